@@ -1,0 +1,3 @@
+//! The agent.
+
+fn main() {}

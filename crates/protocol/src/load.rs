@@ -1,0 +1,241 @@
+//! Parameters and results of the load engine's subcommands.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Usage;
+
+/// How a database is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Endpoint {
+    /// SQLite, embedded in the load engine.
+    Sqlite {
+        /// Database file.
+        path: String,
+        /// Pragmas set on every connection, in this order, and read back.
+        #[serde(default)]
+        pragmas: BTreeMap<String, String>,
+        /// How long a connection waits for a lock, milliseconds.
+        busy_timeout_ms: u32,
+    },
+    /// MariaDB or MySQL.
+    Mysql {
+        /// Unix socket; wins over host and port.
+        #[serde(default)]
+        socket: Option<String>,
+        /// Host name or address.
+        #[serde(default)]
+        host: Option<String>,
+        /// TCP port.
+        #[serde(default)]
+        port: Option<u16>,
+        /// User.
+        user: String,
+        /// Password; empty for none.
+        #[serde(default)]
+        password: String,
+        /// Database (schema); created by the loader if missing.
+        database: String,
+    },
+}
+
+/// Loads TPC-C's tables (specification clause 4.3), deterministic by seed, replacing what is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TpccLoad {
+    /// Where.
+    pub endpoint: Endpoint,
+    /// Scale.
+    pub warehouses: u32,
+    /// Seed of the data; equal seeds give equal logical content on every system.
+    pub seed: u64,
+    /// Connections that load in parallel (SQLite uses one).
+    pub threads: u32,
+}
+
+/// Result of a load: `{"loaded": …}` on standard output, last line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Loaded {
+    /// Rows per table.
+    pub rows: BTreeMap<String, u64>,
+    /// SHA-256 over the logical content of every table, hexadecimal.
+    pub content_sha256: String,
+}
+
+/// Runs TPC-C's mix (clause 5.2.3).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TpccDrive {
+    /// Where.
+    pub endpoint: Endpoint,
+    /// Scale of the loaded data.
+    pub warehouses: u32,
+    /// Emulated terminals.
+    pub virtual_users: u32,
+    /// Seed of the run: every virtual user's stream derives from it.
+    pub seed: u64,
+    /// Seed the data were loaded with: the NURand constant of the run must differ from the load's by the clause 2.1.6.1 rule.
+    pub load_seed: u64,
+    /// Load before measurement, seconds.
+    pub ramp_up_s: f64,
+    /// Measured seconds; exactly one of this and `transactions`.
+    #[serde(default)]
+    pub duration_s: Option<f64>,
+    /// Measured transactions (all types together), after ramp-up.
+    #[serde(default)]
+    pub transactions: Option<u64>,
+    /// Keying and thinking times per clause 5.2.5, multiplied by this; 0 turns them off.
+    pub think_time_scale: f64,
+    /// Whether a user's home warehouse is drawn anew for each transaction (HammerDB's `allwarehouse`) or fixed.
+    pub all_warehouses: bool,
+    /// Retries of a transaction that the system rolled back (deadlock, busy, lock timeout) before it counts as failed.
+    pub retries: u32,
+    /// Width of timeline and histogram intervals, milliseconds.
+    pub interval_ms: u32,
+    /// Directory for `result.json`, `latency.hlog` and `timeline.arrows`; must exist.
+    pub output_directory: String,
+}
+
+/// `result.json` of a drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Driven {
+    /// The measured window.
+    pub window: Window,
+    /// Counts inside the window, by transaction type (`new_order`, `payment`, `order_status`, `delivery`, `stock_level`).
+    pub transactions: BTreeMap<String, Outcomes>,
+    /// Errors inside the window, by transaction type and the system's code.
+    pub errors: Vec<ErrorCount>,
+    /// What was drawn, over the whole drive, for the fidelity report: name → count.
+    pub drawn: BTreeMap<String, u64>,
+    /// Effective connection settings as read back (pragmas, isolation).
+    pub effective: BTreeMap<String, String>,
+    /// CPU, memory and switches of the load process over the window.
+    pub client: Usage,
+}
+
+/// A span of the place's monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Window {
+    /// First nanosecond.
+    pub start_ns: i64,
+    /// First nanosecond after it.
+    pub end_ns: i64,
+}
+
+/// How transactions of one type ended. A transaction counts in the window if it ended there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Outcomes {
+    /// Committed.
+    pub committed: u64,
+    /// Rolled back by the workload's own rule (1 % of new orders, clause 2.4.1.4).
+    pub rolled_back: u64,
+    /// Given up after all retries, or refused outright.
+    pub failed: u64,
+    /// Attempts repeated after the system rolled one back.
+    pub retried: u64,
+}
+
+/// Errors of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorCount {
+    /// Transaction type.
+    pub transaction: String,
+    /// The system's code: `1213` (MariaDB), `SQLITE_BUSY`, `connection_lost`.
+    pub code: String,
+    /// Its kind: `deadlock`, `lock_timeout`, `busy`, `connection`, `other`.
+    pub kind: String,
+    /// One message, as an example.
+    pub message: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// A line of progress on a subcommand's standard output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "progress", rename_all = "snake_case")]
+pub enum Progress {
+    /// Loading.
+    Loading {
+        /// Units done (warehouses).
+        done: f64,
+        /// Units in all.
+        total: f64,
+    },
+    /// All users are connected and ramp-up begins.
+    RampUp {
+        /// Monotonic time.
+        time_ns: i64,
+    },
+    /// The measured window begins.
+    Measuring {
+        /// Monotonic time.
+        time_ns: i64,
+    },
+    /// Rate over the last second.
+    Rate {
+        /// Transactions per second, all types.
+        per_s: f64,
+        /// Errors so far.
+        errors: u64,
+    },
+    /// The measured window is over; users finish what they began.
+    Finishing {
+        /// Monotonic time.
+        time_ns: i64,
+    },
+}
+
+/// Checks TPC-C's consistency conditions (clause 3.3.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TpccCheck {
+    /// Where.
+    pub endpoint: Endpoint,
+    /// Scale of the loaded data.
+    pub warehouses: u32,
+}
+
+/// Result of a check, on standard output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Checked {
+    /// One entry per condition.
+    pub conditions: Vec<Condition>,
+}
+
+/// One consistency condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Condition {
+    /// Clause, e.g. `3.3.2.1`.
+    pub clause: String,
+    /// The condition in words.
+    pub statement: String,
+    /// How many groups of rows violate it.
+    pub violations: u64,
+    /// Up to 20 violating rows, `column=value` pairs.
+    pub examples: Vec<String>,
+}
+
+/// Runs statements and prints rows as JSON: `{"rows": [[…], …], "columns": […]}` per statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sql {
+    /// Where.
+    pub endpoint: Endpoint,
+    /// Statements, run in order on one connection.
+    pub statements: Vec<String>,
+    /// Keep trying to connect for this long, milliseconds (a server that is starting).
+    #[serde(default)]
+    pub connect_timeout_ms: u32,
+}
+
+/// One statement's rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Rows {
+    /// Column names.
+    pub columns: Vec<String>,
+    /// Values as text; null stays null.
+    pub rows: Vec<Vec<Option<String>>>,
+}

@@ -1,0 +1,149 @@
+//! What the control plane asks of an agent. One JSON object per line; `put` is followed by chunks.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::step::Step;
+
+/// A request with the number its answer will carry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Request {
+    /// Chosen by the control plane, unique in the stream.
+    pub id: u64,
+    /// What is asked.
+    #[serde(flatten)]
+    pub body: RequestBody,
+}
+
+/// The requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum RequestBody {
+    /// First message of a stream.
+    Hello(Hello),
+    /// Writes a file; `bytes` bytes follow in chunks ([`ChunkHeader`]), possibly none.
+    Put(Put),
+    /// Reads a file; answered by `file`, then chunks.
+    Get(Get),
+    /// Starts a process; answered by `spawned`, later by one `exited`.
+    Spawn(Spawn),
+    /// Sends a signal to a spawned process.
+    Signal(Signal),
+    /// Applies one step; answered by `changed`.
+    Change(Change),
+    /// Undoes applied steps, newest first; answered by `undone`.
+    Undo(Undo),
+    /// Answered by `pong`.
+    Ping,
+    /// Ends the stream: processes stopped, everything undone; answered by `bye`.
+    Bye,
+}
+
+/// First message of a stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hello {
+    /// Must equal [`crate::VERSION`].
+    pub version: String,
+    /// Who asks, in words a refused second user can act upon: run, user, host, process id.
+    pub holder: String,
+    /// Whether to take the place's lock. Looking at a place (`doctor`, `plan`) does not.
+    pub lock: bool,
+}
+
+/// Writes a file, creating its parents, atomically (temporary file, then rename).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Put {
+    /// Absolute path at the place.
+    pub path: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Permission bits, decimal in JSON (420 = 0o644).
+    pub mode: u32,
+}
+
+/// Reads a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Get {
+    /// Absolute path at the place.
+    pub path: String,
+}
+
+/// Raw bytes announced: this many follow the line's newline, at most [`crate::CHUNK_BYTES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChunkHeader {
+    /// The request the bytes belong to.
+    pub id: u64,
+    /// How many bytes follow.
+    pub chunk: usize,
+}
+
+/// Starts a process in its own process group, killed when the stream ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Spawn {
+    /// What messages call it: `server`, `load`, `sampler`.
+    pub name: String,
+    /// Program and arguments; no shell. A program of `fairtrial-agent` means this very binary.
+    pub argv: Vec<String>,
+    /// Added to the agent's own environment.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Working directory; the agent's own if absent.
+    #[serde(default)]
+    pub directory: Option<String>,
+    /// Run as this user (name or number), for agents that run as root.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// Processors it may use; all if absent.
+    #[serde(default)]
+    pub processors: Option<Vec<u32>>,
+    /// Where standard output goes.
+    pub stdout: Output,
+    /// Where standard error goes.
+    pub stderr: Output,
+    /// Text given on standard input; `/dev/null` if absent.
+    #[serde(default)]
+    pub stdin: Option<String>,
+}
+
+/// Where a process's output goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Output {
+    /// Appended to a file at the place.
+    File {
+        /// Absolute path.
+        path: String,
+    },
+    /// Sent as `output` events, line by line.
+    Stream,
+    /// Thrown away.
+    Null,
+}
+
+/// Sends a signal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Signal {
+    /// Process number from `spawned`.
+    pub process: u64,
+    /// Signal number.
+    pub signal: i32,
+    /// To its whole process group.
+    #[serde(default)]
+    pub group: bool,
+}
+
+/// Applies one step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// The step.
+    pub step: Step,
+}
+
+/// Undoes applied steps, newest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Undo {
+    /// How many of the oldest steps stay (0: undo all).
+    pub keep: usize,
+}

@@ -1,0 +1,37 @@
+//! Parameters of the sampler.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Samples the place until SIGTERM. Each source appends to `telemetry-<source>.arrows`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    /// Width of an interval, milliseconds, 10 at least.
+    pub interval_ms: u32,
+    /// What to sample.
+    pub sources: Vec<Source>,
+    /// Processes to follow: name → process id; each gives `telemetry-process-<name>.arrows`.
+    #[serde(default)]
+    pub processes: BTreeMap<String, i32>,
+    /// Directory for the files; must exist.
+    pub output_directory: String,
+}
+
+/// A source of counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// `/proc/stat`: per class, clock ticks, all processors together.
+    Cpu,
+    /// `/proc/meminfo`, bytes.
+    Memory,
+    /// `/proc/vmstat`, every counter.
+    Vmstat,
+    /// `/proc/diskstats`, columns `<device>.<field>`.
+    Disks,
+    /// `/proc/pressure/{cpu,memory,io}`, columns `<resource>.<some|full>.total_us`.
+    Pressure,
+}

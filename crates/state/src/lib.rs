@@ -1,0 +1,1 @@
+//! Known state of a place.

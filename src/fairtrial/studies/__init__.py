@@ -1,0 +1,1 @@
+"""Ready studies and the published data they re-run, as package data."""

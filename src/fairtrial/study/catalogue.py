@@ -1,0 +1,71 @@
+"""What kinds exist, said to the study language without importing any of them.
+
+A catalogue is put together above (`fairtrial.catalogue`) from the places, systems, settings and workloads; the study
+package only sees names, parameter models and metric definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+Better = Literal["higher", "lower"]
+MetricKind = Literal["wall_clock", "count"]
+
+
+class MetricDefinition(BaseModel):
+    """A measured quantity.
+
+    Attributes:
+        name: as the study names it, unit last (`latency_ns_p99`).
+        label: as a report prints it.
+        unit: printed beside values (`transactions/min`).
+        better: which direction is good.
+        kind: wall-clock quantities are no evidence under emulation, counts are.
+        source: where it comes from, for the reference page.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    label: str
+    unit: str
+    better: Better
+    kind: MetricKind
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of place, system, workload or setting.
+
+    Attributes:
+        name: its key in the study file.
+        summary: one sentence for the reference page.
+        parameters: validates and documents its value. A model for mappings, any annotated type for scalars.
+        metrics: the metrics a workload of this kind measures, from its validated parameters; empty for other kinds.
+    """
+
+    name: str
+    summary: str
+    parameters: TypeAdapter[Any]
+    metrics: Callable[[Any], Mapping[str, MetricDefinition]] = lambda _parameters: {}
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All kinds a study may name, by key.
+
+    Attributes:
+        places, systems, workloads, settings: kinds by name.
+        telemetry_metrics: metrics available whatever the workload (from the samplers).
+    """
+
+    places: Mapping[str, Kind]
+    systems: Mapping[str, Kind]
+    workloads: Mapping[str, Kind]
+    settings: Mapping[str, Kind]
+    telemetry_metrics: Mapping[str, MetricDefinition]

@@ -1,0 +1,76 @@
+"""Writing so that a kill or a full disk at any instant leaves the old state or the new one, never a mixture."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairtrial.errors import PlaceError
+
+HASH_CHUNK_BYTES = 1 << 20  # large enough that the hash, not the read call, is the cost
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes renames and new names in `directory` durable (fsync(2) of the directory itself)."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Replaces `path` by `data` in one step: temporary sibling, fsync, rename, fsync of the directory."""
+    temporary = path.with_name(f".{path.name}.partial")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_tree(directory: Path) -> None:
+    """Makes every file and directory below `directory` durable."""
+    for root, _directories, files in os.walk(directory):
+        for name in files:
+            with (Path(root) / name).open("rb") as file:
+                os.fsync(file.fileno())
+        sync_directory(Path(root))
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file's content, hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(HASH_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def relative_files(directory: Path) -> Iterator[str]:
+    """Every regular file below `directory`, as sorted POSIX paths relative to it."""
+    yield from sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+
+
+def hashes(directory: Path) -> dict[str, str]:
+    """Relative path → SHA-256 of every file below `directory`."""
+    return {name: sha256(directory / name) for name in relative_files(directory)}
+
+
+@contextlib.contextmanager
+def full_disk_explained(directory: Path) -> Iterator[None]:
+    """Turns a full disk into an error that says which disk, and that nothing finished is lost."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise PlaceError(
+            f"no space left on the disk of {directory} while writing the record",
+            hint="free some space and go on with `fairtrial run … --resume`; every finished trial is kept",
+        ) from error

@@ -1,0 +1,97 @@
+"""journal.jsonl: append-only, synced per line; what a resumed run and `verify` believe.
+
+A kill can only tear the last line. Reading ignores a torn line, appending first cuts it off.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from fairtrial.errors import PlaceError, RecordError
+from fairtrial.record.files import full_disk_explained, sync_directory
+from fairtrial.record.models import Event, JournalLine
+
+NAME = "journal.jsonl"
+
+
+def utc_now() -> str:
+    """Calendar time for people, ISO 8601 in UTC with milliseconds. Intervals never use it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def lines(path: Path) -> Iterator[JournalLine]:
+    """The journal's whole lines, in order.
+
+    Raises:
+        RecordError: a line that is not the last cannot be read, or the sequence has a gap.
+    """
+    if not path.exists():
+        raise RecordError(f"{path} is missing", hint="name the directory of a run, as `fairtrial run` printed it")
+    for expected, raw in enumerate(_whole_lines(path.read_bytes())):
+        try:
+            line = JournalLine.model_validate_json(raw)
+        except ValidationError as error:
+            raise RecordError(f"{path}:{expected + 1}: not a journal line: {error}", hint=_DAMAGED) from error
+        if line.sequence != expected:
+            raise RecordError(f"{path}:{expected + 1}: sequence {line.sequence}, expected {expected}", hint=_DAMAGED)
+        yield line
+
+
+_DAMAGED = "the record was changed after it was written: restore it from a copy"
+
+
+def _whole_lines(data: bytes) -> list[bytes]:
+    return data[: data.rfind(b"\n") + 1].splitlines()
+
+
+class Journal:
+    """The open journal of a running run. Holds the run's lock: one controller per record.
+
+    Raises:
+        PlaceError: another process is running this record.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("a+b")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._file.close()
+            raise PlaceError(
+                f"another process is running {path.parent}",
+                hint="wait for it, or stop it and use --resume",
+            ) from error
+        self._cut_torn_line()
+        self._sequence = sum(1 for _ in lines(path))
+        sync_directory(path.parent)
+
+    def _cut_torn_line(self) -> None:
+        data = self._path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole != len(data):
+            self._file.truncate(whole)
+            os.fsync(self._file.fileno())
+
+    def append(self, entry: Event) -> None:
+        """Writes one event and makes it durable before returning."""
+        line = JournalLine(sequence=self._sequence, time=utc_now(), entry=entry)
+        with full_disk_explained(self._path.parent):
+            try:
+                self._file.write(line.model_dump_json().encode() + b"\n")
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            except OSError:
+                self._cut_torn_line()
+                raise
+        self._sequence += 1
+
+    def close(self) -> None:
+        """Releases the run's lock."""
+        self._file.close()

@@ -1,0 +1,161 @@
+"""Reading a record, and checking that it is still what was written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from fairtrial.errors import RecordError
+from fairtrial.record import journal
+from fairtrial.record.files import relative_files, sha256
+from fairtrial.record.models import (
+    BlockAdded,
+    BlockVoided,
+    Event,
+    JournalLine,
+    Plan,
+    PlannedTrial,
+    RunFinished,
+    RunStarted,
+    TrialFinished,
+    TrialRecord,
+)
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run's directory, read. Reads files when asked, never writes.
+
+    Attributes:
+        directory: the run's directory.
+        plan: plan.json.
+        journal: every whole line of journal.jsonl.
+    """
+
+    directory: Path
+    plan: Plan
+    journal: tuple[JournalLine, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The journal's entries, in order."""
+        return tuple(line.entry for line in self.journal)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run reached its planned end."""
+        return bool(self.journal) and any(isinstance(event, RunFinished) for event in self.events)
+
+    @cached_property
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """Every committed trial, valid or not, in the order they were run."""
+        return tuple(
+            trial_from_directory(self.trial_directory(event.trial))
+            for event in self.events
+            if isinstance(event, TrialFinished)
+        )
+
+    @property
+    def planned(self) -> tuple[PlannedTrial, ...]:
+        """Every trial planned at the start or added since."""
+        added = [trial for event in self.events if isinstance(event, BlockAdded) for trial in event.trials]
+        return (*self.plan.trials, *added)
+
+    @property
+    def voided(self) -> tuple[BlockVoided, ...]:
+        """Blocks that lost a trial."""
+        return tuple(event for event in self.events if isinstance(event, BlockVoided))
+
+    @property
+    def added(self) -> tuple[BlockAdded, ...]:
+        """Blocks that replaced voided ones."""
+        return tuple(event for event in self.events if isinstance(event, BlockAdded))
+
+    @cached_property
+    def places(self) -> dict[str, Any]:
+        """places.json; empty if the run ended before it was written."""
+        path = self.directory / "places.json"
+        if not path.exists():
+            return {}
+        loaded: dict[str, Any] = json.loads(path.read_bytes())
+        return loaded
+
+    def trial_directory(self, trial_id: str) -> Path:
+        """Where a committed trial's raw files are."""
+        return self.directory / "trials" / trial_id
+
+
+def read(directory: Path) -> Record:
+    """Reads a record.
+
+    Raises:
+        RecordError: not a record, a damaged one, or one of a format this version does not know.
+    """
+    plan_path = directory / "plan.json"
+    if not plan_path.exists():
+        raise RecordError(
+            f"{directory} is not a record: it has no plan.json",
+            hint="name the directory of a run, as `fairtrial run` printed it",
+        )
+    return Record(
+        directory=directory,
+        plan=_load(Plan, plan_path),
+        journal=tuple(journal.lines(directory / journal.NAME)),
+    )
+
+
+def trial_from_directory(directory: Path) -> TrialRecord:
+    """Reads one trial's trial.json.
+
+    Raises:
+        RecordError: missing, cut or changed.
+    """
+    return _load(TrialRecord, directory / "trial.json")
+
+
+def _load(model: type[Model], path: Path) -> Model:
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise RecordError(f"{path} is missing", hint="restore the record from a copy") from error
+    except ValidationError as error:
+        raise RecordError(
+            f"{path} cannot be read: {error.errors()[0]['msg']} ({error.error_count()} problems)",
+            hint="the file was cut or changed after it was written, or comes from another version of fairtrial",
+        ) from error
+
+
+def verify_hashes(record: Record) -> list[str]:
+    """Compares every file with the hash the journal holds.
+
+    Returns:
+        One sentence per file that is missing, changed or not in the journal; empty if all is as written.
+    """
+    found: list[str] = []
+    for event in record.events:
+        if isinstance(event, RunStarted):
+            for name, expected in (("plan.json", event.plan_sha256), ("study.yaml", event.study_sha256)):
+                found += _compare(record.directory / name, expected, name)
+        if isinstance(event, TrialFinished):
+            directory = record.trial_directory(event.trial)
+            for name, expected in event.files.items():
+                found += _compare(directory / name, expected, f"trials/{event.trial}/{name}")
+            extra = set(relative_files(directory)) - set(event.files) if directory.exists() else set()
+            found += [f"trials/{event.trial}/{name}: not in the journal" for name in sorted(extra)]
+    return found
+
+
+def _compare(path: Path, expected: str, name: str) -> list[str]:
+    if not path.exists():
+        return [f"{name}: missing"]
+    actual = sha256(path)
+    if actual != expected:
+        return [f"{name}: changed since it was written (SHA-256 {actual[:12]}…, journal says {expected[:12]}…)"]
+    return []

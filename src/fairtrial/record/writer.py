@@ -1,0 +1,153 @@
+"""Writing a record: trials appear whole, by rename; the journal says so right after."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairtrial.errors import PlaceError
+from fairtrial.record.files import full_disk_explained, hashes, sha256, sync_directory, sync_tree, write_synced
+from fairtrial.record.journal import NAME as JOURNAL
+from fairtrial.record.journal import Journal
+from fairtrial.record.models import (
+    Event,
+    Plan,
+    RunResumed,
+    RunStarted,
+    TrialFinished,
+    TrialRecord,
+)
+from fairtrial.record.reader import Record, read, trial_from_directory
+
+PARTIAL_PREFIX = ".partial-"  # dot: no reader takes an unfinished trial for a trial
+
+
+class Writer:
+    """The record of a run that is being written.
+
+    Attributes:
+        directory: the run's directory.
+        plan: as stored.
+    """
+
+    def __init__(self, directory: Path, *, plan: Plan) -> None:
+        self.directory = directory
+        self.plan = plan
+        self._trials = directory / "trials"
+        self._journal = Journal(directory / JOURNAL)
+
+    def append(self, entry: Event) -> None:
+        """Appends an event to the journal, durably."""
+        self._journal.append(entry)
+
+    def begin(self, trial_id: str) -> Path:
+        """An empty directory to collect one trial in, not yet part of the record."""
+        directory = self._trials / f"{PARTIAL_PREFIX}{trial_id}"
+        shutil.rmtree(directory, ignore_errors=True)
+        with full_disk_explained(self.directory):
+            (directory / "log").mkdir(parents=True)
+        return directory
+
+    def commit(self, trial: TrialRecord) -> None:
+        """Makes the directory that `begin` gave part of the record, with its trial.json. Durable on return."""
+        identity = trial.trial.id
+        partial = self._trials / f"{PARTIAL_PREFIX}{identity}"
+        with full_disk_explained(self.directory):
+            (partial / "trial.json").write_text(trial.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            sync_tree(partial)
+            files = hashes(partial)
+            partial.rename(self._trials / identity)
+            sync_directory(self._trials)
+        self.append(TrialFinished(trial=identity, valid=trial.valid, invalid_reason=trial.invalid_reason, files=files))
+
+    def abandon(self, trial_id: str) -> None:
+        """Throws away what `begin` gave: the trial did not happen."""
+        shutil.rmtree(self._trials / f"{PARTIAL_PREFIX}{trial_id}", ignore_errors=True)
+
+    def store_places(self, places: Mapping[str, Any]) -> None:
+        """Writes places.json: facts of each machine, versions and hashes of binaries."""
+        with full_disk_explained(self.directory):
+            write_synced(self.directory / "places.json", json.dumps(places, indent=1, sort_keys=True).encode() + b"\n")
+
+    def record(self) -> Record:
+        """What has been written so far, as a reader sees it."""
+        return read(self.directory)
+
+    def close(self) -> None:
+        """Releases the run's lock."""
+        self._journal.close()
+
+    def _adopt_unjournalled(self) -> None:
+        """A kill can fall between a trial's rename and its journal line; such a trial is whole and is kept."""
+        known = {entry.trial for entry in self.record().events if isinstance(entry, TrialFinished)}
+        for directory in sorted(self._trials.iterdir()):
+            if directory.name.startswith(PARTIAL_PREFIX):
+                shutil.rmtree(directory, ignore_errors=True)
+            elif directory.name not in known:
+                trial = trial_from_directory(directory)
+                self.append(
+                    TrialFinished(
+                        trial=trial.trial.id,
+                        valid=trial.valid,
+                        invalid_reason=trial.invalid_reason,
+                        files=hashes(directory),
+                    )
+                )
+
+
+def create(directory: Path, *, plan: Plan, sources: Mapping[str, str]) -> Writer:
+    """Starts a record.
+
+    Args:
+        directory: must not exist.
+        plan: stored as plan.json.
+        sources: file name → text of the study as given; its own file is called `study.yaml`.
+
+    Raises:
+        PlaceError: the directory exists or cannot be written.
+    """
+    if directory.exists():
+        raise PlaceError(f"{directory} exists already", hint="go on with --resume, or choose another --output")
+    with full_disk_explained(directory):
+        (directory / "trials").mkdir(parents=True)
+        for name, text in sources.items():
+            target = directory / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_synced(target, text.encode())
+        plan_json = plan.model_dump_json(indent=1).encode() + b"\n"
+        write_synced(directory / "plan.json", plan_json)
+        sync_directory(directory.parent)
+    writer = Writer(directory, plan=plan)
+    writer.append(_run_started(directory))
+    return writer
+
+
+def _run_started(directory: Path) -> RunStarted:
+    return RunStarted(
+        study_sha256=sha256(directory / "study.yaml"),
+        plan_sha256=sha256(directory / "plan.json"),
+        host=socket.gethostname(),
+        process=os.getpid(),
+    )
+
+
+def resume(directory: Path) -> Writer:
+    """Takes a record up again: cuts a torn journal line, keeps whole trials, removes unfinished ones.
+
+    Raises:
+        RecordError: not a record, or a damaged one.
+        PlaceError: another process is running it.
+    """
+    (directory / JOURNAL).touch()  # a kill can fall between plan.json and the journal's first line
+    record = read(directory)
+    writer = Writer(directory, plan=record.plan)
+    if not record.journal:
+        writer.append(_run_started(directory))
+    writer._adopt_unjournalled()  # noqa: SLF001 - the same module's class
+    writer.append(RunResumed(host=socket.gethostname(), process=os.getpid()))
+    return writer

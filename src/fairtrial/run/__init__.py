@@ -1,1 +1,6 @@
-"""run."""
+"""Running a plan: places opened, trials carried out, everything undone, the record written."""
+
+from fairtrial.run.loop import Decision, Run, StoppingRule
+from fairtrial.run.progress import LiveFile, Progress
+
+__all__ = ["Decision", "LiveFile", "Progress", "Run", "StoppingRule"]

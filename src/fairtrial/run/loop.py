@@ -1,0 +1,185 @@
+"""The loop of trials: the only part of fairtrial with side effects beyond its own directory."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+from fairtrial import plan as planning
+from fairtrial.errors import FairtrialError, PlaceError, SystemStartError
+from fairtrial.record import Record, Writer
+from fairtrial.record.models import (
+    BlockAdded,
+    BlockVoided,
+    Event,
+    Looked,
+    PlannedTrial,
+    RunFinished,
+    RunInterrupted,
+    TrialRecord,
+    TrialStarted,
+)
+from fairtrial.run.opening import opened
+from fairtrial.run.progress import Progress
+from fairtrial.run.schedule import Schedule
+from fairtrial.run.trial import STREAM_LOST, TrialRunner
+from fairtrial.wire.open_place import OpenPlace
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a stopping rule says after a complete round."""
+
+    decision: Literal["continue", "stop"]
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+StoppingRule = Callable[[Record], Decision]
+
+
+@dataclass
+class Run:
+    """A run in progress.
+
+    Attributes:
+        writer: its record.
+        progress: who is told.
+        stopping: asked after every complete round; None runs all that is planned.
+    """
+
+    writer: Writer
+    progress: Progress
+    stopping: StoppingRule | None = None
+    schedule: Schedule = field(init=False)
+    started: set[tuple[str, str]] = field(default_factory=set)
+    content: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        plan = self.writer.plan
+        self.schedule = Schedule(plan=plan, replacement=partial(planning.replacement, plan))
+        self.schedule.replay(self.writer.record().events)
+
+    def execute(self) -> None:
+        """Runs every trial that is owed.
+
+        Raises:
+            FairtrialError: the run cannot go on; what is finished stays, and `--resume` goes on from there.
+            KeyboardInterrupt: the user stopped it; the same holds.
+        """
+        try:
+            self._repair()
+            while (trial := self.schedule.next_trial()) is not None:
+                self._at_place(trial)
+                if self._stopped():
+                    break
+        except KeyboardInterrupt:
+            self.writer.append(RunInterrupted(reason="stopped by the user"))
+            raise
+        except FairtrialError as error:
+            with contextlib.suppress(FairtrialError):  # the first error is the one to show
+                self.writer.append(RunInterrupted(reason=str(error)))
+            raise
+        self.writer.append(RunFinished())
+
+    def _at_place(self, first: PlannedTrial) -> None:
+        """Runs trials for as long as they are at the same place and its stream holds."""
+        place = self._place_of(first)
+        with opened(place, directory=self.writer.directory, progress=self.progress) as open_place:
+            self._note_place(place, open_place)
+            runner = TrialRunner(place=open_place, writer=self.writer, progress=self.progress)
+            trial: PlannedTrial | None = first
+            while trial is not None and self._place_of(trial) == place:
+                record = self._one(runner, trial)
+                if record.invalid_reason.startswith(STREAM_LOST):
+                    return  # opened again for the next trial
+                if self._look(trial.round):
+                    return
+                trial = self.schedule.next_trial()
+
+    def _one(self, runner: TrialRunner, trial: PlannedTrial) -> TrialRecord:
+        pending = [owed for owed in self.schedule.queue if owed.id not in self.schedule.finished]
+        total = len(self.schedule.queue)
+        self.progress.trial_started(
+            trial, number=total - len(pending) + 1, total=total, left_s=self._left_s(len(pending), total)
+        )
+        self._append(TrialStarted(trial=trial))
+        try:
+            record = runner.run(trial)
+        except SystemStartError as error:
+            if (trial.cell, trial.arm) not in self.started:
+                raise
+            raise PlaceError(f"{trial.id}: {error}", hint=f"it had started before; {error.hint}") from error
+        self.started.add((trial.cell, trial.arm))
+        self._same_content(record)
+        self.schedule.finished[trial.id] = record.valid
+        self._repair()
+        return record
+
+    def _left_s(self, pending: int, total: int) -> float:
+        plan = self.writer.plan
+        return plan.duration_s * pending / max(total, 1)
+
+    def _same_content(self, record: TrialRecord) -> None:
+        """Arms of a cell must start from the same data, or they are not comparable."""
+        content = record.data.get("content_sha256")
+        if content is None:
+            return
+        cell = record.trial.cell
+        if self.content.setdefault(cell, content) != content:
+            raise PlaceError(
+                f"in cell {cell}, arm {record.trial.arm} starts from other data than the arms before it",
+                hint="arms may not change what the data are made of (scale, seed)",
+            )
+
+    def _repair(self) -> None:
+        """Voids blocks that lost a trial and plans their replacements."""
+        while owed := self.schedule.repairs():
+            for event in owed:
+                self._append(event)
+                if isinstance(event, BlockVoided):
+                    self.progress.note(f"block {event.block} of {event.cell} is void: {event.reason}")
+                if isinstance(event, BlockAdded):
+                    self.progress.note(f"block {event.block} of {event.cell} replaces block {event.replaces}")
+        limit = self.writer.plan.design.voided_limit
+        for cell in {cell for cell, _block in self.schedule.voided}:
+            if self.schedule.losses(cell) > limit:
+                raise PlaceError(
+                    f"cell {cell} has lost {self.schedule.losses(cell)} blocks to invalid trials, more than the "
+                    f"limit of {limit}",
+                    hint="see `invalid_reason` in the trials' trial.json; trials.voided_limit raises the limit",
+                )
+
+    def _look(self, round_: int) -> bool:
+        """Asks the stopping rule once a round is complete; whether the run ends."""
+        if self.stopping is None or not self.schedule.round_complete(round_):
+            return False
+        decision = self.stopping(self.writer.record())
+        self._append(Looked(round=round_, decision=decision.decision, details=decision.details))
+        return decision.decision == "stop"
+
+    def _stopped(self) -> bool:
+        looks = [event for event in self.writer.record().events if isinstance(event, Looked)]
+        return bool(looks) and looks[-1].decision == "stop"
+
+    def _append(self, event: Event) -> None:
+        self.writer.append(event)
+        self.schedule.apply(event)
+
+    def _place_of(self, trial: PlannedTrial) -> dict[str, Any]:
+        return self.writer.plan.resolved[trial.cell][trial.arm].place
+
+    def _note_place(self, place: dict[str, Any], open_place: OpenPlace) -> None:
+        """Adds the place's facts to places.json."""
+        hello = open_place.agent.hello
+        facts = {
+            "place": place,
+            "facts": dict(open_place.facts),
+            "agent_sha256": hello.agent_sha256,
+            "clock": {"monotonic_ns": hello.clock.monotonic_ns, "realtime_ns": hello.clock.realtime_ns},
+            "server_user": open_place.server_user,
+        }
+        self.writer.store_places({**self.writer.record().places, json.dumps(place, sort_keys=True): facts})

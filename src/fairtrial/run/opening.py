@@ -1,0 +1,49 @@
+"""Opening a place for a run: stream, lock, facts, leftovers of killed runs removed."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fairtrial.places import open_place
+from fairtrial.run import workspace
+from fairtrial.run.progress import Progress
+from fairtrial.wire.open_place import SHORT_S, OpenPlace
+
+ROOT = 0
+SERVER_USERS = ("mysql", "postgres", "nobody")  # the first that exists; servers refuse to run as root
+
+
+def holder(directory: Path) -> str:
+    """Who holds a place, in words that help whom it refuses."""
+    return f"run {directory.name} by {getpass.getuser()} on {socket.gethostname()}, process {os.getpid()}"
+
+
+@contextlib.contextmanager
+def opened(place: Mapping[str, Any], *, directory: Path, progress: Progress) -> Iterator[OpenPlace]:
+    """A place with its lock held, cleaned of what a killed run left.
+
+    Raises:
+        PlaceError: unreachable, busy, or of another protocol version.
+    """
+    kind, parameters = next(iter(place.items()))
+    with open_place(kind, parameters, holder=holder(directory)) as agent:
+        found = OpenPlace(agent=agent, facts={})
+        found.facts = found.native("facts", {}, timeout_s=SHORT_S)
+        if found.facts["user_id"] == ROOT:
+            found.server_user = next(user for user in SERVER_USERS if found.execute(["id", "-u", user]).code == 0)
+        leftovers = agent.hello.leftovers
+        if leftovers.undone or leftovers.killed:
+            progress.note(
+                f"cleaned up after an earlier run: {leftovers.undone} settings restored, "
+                f"{leftovers.killed} processes ended"
+            )
+        for failed in leftovers.failed:
+            progress.note(f"left by an earlier run and not restorable: {failed}")
+        workspace.remove(found, found.state_directory / "work")
+        yield found

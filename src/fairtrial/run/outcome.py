@@ -1,0 +1,68 @@
+"""What a trial gathers on its way; becomes its trial.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairtrial.record.journal import utc_now
+from fairtrial.record.models import (
+    Check,
+    Clock,
+    EffectiveSetting,
+    Plan,
+    PlannedTrial,
+    ResolvedTrial,
+    TrialRecord,
+    Window,
+)
+
+
+@dataclass
+class Outcome:
+    """A trial so far. Fields as in `TrialRecord`."""
+
+    started: str = field(default_factory=utc_now)
+    invalid_reason: str = ""
+    window: Window | None = None
+    scalars: dict[str, float] = field(default_factory=dict)
+    effective: list[EffectiveSetting] = field(default_factory=list)
+    options: dict[str, str] = field(default_factory=dict)
+    system_facts: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+    phases_s: dict[str, float] = field(default_factory=dict)
+    telemetry: list[str] = field(default_factory=list)
+
+    def doubt(self, reason: str) -> None:
+        """Marks the trial invalid if there is a reason; the first one stays, it is the cause of the later ones."""
+        self.invalid_reason = self.invalid_reason or reason
+
+    def record(self, planned: PlannedTrial, *, plan: Plan, resolved: ResolvedTrial, clock: Clock) -> TrialRecord:
+        """The finished trial."""
+        cell = next(cell for cell in plan.cells if cell.name == planned.cell)
+        return TrialRecord(
+            trial=planned,
+            levels=levels_of(cell.levels, arm=(plan.arm, planned.arm)),
+            resolved=resolved,
+            valid=not self.invalid_reason,
+            invalid_reason=self.invalid_reason,
+            started=self.started,
+            finished=utc_now(),
+            clock=clock,
+            window=self.window,
+            scalars=self.scalars,
+            effective=self.effective,
+            options=self.options,
+            system_facts=self.system_facts,
+            data=self.data,
+            checks=self.checks,
+            phases_s={name: round(seconds, 3) for name, seconds in self.phases_s.items()},
+            telemetry=self.telemetry,
+        )
+
+
+def levels_of(conditions: Mapping[str, str], *, arm: tuple[str, str]) -> dict[str, str]:
+    """The level of every factor: the cell's conditions and the arm."""
+    return {**conditions, arm[0]: arm[1]}

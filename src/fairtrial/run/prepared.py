@@ -1,0 +1,106 @@
+"""Prepared data: made once per place and key, kept after a slow shutdown, copied for every trial."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from fairtrial.errors import AgentError, PlaceError
+from fairtrial.record.models import ResolvedTrial
+from fairtrial.run import workspace
+from fairtrial.run.kinds import Parts
+from fairtrial.systems import Identity, Launch
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads import OnProgress
+
+KEY_CHARACTERS = 16
+RESTORE_S = 3600.0
+MOVE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Data ready to be copied.
+
+    Attributes:
+        key: what they were made from, hashed.
+        directory: at the place.
+        content_sha256: of the logical content.
+    """
+
+    key: str
+    directory: PurePosixPath
+    content_sha256: str
+
+
+def key_of(trial: ResolvedTrial, parts: Parts, identity: Identity) -> str | None:
+    """The key of a trial's data: everything that determines them; None if the workload needs none."""
+    data = parts.workload.data(parts.workload_parameters)
+    if data is None:
+        return None
+    determined_by = {
+        "system": next(iter(trial.system)),
+        "binary_sha256": identity.sha256,
+        "initial": parts.system.initial(parts.system_parameters),
+        "data": data,
+    }
+    text = json.dumps(determined_by, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:KEY_CHARACTERS]
+
+
+def ensure(place: OpenPlace, key: str, parts: Parts, *, on_progress: OnProgress) -> Prepared:
+    """Finds the prepared data of a key at the place, or makes them."""
+    directory = place.state_directory / "prepared" / key
+    try:
+        manifest = json.loads(place.agent.get(str(directory / "manifest.json")))
+    except AgentError as error:
+        if error.code != "not_found":
+            raise
+        manifest = _make(place, directory, parts, on_progress=on_progress)
+    return Prepared(key=key, directory=directory / "data", content_sha256=manifest["content_sha256"])
+
+
+def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progress: OnProgress) -> Mapping[str, Any]:
+    """Creates, starts, loads, stops slowly, and only then gives the data their final name."""
+    building = directory.with_name(f".building-{directory.name}")
+    workspace.remove(place, building)
+    for name in ("data", "server"):
+        workspace.make(place, building / name, owner=place.server_user)
+    launch = Launch(
+        data_directory=building / "data",
+        work_directory=building / "server",
+        log_path=building / "server.log",
+    )
+    parameters = parts.system.for_loading(parts.system_parameters)
+    parts.system.create(place, parameters, launch)
+    instance = parts.system.start(place, parameters, launch)
+    if instance.endpoint is None:
+        raise PlaceError(
+            "this workload needs a database, and the system is none",
+            hint="name a database under `system`",
+        )
+    try:
+        loaded = parts.workload.load(place, parts.workload_parameters, instance.endpoint, on_progress=on_progress)
+    except BaseException:
+        parts.system.stop(place, instance, settled=False)
+        raise
+    parts.system.stop(place, instance, settled=True)
+    workspace.remove(place, building / "server")
+    manifest = {"content_sha256": loaded.content_sha256, "rows": dict(loaded.rows)}
+    place.agent.put(str(building / "manifest.json"), json.dumps(manifest).encode(), mode=0o644)
+    place.require(["sync", "-f", str(building)], hint="check the place's disk", timeout_s=RESTORE_S)
+    place.require(["mv", "-T", str(building), str(directory)], hint="check the place's disk", timeout_s=MOVE_S)
+    return manifest
+
+
+def restore(place: OpenPlace, prepared: Prepared, target: PurePosixPath) -> Mapping[str, Any]:
+    """Copies prepared data for one trial; returns how (`crates/protocol/src/state.rs`, `Restored`)."""
+    return place.native(
+        "restore",
+        {"from": str(prepared.directory), "to": str(target), "user": place.server_user},
+        timeout_s=RESTORE_S,
+    )

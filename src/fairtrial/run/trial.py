@@ -1,0 +1,284 @@
+"""One trial, from prepared data to a committed directory.
+
+restore → settle → settings → start → settings → sample → drive → stop sampling → check → stop → undo → collect.
+Whatever goes wrong on the way, processes are stopped and settings undone before the trial is called valid or not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from fairtrial import metrics, settings
+from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.record import Writer
+from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, ResolvedTrial, TrialRecord
+from fairtrial.run import prepared, telemetry, workspace
+from fairtrial.run.kinds import Parts, parts_of
+from fairtrial.run.outcome import Outcome
+from fairtrial.run.progress import Progress
+from fairtrial.run.separation import separated
+from fairtrial.settings import Effect
+from fairtrial.systems import Identity, Instance, Launch
+from fairtrial.wire.agent import Process
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads import Drive
+
+REST_DIRTY_BYTES = 4 << 20  # dirty plus writeback below this is rest: a second of the slowest disk's writing
+SETTLE_LIMIT_S = 60.0
+SETTLE_GRACE_S = 600.0  # sync(2) itself has no limit on a slow disk
+
+
+@dataclass
+class TrialRunner:
+    """Runs trials at one open place.
+
+    Attributes:
+        identities: what exactly runs, by system kind and parameters; found once per open place.
+        checked_cells: cells whose data were checked, for workloads that check once per cell.
+    """
+
+    place: OpenPlace
+    writer: Writer
+    progress: Progress
+    identities: dict[str, Identity] = field(default_factory=dict)
+    checked_cells: set[str] = field(default_factory=set)
+
+    def run(self, planned: PlannedTrial) -> TrialRecord:
+        """Runs one trial and commits it, valid or not.
+
+        Raises:
+            PlaceError: the place cannot carry the study out at all (missing binary, setting refused); nothing is
+                committed then.
+            SystemStartError: the system did not start.
+        """
+        local = self.writer.begin(planned.id)
+        resolved = self.writer.plan.resolved[planned.cell][planned.arm]
+        remote = workspace.work_directory(self.place, self.writer.directory.name, planned.id)
+        attempt = Attempt(self, planned, resolved, parts_of(resolved), remote)
+        try:
+            attempt.measure()
+            attempt.collect(local)
+        except StreamLostError as error:
+            attempt.outcome.doubt(f"{STREAM_LOST}: {error}")
+        except BaseException:
+            self.writer.abandon(planned.id)
+            raise
+        attempt.derive(local)
+        clock = self.place.agent.hello.clock
+        trial = attempt.outcome.record(
+            planned,
+            plan=self.writer.plan,
+            resolved=resolved,
+            clock=Clock(monotonic_ns=clock.monotonic_ns, realtime_ns=clock.realtime_ns),
+        )
+        self.writer.commit(trial)
+        self.progress.trial_finished(trial)
+        return trial
+
+
+STREAM_LOST = "the stream to the place was lost"
+
+
+@dataclass
+class Attempt:
+    """One trial under way.
+
+    Attributes:
+        remote: its directory at the place: `data`, `server` (sockets, configuration) and `out` (raw files, logs).
+    """
+
+    runner: TrialRunner
+    planned: PlannedTrial
+    resolved: ResolvedTrial
+    parts: Parts
+    remote: PurePosixPath
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def __post_init__(self) -> None:
+        self.place = self.runner.place
+        effect = settings.effects(self.resolved.settings, self.place.facts)
+        self.effect: Effect = separated(effect, self.place.facts, embedded=self.parts.system.EMBEDDED)
+
+    def measure(self) -> None:
+        """Everything that happens at the place, and its undoing."""
+        workspace.remove(self.place, self.remote)
+        workspace.make(self.place, self.remote / "out" / "log")
+        for name in ("data", "server"):
+            workspace.make(self.place, self.remote / name, owner=self.place.server_user)
+        self._bring_data()
+        try:
+            self._apply("place")
+            self._apply("before_server")
+            self._with_system()
+        except StreamLostError:
+            raise  # the agent undoes on its own when its stream ends
+        except BaseException:
+            self.place.agent.undo()
+            raise
+        with self._phase("undo"):
+            undone = self.place.agent.undo()
+        if undone.failed:
+            raise PlaceError("settings could not be undone: " + "; ".join(undone.failed), hint="restore them by hand")
+        if undone.disturbed:
+            self.outcome.doubt("changed by another process during the trial: " + ", ".join(undone.disturbed))
+
+    def _bring_data(self) -> None:
+        identity = self._identity()
+        self.outcome.system_facts = {"version": identity.version, "sha256": identity.sha256, **identity.facts}
+        key = prepared.key_of(self.resolved, self.parts, identity)
+        if key is not None:
+            with self._phase("prepare"):
+                data = prepared.ensure(self.place, key, self.parts, on_progress=self.runner.progress.load)
+            with self._phase("restore"):
+                restored = prepared.restore(self.place, data, self.remote / "data")
+            self.outcome.data = {"key": key, "content_sha256": data.content_sha256, "restored": restored}
+        with self._phase("settle"):
+            self.outcome.data["settled"] = self.place.native(
+                "settle",
+                {
+                    "dirty_bytes": REST_DIRTY_BYTES,
+                    "timeout_s": SETTLE_LIMIT_S,
+                    "drop_caches": self.place.facts["user_id"] == 0,
+                },
+                timeout_s=SETTLE_LIMIT_S + SETTLE_GRACE_S,
+            )
+
+    def _identity(self) -> Identity:
+        known = self.runner.identities
+        key = repr(self.resolved.system)
+        if key not in known:
+            known[key] = self.parts.system.identity(self.place, self.parts.system_parameters)
+        return known[key]
+
+    def _with_system(self) -> None:
+        launch = Launch(
+            data_directory=self.remote / "data",
+            work_directory=self.remote / "server",
+            log_path=self.remote / "out" / "log" / "server.log",
+            environment=self.effect.environment,
+            processors=self.effect.server_processors,
+        )
+        with self._phase("start"):
+            instance = self.parts.system.start(self.place, self.parts.system_parameters, launch)
+        self.outcome.options = dict(instance.options)
+        try:
+            self._apply("after_server")
+            self._apply("before_ramp_up")
+            self._sampled_drive(instance)
+            self._check(instance)
+        except StreamLostError:
+            raise
+        except BaseException:
+            self.parts.system.stop(self.place, instance, settled=False)
+            raise
+        with self._phase("stop"):
+            if instance.process is not None and instance.process.exited is not None:
+                exited = instance.process.exited
+                self.outcome.doubt(f"the server ended during the trial (code {exited.code}, signal {exited.signal})")
+            self.parts.system.stop(self.place, instance, settled=False)
+
+    def _apply(self, phase: Literal["place", "before_server", "after_server", "before_ramp_up"]) -> None:
+        for when, step in self.effect.steps:
+            if when == phase:
+                changed = self.place.agent.change(step)
+                self.outcome.effective.append(
+                    EffectiveSetting(
+                        name=step.name,
+                        asked=step.check.expect if step.check else "",
+                        before=changed.before,
+                        read_back=changed.read_back,
+                    )
+                )
+
+    def _sampled_drive(self, instance: Instance) -> None:
+        """Drives with the sampler around it. The sampler ends first: checks are not part of any figure."""
+        sampler = telemetry.start(
+            self.place,
+            self.remote / "out",
+            interval_ms=self.runner.writer.plan.telemetry_interval_ms,
+            processes={"server": instance.process.pid} if instance.process is not None else {},
+        )
+        try:
+            with self._phase("drive"):
+                self._drive(instance)
+        finally:
+            self._stop(sampler)
+
+    def _drive(self, instance: Instance) -> None:
+        drive = Drive(
+            endpoint=instance.endpoint,
+            seed=self.planned.seed,
+            directory=self.remote / "out",
+            environment=self.effect.environment if instance.process is None else {},
+            processors=self.effect.client_processors,
+            on_progress=self.runner.progress.load,
+        )
+        try:
+            driven = self.parts.workload.drive(self.place, self.parts.workload_parameters, drive)
+        except (StreamLostError, AgentError):
+            raise
+        except PlaceError as error:
+            self.outcome.doubt(f"the load failed: {error}")
+            return
+        self.outcome.window = driven.window
+        self.outcome.options |= driven.effective
+        self.outcome.doubt(driven.invalid_reason)
+
+    def _stop(self, sampler: Process) -> None:
+        with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
+            self.outcome.doubt(telemetry.stop(sampler))
+
+    def _check(self, instance: Instance) -> None:
+        """Checks the data where the workload asks for it; a failing database has measured something else."""
+        when = self.parts.workload.checks_after(self.parts.workload_parameters)
+        cell = self.planned.cell
+        due = when == "every_trial" or (when == "once_per_cell" and cell not in self.runner.checked_cells)
+        if not due or instance.endpoint is None or self.outcome.invalid_reason:
+            return
+        with self._phase("check"):
+            try:
+                checks = self.parts.workload.check(self.place, self.parts.workload_parameters, instance.endpoint)
+            except (StreamLostError, AgentError):
+                raise
+            except PlaceError as error:
+                self.outcome.doubt(f"the check failed: {error}")
+                return
+        self.runner.checked_cells.add(cell)
+        self.outcome.checks = checks
+        broken = [check.name for check in checks if check.violations]
+        if broken:
+            self.outcome.doubt("consistency conditions violated: " + ", ".join(broken))
+
+    def collect(self, local: Path) -> None:
+        """Fetches the raw files and removes the trial's directory at the place."""
+        with self._phase("collect"):
+            workspace.fetch(self.place, self.remote / "out", local)
+            workspace.remove(self.place, self.remote)
+
+    def derive(self, local: Path) -> None:
+        """Scalars from the raw files; a trial whose figures cannot be computed is invalid, not fatal."""
+        self.outcome.telemetry = telemetry.to_parquet(local)
+        if self.outcome.window is None:
+            return
+        try:
+            common = metrics.telemetry.compute(local, window=self.outcome.window, facts=self.place.facts)
+            own = self.parts.workload.scalars(local, self.parts.workload_parameters, self.outcome.window)
+        except PlaceError as error:
+            self.outcome.doubt(str(error))
+            return
+        self.outcome.scalars = {**common, **own}
+
+    @contextlib.contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        self.runner.progress.phase(name)
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            spent = self.outcome.phases_s
+            spent[name] = spent.get(name, 0.0) + time.monotonic() - started

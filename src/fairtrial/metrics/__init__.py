@@ -1,1 +1,49 @@
-"""metrics."""
+"""A trial's scalars from its raw files, and the frames behind them.
+
+Every scalar of a record is recomputable from the trial's other files; `fairtrial verify` does so. It must not know how
+trials are compared. Submodules load when first used, because numpy and polars cost more than a command's help may.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from fairtrial.record.models import Window
+
+if TYPE_CHECKING:
+    from fairtrial.metrics import latency, timeline, tpcc
+
+__all__ = ["compute", "latency", "timeline", "tpcc"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Loads a submodule on first use (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def compute(directory: Path, *, window: Window | None, facts: Mapping[str, Any], workload: str) -> dict[str, float]:
+    """Every scalar the raw files in `directory` give, by metric name.
+
+    Args:
+        directory: one trial's directory; files it does not hold give no metrics.
+        window: the measured window; None for a trial that never measured, which has no scalars.
+        facts: of the trial's place (`ticks_per_s`, `page_bytes`, `processors`, …).
+        workload: the workload's kind.
+
+    Raises:
+        RecordError: a file is cut or damaged.
+    """
+    from fairtrial.metrics import latency, tpcc  # noqa: PLC0415 - see the module's docstring
+
+    if window is None:
+        return {}
+    scalars: dict[str, float] = {}
+    if workload == "tpcc":
+        scalars |= tpcc.compute(directory, window=window)
+    return scalars | latency.compute(directory)

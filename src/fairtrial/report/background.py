@@ -1,0 +1,176 @@
+"""What stands behind the figures: places, systems, options as read back, and what became of every planned trial.
+
+Reads a record's models only; knows no layout.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairtrial.record import Record
+from fairtrial.record.models import TrialRecord
+from fairtrial.report import numbers
+
+FACT_LABELS: Final = {
+    "host": "host",
+    "kernel": "kernel",
+    "kernel_version": "kernel build",
+    "kernel_command_line": "kernel command line",
+    "distribution": "distribution",
+    "machine": "machine",
+    "processor_model": "processor",
+    "processors": "processors",
+    "memory_bytes": "memory",
+    "swap_bytes": "swap",
+    "virtualisation": "virtualisation",
+    "clock_source": "clock source",
+    "file_system": "file system",
+}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A labelled value."""
+
+    label: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """One machine."""
+
+    name: str
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class Background:
+    """Everything a report says besides results.
+
+    Attributes:
+        system: facts of the system under test; where trials differ, one value per arm and cell.
+        options, settings: effective values as read back, the same way.
+        differences: what differs between the arms, as planned: path, then each arm's value.
+        invalid: trials that do not count and why.
+        voided, added: blocks lost and their replacements, in words.
+        checks: consistency conditions: name, how many trials were checked, violations.
+    """
+
+    places: tuple[Place, ...]
+    system: tuple[Fact, ...]
+    options: tuple[Fact, ...]
+    settings: tuple[Fact, ...]
+    differences: tuple[tuple[str, dict[str, str]], ...]
+    invalid: tuple[Fact, ...]
+    voided: tuple[str, ...]
+    added: tuple[str, ...]
+    checks: tuple[tuple[str, int, int], ...]
+    warnings: tuple[str, ...]
+
+
+def background(record: Record) -> Background:
+    """Collects a record's background."""
+    trials = record.trials
+    return Background(
+        places=tuple(_places(record.places)),
+        system=_common_or_each(trials, lambda trial: _flat(trial.system_facts)),
+        options=_common_or_each(trials, lambda trial: trial.options),
+        settings=_common_or_each(
+            trials, lambda trial: {s.name: s.read_back if s.read_back is not None else s.asked for s in trial.effective}
+        ),
+        differences=tuple(
+            (difference.path, {arm: shown(value) for arm, value in difference.values.items()})
+            for difference in record.plan.differences
+        ),
+        invalid=tuple(Fact(trial.trial.id, trial.invalid_reason) for trial in trials if not trial.valid),
+        voided=tuple(f"{event.cell}, block {event.block}: {event.reason}" for event in record.voided),
+        added=tuple(
+            f"{event.cell}, block {event.block} in round {event.round} replaces block {event.replaces}"
+            for event in record.added
+        ),
+        checks=_checks(trials),
+        warnings=tuple(record.plan.warnings),
+    )
+
+
+def shown(value: Any) -> str:
+    """A study's value as a reader would have written it."""
+    if value is None:
+        return numbers.ABSENT
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def machines(places: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The facts of each machine in places.json, by place name, however deep they stand beside other entries."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, entry in places.items():
+        if not isinstance(entry, Mapping):
+            continue
+        if "kernel" in entry and "machine" in entry:
+            found[name] = entry
+        else:
+            inner = machines(entry)
+            found |= {name: next(iter(inner.values()))} if len(inner) == 1 else inner
+    return found
+
+
+def _places(places: Mapping[str, Any]) -> Iterable[Place]:
+    for name, facts in machines(places).items():
+        labelled = [Fact(label, _fact(key, facts[key])) for key, label in FACT_LABELS.items() if key in facts]
+        yield Place(name=name, facts=tuple(labelled))
+
+
+def _fact(key: str, value: Any) -> str:
+    if key.endswith("_bytes"):
+        return numbers.bytes_of(float(value)) if value else "none"
+    if key == "processors" and isinstance(value, list):
+        return str(len(value))
+    return shown(value)
+
+
+def _flat(facts: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for key, value in facts.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = shown(value)
+    return flat
+
+
+def _common_or_each(trials: Iterable[TrialRecord], values: Any) -> tuple[Fact, ...]:
+    """One value where all trials agree; else each value with the levels that have it."""
+    seen: dict[str, dict[str, list[TrialRecord]]] = {}
+    for trial in trials:
+        for name, value in values(trial).items():
+            seen.setdefault(name, {}).setdefault(shown(value), []).append(trial)
+    facts = []
+    for name, by_value in seen.items():
+        if len(by_value) == 1:
+            facts.append(Fact(name, next(iter(by_value))))
+        else:
+            facts.append(Fact(name, "; ".join(f"{value} ({_who(having)})" for value, having in by_value.items())))
+    return tuple(facts)
+
+
+def _who(trials: list[TrialRecord]) -> str:
+    """The levels that all these trials share and that name them shortest."""
+    shared = [
+        f"{factor} {level}"
+        for factor, level in trials[0].levels.items()
+        if all(trial.levels[factor] == level for trial in trials)
+    ]
+    return ", ".join(shared) or f"{len(trials)} trials"
+
+
+def _checks(trials: Iterable[TrialRecord]) -> tuple[tuple[str, int, int], ...]:
+    counted: dict[str, tuple[int, int]] = {}
+    for trial in trials:
+        for check in trial.checks:
+            trials_checked, violations = counted.get(check.name, (0, 0))
+            counted[check.name] = (trials_checked + 1, violations + check.violations)
+    return tuple((name, checked, violations) for name, (checked, violations) in counted.items())

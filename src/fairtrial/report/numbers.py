@@ -1,0 +1,94 @@
+"""Numbers as a reader wants them: few digits, one unit per column, aligned. Rounds for print only, never the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+MEAN_DIGITS: Final = 4  # significant digits of a mean: one more than run-to-run noise of 0.1 % can carry
+RATIO_DECIMALS: Final = 3
+RATIO_LARGE: Final = 100  # from here on decimals say nothing
+P_SMALLEST: Final = 1e-4  # smaller ones are printed as a bound: their digits depend on tails nobody checked
+ABSENT: Final = "–"
+
+_STEPS: Final = {
+    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")),
+    "bytes": ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "bytes")),
+    "bytes/s": ((2.0**30, "GiB/s"), (2.0**20, "MiB/s"), (2.0**10, "KiB/s"), (1.0, "bytes/s")),
+    "share": ((0.01, "%"),),
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How one metric's values are printed everywhere: divided by `divisor`, in `unit`, with `decimals`."""
+
+    divisor: float
+    unit: str
+    decimals: int
+
+    def value(self, value: float | None) -> str:
+        """A value in this scale, with thousands separators; `–` if there is none."""
+        if value is None or not math.isfinite(value):
+            return ABSENT
+        return f"{value / self.divisor:,.{self.decimals}f}"
+
+    def interval(self, low: float | None, high: float | None) -> str:
+        """`[low, high]`: brackets, because values may be negative."""
+        if low is None or high is None:
+            return ABSENT
+        return f"[{self.value(low)}, {self.value(high)}]"
+
+
+def scale(unit: str, values: Iterable[float | None]) -> Scale:
+    """The scale that prints all `values` of one metric readably: the largest decides unit and decimals."""
+    largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
+    divisor, printed = next(((d, u) for d, u in _STEPS.get(unit, ()) if largest >= d), (1.0, unit))
+    if unit == "share":
+        divisor, printed = _STEPS["share"][0]
+    return Scale(divisor=divisor, unit=printed, decimals=decimals(largest / divisor))
+
+
+def decimals(largest: float) -> int:
+    """Decimals that give `MEAN_DIGITS` significant digits to a value of this size."""
+    if largest == 0 or not math.isfinite(largest):
+        return 0
+    return max(0, MEAN_DIGITS - 1 - math.floor(math.log10(largest)))
+
+
+def ratio(value: float | None) -> str:
+    """A ratio: `1.080`, `124`."""
+    if value is None or not math.isfinite(value):
+        return ABSENT
+    return f"{value:,.0f}" if abs(value) >= RATIO_LARGE else f"{value:.{RATIO_DECIMALS}f}"
+
+
+def ratio_interval(low: float | None, high: float | None) -> str:
+    """`1.049 – 1.111`."""
+    return ABSENT if low is None or high is None else f"{ratio(low)} – {ratio(high)}"
+
+
+def p_value(p: float | None) -> str:
+    """`0.0312`, `< 0.0001`; `–` if there is none."""
+    if p is None or not math.isfinite(p):
+        return ABSENT
+    return f"< {P_SMALLEST:.4f}" if p < P_SMALLEST else f"{p:.4f}"
+
+
+def percent(share: float) -> str:
+    """A share as percent without needless digits: `2 %`, `0.5 %`."""
+    return f"{share * 100:g} %"
+
+
+def change(ratio_value: float) -> str:
+    """A ratio as a signed change: `+8.0 %`, `−3.1 %`."""
+    moved = (ratio_value - 1) * 100
+    return f"{'+' if moved >= 0 else '−'}{abs(moved):.1f} %"
+
+
+def bytes_of(count: float) -> str:
+    """A size: `1.94 GiB`."""
+    chosen = scale("bytes", [count])
+    return f"{chosen.value(count)} {chosen.unit}"

@@ -1,0 +1,76 @@
+"""The summary sentence: what changed, by how much and how sure, and what showed no significant change."""
+
+from __future__ import annotations
+
+from fairtrial.analyse.models import Analysis, Verdict
+from fairtrial.report import numbers
+from fairtrial.report.tables import MetricTable, Row, metric_tables
+
+_NO_CLAIM: dict[Verdict, str] = {
+    "equivalent": "They are equivalent within {margin}",
+    "undecided": "There was no statistically significant change",
+    "none": "There is no verdict",
+}
+
+
+def sentences(analysis: Analysis) -> tuple[str, ...]:
+    """A paragraph per primary metric and arm; per metric and arm of every role if the study named no primary one."""
+    tables = metric_tables(analysis)
+    chosen = [table for table in tables if table.role == "primary"] or list(tables)
+    return tuple(
+        _paragraph(analysis, table, [row for row in table.rows if row.arm.arm == arm])
+        for table in chosen
+        for arm in analysis.levels[1:]
+        if any(row.arm.arm == arm for row in table.rows)
+    )
+
+
+def _paragraph(analysis: Analysis, table: MetricTable, rows: list[Row]) -> str:
+    label = table.definition.label
+    compared = f"{analysis.contrast} {rows[0].arm.arm} instead of {analysis.levels[0]}"
+    claims = [_claim(analysis, row) for row in rows if row.comparison.verdict in ("faster", "slower")]
+    spoken = [f"With {compared}, {label} was {_joined(claims)}."] if claims else []
+    for verdict, words in _NO_CLAIM.items():
+        places = [_place(row) for row in rows if row.comparison.verdict == verdict]
+        if places:
+            outcome = words.format(margin=numbers.percent(analysis.margin))
+            about = "" if claims else f" in {label} with {compared}"
+            spoken.append(f"{outcome}{about}{_at(places)}.")
+    return " ".join(spoken)
+
+
+def _claim(analysis: Analysis, row: Row) -> str:
+    ratio = row.comparison.ratio
+    interval = numbers.ratio_interval(ratio.low, ratio.high)
+    share = numbers.percent(analysis.confidence)
+    place = _at([_place(row)])
+    return (
+        f"{numbers.ratio(ratio.estimate)} times as high ({share} interval {interval}, {row.comparison.verdict}){place}"
+    )
+
+
+def _place(row: Row) -> str:
+    return ", ".join(f"{factor} {level}" for factor, level in row.levels.items())
+
+
+def _at(places: list[str]) -> str:
+    """Where; nothing for a study without conditions."""
+    return f" at {_joined(places)}" if any(places) else ""
+
+
+def _joined(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else "; ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def headline(analysis: Analysis) -> str:
+    """Counts of verdicts over the primary metrics, for a page title: `2 faster, 1 undecided`."""
+    tables = metric_tables(analysis)
+    rows = [row for table in tables if table.role == "primary" for row in table.rows]
+    counted = {
+        verdict: sum(row.comparison.verdict == verdict for row in rows)
+        for verdict in ("faster", "slower", "equivalent", "undecided", "none")
+    }
+    words = [
+        f"{count} {'without verdict' if verdict == 'none' else verdict}" for verdict, count in counted.items() if count
+    ]
+    return ", ".join(words) or "no primary comparison"

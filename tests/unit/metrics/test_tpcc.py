@@ -1,0 +1,81 @@
+"""TPC-C scalars against hand-computed figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial import metrics
+from fairtrial.errors import RecordError
+from fairtrial.metrics import tpcc
+from fairtrial.record.models import Window
+
+WINDOW = Window(start_ns=5_000_000_000, end_ns=35_000_000_000)  # half a minute
+
+
+def _result(directory: Path, **changes: Any) -> Path:
+    outcomes = {"committed": 100, "rolled_back": 0, "failed": 0, "retried": 4}
+    result = {
+        "window": WINDOW.model_dump(),
+        "transactions": {
+            "new_order": {"committed": 450, "rolled_back": 5, "failed": 5, "retried": 10},
+            "payment": outcomes,
+            "delivery": outcomes | {"committed": 40},
+        },
+        "errors": [
+            {"transaction": "payment", "code": "1213", "kind": "deadlock", "message": "", "count": 7},
+            {"transaction": "new_order", "code": "1205", "kind": "lock_timeout", "message": "", "count": 2},
+        ],
+        "drawn": {"new_order": 460},
+        "effective": {},
+        "client": {"user_s": 1.0},
+    }
+    (directory / tpcc.FILE).write_text(json.dumps(result | changes), encoding="utf-8")
+    return directory
+
+
+def test_scalars_of_a_known_result(tmp_path: Path) -> None:
+    assert tpcc.compute(_result(tmp_path), window=WINDOW) == {
+        "throughput_tpm": (450 + 5 + 100 + 40) * 2,
+        "throughput_nopm": 900,
+        "transactions": 595,
+        "errors": 9,
+        "retries": 18,
+        "deadlocks": 7,
+        "failed_share": 5 / 600,
+    }
+
+
+def test_a_window_without_transactions_has_zero_throughput_and_no_failed_share(tmp_path: Path) -> None:
+    scalars = tpcc.compute(_result(tmp_path, transactions={}, errors=[]), window=WINDOW)
+    assert set(scalars.values()) == {0.0}
+
+
+def test_every_scalar_has_a_definition_with_its_direction(tmp_path: Path) -> None:
+    assert set(tpcc.compute(_result(tmp_path), window=WINDOW)) == set(tpcc.DEFINITIONS)
+    higher = {name for name, definition in tpcc.DEFINITIONS.items() if definition.better == "higher"}
+    assert higher == {"throughput_tpm", "throughput_nopm", "transactions"}
+
+
+@pytest.mark.parametrize("content", ["", '{"window": {"start_ns": 1}}', "{"])
+def test_a_cut_result_is_an_error_that_names_the_file(tmp_path: Path, content: str) -> None:
+    (tmp_path / tpcc.FILE).write_text(content, encoding="utf-8")
+    with pytest.raises(RecordError, match=r"result\.json cannot be read"):
+        tpcc.compute(tmp_path, window=WINDOW)
+
+
+def test_a_window_without_length_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="no length"):
+        tpcc.compute(_result(tmp_path), window=Window(start_ns=1, end_ns=1))
+
+
+def test_compute_gives_nothing_for_a_trial_that_never_measured(tmp_path: Path) -> None:
+    assert metrics.compute(tmp_path, window=None, facts={}, workload="tpcc") == {}
+
+
+def test_compute_reads_what_is_there_for_other_workloads(tmp_path: Path) -> None:
+    assert metrics.compute(_result(tmp_path), window=WINDOW, facts={}, workload="command") == {}
+    assert metrics.compute(tmp_path, window=WINDOW, facts={}, workload="tpcc")["throughput_nopm"] == 900

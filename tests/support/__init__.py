@@ -1,0 +1,1 @@
+"""What tests share: builders of small, real objects."""

@@ -1,0 +1,64 @@
+"""A tiny plan and its trials."""
+
+from fairtrial.record.models import Cell, Clock, Design, Plan, PlannedMetrics, PlannedTrial, TrialRecord, Window
+from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.resolved import ResolvedTrial
+
+RESOLVED = ResolvedTrial(place={"local": {}}, system={"command": {}}, workload={"command": {"run": "true"}})
+
+
+def planned(block: int, arm: str, *, round_: int | None = None, cell: str = "all") -> PlannedTrial:
+    position = 2 * (block - 1) + (arm == "b")
+    return PlannedTrial(
+        id=f"{cell}.b{block:02d}.{arm}",
+        cell=cell,
+        arm=arm,
+        block=block,
+        round=round_ or block,
+        position=position,
+        seed=block,
+    )
+
+
+def tiny_plan() -> Plan:
+    return Plan(
+        fairtrial_version="0",
+        study="tiny",
+        question="",
+        size=None,
+        factors={"arm": ["a", "b"]},
+        arm="arm",
+        also_compare=[],
+        cells=[Cell(name="all", levels={})],
+        resolved={"all": {"a": RESOLVED, "b": RESOLVED}},
+        differences=[],
+        expectations=[],
+        metrics=PlannedMetrics(
+            primary=["elapsed_s"],
+            definitions={
+                "elapsed_s": MetricDefinition(
+                    name="elapsed_s", label="wall time", unit="s", better="lower", kind="wall_clock"
+                )
+            },
+        ),
+        design=Design(blocks=2, order="randomised_blocks", seed=1, stop="fixed", margin=0.02, voided_limit=1),
+        telemetry_interval_ms=1000,
+        trials=[planned(1, "a"), planned(1, "b"), planned(2, "b"), planned(2, "a")],
+        duration_s=4.0,
+        disk_bytes=0,
+    )
+
+
+def trial_record(trial: PlannedTrial, *, valid: bool = True) -> TrialRecord:
+    return TrialRecord(
+        trial=trial,
+        levels={"arm": trial.arm},
+        resolved=RESOLVED,
+        valid=valid,
+        invalid_reason="" if valid else "broken on purpose",
+        started="2026-01-01T00:00:00.000Z",
+        finished="2026-01-01T00:00:01.000Z",
+        clock=Clock(monotonic_ns=1, realtime_ns=2),
+        window=Window(start_ns=1, end_ns=2),
+        scalars={"elapsed_s": 1.0},
+    )

@@ -1,0 +1,225 @@
+"""A record's life as a story: written, torn by a kill, taken up again, damaged, found out."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from support.records import planned, trial_record
+
+from fairtrial import record
+from fairtrial.errors import PlaceError, RecordError
+from fairtrial.record.journal import Journal, lines
+from fairtrial.record.models import BlockVoided, Plan, RunFinished, TrialFinished
+
+SOURCES = {"study.yaml": "study: tiny\n"}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "tiny-run"
+
+
+def commit(writer: record.Writer, block: int, arm: str, *, valid: bool = True) -> None:
+    trial = planned(block, arm)
+    (writer.begin(trial.id) / "raw.txt").write_text(f"{block}{arm}")
+    writer.commit(trial_record(trial, valid=valid))
+
+
+def test_what_is_written_is_read_in_the_order_it_ran(directory: Path, plan: Plan) -> None:
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+    commit(writer, 1, "b")
+    commit(writer, 1, "a", valid=False)
+    writer.append(RunFinished())
+    writer.close()
+
+    found = record.read(directory)
+    assert found.plan == plan
+    assert [trial.trial.id for trial in found.trials] == ["all.b01.b", "all.b01.a"]
+    assert [trial.valid for trial in found.trials] == [True, False]
+    assert found.finished
+    assert (found.trial_directory("all.b01.a") / "raw.txt").read_text() == "1a"
+    assert record.verify_hashes(found) == []
+
+
+def test_a_run_is_not_started_over_another(directory: Path, plan: Plan) -> None:
+    record.create(directory, plan=plan, sources=SOURCES).close()
+    with pytest.raises(PlaceError, match="exists already"):
+        record.create(directory, plan=plan, sources=SOURCES)
+
+
+def test_two_controllers_cannot_write_one_record(directory: Path, plan: Plan) -> None:
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+    with pytest.raises(PlaceError, match="another process is running"):
+        record.resume(directory)
+    writer.close()
+    record.resume(directory).close()
+
+
+@pytest.mark.parametrize("cut", [1, 10, 60])
+def test_a_torn_last_line_is_cut_and_nothing_before_it_is_lost(directory: Path, plan: Plan, cut: int) -> None:
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+    commit(writer, 1, "a")
+    writer.append(BlockVoided(cell="all", block=1, reason="a line long enough to be cut in several places"))
+    writer.close()
+    journal = directory / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-cut])
+
+    assert len(record.read(directory).trials) == 1
+    resumed = record.resume(directory)
+    resumed.append(RunFinished())
+    resumed.close()
+    entries = [line.entry.event for line in lines(journal)]
+    assert entries == ["run_started", "trial_finished", "run_resumed", "run_finished"]
+
+
+def test_a_kill_between_rename_and_journal_line_loses_no_trial(directory: Path, plan: Plan) -> None:
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+    commit(writer, 1, "a")
+    before = (directory / "journal.jsonl").read_bytes()
+    commit(writer, 1, "b")
+    writer.begin(planned(2, "a").id)
+    writer.close()
+    (directory / "journal.jsonl").write_bytes(before)
+
+    record.resume(directory).close()
+    found = record.read(directory)
+    assert [trial.trial.id for trial in found.trials] == ["all.b01.a", "all.b01.b"]
+    assert record.verify_hashes(found) == []
+    assert not list((directory / "trials").glob(".partial-*"))
+
+
+def test_a_kill_before_the_first_journal_line_can_be_resumed(directory: Path, plan: Plan) -> None:
+    record.create(directory, plan=plan, sources=SOURCES).close()
+    (directory / "journal.jsonl").unlink()
+    record.resume(directory).close()
+    assert [event.event for event in record.read(directory).events] == ["run_started", "run_resumed"]
+
+
+@pytest.mark.parametrize("damage", ["change", "truncate", "delete", "add"])
+def test_every_damage_to_a_trial_is_named(directory: Path, plan: Plan, damage: str) -> None:
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+    commit(writer, 1, "a")
+    writer.close()
+    raw = directory / "trials" / "all.b01.a" / "raw.txt"
+    match damage:
+        case "change":
+            raw.write_text("2a")
+        case "truncate":
+            raw.write_text("1")
+        case "delete":
+            raw.unlink()
+        case "add":
+            raw.with_name("extra.txt").write_text("x")
+    (mismatch,) = record.verify_hashes(record.read(directory))
+    assert ("extra.txt" if damage == "add" else "raw.txt") in mismatch
+
+
+def test_a_changed_plan_is_named(directory: Path, plan: Plan) -> None:
+    record.create(directory, plan=plan, sources=SOURCES).close()
+    path = directory / "plan.json"
+    path.write_text(path.read_text().replace('"margin": 0.02', '"margin": 0.05'))
+    assert any("plan.json" in mismatch for mismatch in record.verify_hashes(record.read(directory)))
+
+
+def test_a_cut_trial_json_is_an_error_that_names_the_file(directory: Path, plan: Plan) -> None:
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+    commit(writer, 1, "a")
+    writer.close()
+    path = directory / "trials" / "all.b01.a" / "trial.json"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(RecordError, match=r"trial\.json"):
+        _ = record.read(directory).trials
+
+
+def test_a_gap_in_the_journal_is_an_error(directory: Path, plan: Plan) -> None:
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+    commit(writer, 1, "a")
+    commit(writer, 1, "b")
+    writer.close()
+    journal = directory / "journal.jsonl"
+    kept = journal.read_text().splitlines(keepends=True)
+    journal.write_text(kept[0] + kept[2])
+    with pytest.raises(RecordError, match="sequence 2, expected 1"):
+        record.read(directory)
+
+
+def test_a_directory_that_is_no_record_says_so(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="is not a record"):
+        record.read(tmp_path)
+
+
+def test_a_full_disk_says_what_to_do(directory: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(PlaceError, match="no space left") as caught:
+        commit(writer, 1, "a")
+    assert "--resume" in caught.value.hint
+    writer.close()
+
+
+KILLED = textwrap.dedent(
+    """
+    import sys
+    from pathlib import Path
+    sys.path.insert(0, {support!r})
+    from fairtrial import record
+    from support.records import planned, tiny_plan, trial_record
+    writer = record.create(Path({directory!r}), plan=tiny_plan(), sources={sources!r})
+    print("ready", flush=True)
+    block = 0
+    while True:
+        block += 1
+        for arm in "ab":
+            trial = planned(block, arm)
+            (writer.begin(trial.id) / "raw.txt").write_text("x" * 5000)
+            writer.commit(trial_record(trial))
+            print(trial.id, flush=True)
+    """
+)
+
+
+def test_sigkill_at_any_instant_loses_no_reported_trial(tmp_path: Path) -> None:
+    for attempt in range(8):
+        directory = tmp_path / f"run-{attempt}"
+        script = KILLED.format(
+            support=str(Path(__file__).parents[2]),
+            directory=str(directory),
+            sources=SOURCES,
+        )
+        with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            reported = [process.stdout.readline().strip() for _ in range(3 + attempt)][1:]
+            process.send_signal(signal.SIGKILL)
+            reported += [line.strip() for line in process.stdout if line.endswith("\n")]
+        record.resume(directory).close()
+        found = record.read(directory)
+        assert {trial.trial.id for trial in found.trials} >= set(reported)
+        assert record.verify_hashes(found) == []
+
+
+def test_the_journal_survives_a_failed_append(directory: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    record.create(directory, plan=plan, sources=SOURCES).close()
+    journal = Journal(directory / "journal.jsonl")
+    real = os.fsync
+    calls = iter([OSError(errno.EIO, "I/O error")])
+
+    def once(descriptor: int) -> None:
+        for error in calls:
+            raise error
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", once)
+    with pytest.raises(OSError, match="I/O error"):
+        journal.append(RunFinished())
+    journal.close()
+    monkeypatch.undo()
+    assert all(not isinstance(line.entry, TrialFinished) for line in lines(directory / "journal.jsonl"))

@@ -1,0 +1,89 @@
+"""The schedule as a story: trials in order, a block lost, replaced, a kill in between, the limit reached."""
+
+from support.records import planned, tiny_plan
+
+from fairtrial.record.models import BlockAdded, BlockVoided, Event, PlannedTrial, TrialFinished
+from fairtrial.run.schedule import Schedule
+
+
+def replacement(*, cell: str, block: int, round_: int, position: int) -> list[PlannedTrial]:
+    return [
+        planned(block, arm, round_=round_, cell=cell).model_copy(update={"position": position + index})
+        for index, arm in enumerate("ab")
+    ]
+
+
+def schedule() -> Schedule:
+    return Schedule(plan=tiny_plan(), replacement=replacement)
+
+
+def finished(trial: str, *, valid: bool = True) -> TrialFinished:
+    return TrialFinished(trial=trial, valid=valid, files={})
+
+
+def run_through(subject: Schedule, *, invalid: set[str]) -> tuple[list[str], list[Event]]:
+    """Runs to the end as the loop does; returns trial ids in order, and every event."""
+    order: list[str] = []
+    events: list[Event] = []
+    while (trial := subject.next_trial()) is not None:
+        order.append(trial.id)
+        event: Event = finished(trial.id, valid=trial.id not in invalid)
+        events.append(event)
+        subject.apply(event)
+        while owed := subject.repairs():
+            for event in owed:
+                events.append(event)
+                subject.apply(event)
+    return order, events
+
+
+def test_trials_run_in_planned_order() -> None:
+    order, _ = run_through(schedule(), invalid=set())
+    assert order == ["all.b01.a", "all.b01.b", "all.b02.b", "all.b02.a"]
+
+
+def test_an_invalid_trial_voids_its_block_and_a_new_block_joins_the_next_round() -> None:
+    order, events = run_through(schedule(), invalid={"all.b01.a"})
+    assert order == ["all.b01.a", "all.b02.b", "all.b02.a", "all.b03.a", "all.b03.b"]
+    voided = [event for event in events if isinstance(event, BlockVoided)]
+    added = [event for event in events if isinstance(event, BlockAdded)]
+    assert [(event.cell, event.block) for event in voided] == [("all", 1)]
+    assert [(event.block, event.replaces, event.round) for event in added] == [(3, 1, 2)]
+    assert [trial.position for trial in added[0].trials] == [4, 5]
+
+
+def test_a_block_lost_in_the_last_round_gets_a_round_of_its_own() -> None:
+    order, events = run_through(schedule(), invalid={"all.b02.a"})
+    assert order[-2:] == ["all.b03.a", "all.b03.b"]
+    assert next(event for event in events if isinstance(event, BlockAdded)).round == 3
+
+
+def test_beyond_the_limit_a_lost_block_is_not_replaced() -> None:
+    subject = schedule()
+    _, events = run_through(subject, invalid={"all.b01.a", "all.b02.b"})
+    assert len([event for event in events if isinstance(event, BlockVoided)]) == 2
+    assert subject.losses("all") == 2 > subject.plan.design.voided_limit
+    assert len([event for event in events if isinstance(event, BlockAdded)]) == 1
+
+
+def test_any_cut_of_the_journal_resumes_to_the_same_trials() -> None:
+    whole, events = run_through(schedule(), invalid={"all.b01.b"})
+    for cut in range(len(events) + 1):
+        subject = schedule()
+        subject.replay(events[:cut])
+        while owed := subject.repairs():
+            for event in owed:
+                subject.apply(event)
+        done = [event.trial for event in events[:cut] if isinstance(event, TrialFinished)]
+        rest, _ = run_through(subject, invalid={"all.b01.b"})
+        assert done + rest == whole
+
+
+def test_a_round_is_complete_when_nothing_of_it_is_left() -> None:
+    subject = schedule()
+    assert not subject.round_complete(1)
+    subject.apply(finished("all.b01.a"))
+    assert not subject.round_complete(1)
+    subject.apply(finished("all.b01.b"))
+    assert subject.round_complete(1)
+    assert not subject.round_complete(2)

@@ -1,0 +1,95 @@
+"""Metrics of a command: by regular expression, JSON path and metrics file, from the record's own files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fairtrial.errors import PlaceError
+from fairtrial.record.models import Window
+from fairtrial.workloads import command
+
+WINDOW = Window(start_ns=0, end_ns=1)
+USAGE = {
+    "elapsed_s": 1.5,
+    "user_s": 1.0,
+    "system_s": 0.25,
+    "max_resident_bytes": 1 << 20,
+    "minor_faults": 3,
+    "major_faults": 0,
+    "voluntary_switches": 2,
+    "involuntary_switches": 1,
+}
+
+
+def scalars(directory: Path, output: str, metrics: dict[str, Any], *, file: object = None) -> dict[str, float]:
+    (directory / "log").mkdir()
+    (directory / "log" / "load.log").write_text(output)
+    (directory / "usage.json").write_text(json.dumps(USAGE))
+    if file is not None:
+        (directory / "metrics.json").write_text(json.dumps(file))
+    parameters = command.CommandParameters.model_validate({"run": "true", "metrics": metrics})
+    return command.scalars(directory, parameters.model_dump(mode="json"), WINDOW)
+
+
+def test_the_kernels_accounting_is_always_there(tmp_path: Path) -> None:
+    assert scalars(tmp_path, "", {}) == USAGE
+
+
+def test_the_last_match_of_an_expression_counts(tmp_path: Path) -> None:
+    found = scalars(tmp_path, "rate: 1.5\nrate: 2.5e3\n", {"rate": {"regex": r"^rate: (\S+)$"}})
+    assert found["rate"] == 2500.0
+
+
+def test_a_json_path_goes_through_lists_and_text_around_the_document(tmp_path: Path) -> None:
+    output = 'warming up {not json}\n{"jobs": [{"read": {"iops": 7.5}}]}\nbye\n'
+    assert scalars(tmp_path, output, {"iops": {"json_path": "jobs[0].read.iops"}})["iops"] == 7.5
+
+
+def test_a_metrics_file_is_read_by_key(tmp_path: Path) -> None:
+    assert scalars(tmp_path, "", {"score": {"file_key": "a.score"}}, file={"a": {"score": 3}})["score"] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "output"),
+    [
+        ({"regex": "x=(.*)"}, "nothing"),
+        ({"regex": "x=(.*)"}, "x=fast"),
+        ({"json_path": "a.b"}, '{"a": 1}'),
+        ({"json_path": "a"}, "no json"),
+        ({"file_key": "a"}, ""),
+    ],
+)
+def test_a_missing_metric_is_an_error_that_shows_the_output(
+    tmp_path: Path, metric: dict[str, str], output: str
+) -> None:
+    with pytest.raises(PlaceError, match="metric m cannot be read") as caught:
+        scalars(tmp_path, output, {"m": metric})
+    assert output[-20:] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        {},
+        {"regex": "(a)", "file_key": "b"},
+        {"regex": "(a"},
+        {"regex": "no group"},
+        {"regex": "(two)(groups)"},
+        {"json_path": "a b"},
+    ],
+)
+def test_bad_metrics_are_refused_before_anything_runs(metric: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        command.CommandMetric.model_validate(metric)
+
+
+def test_declared_metrics_join_the_definitions() -> None:
+    parameters = command.CommandParameters.model_validate(
+        {"run": "x", "metrics": {"iops": {"regex": "(.)", "better": "higher", "unit": "1/s"}}}
+    )
+    definitions = command.KIND.metrics(parameters)
+    assert definitions["iops"].better == "higher"
+    assert set(USAGE) < set(definitions)

@@ -1,4 +1,4 @@
-# fairtrial: `make demo` runs the main job, `make test` passes every test; both set up what they need.
+# `make demo` runs the main job, `make test` passes every test; both set up what they need.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,17 +12,35 @@ $(VENV)/.locked: requirements.lock scripts/make-venv
 	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements.lock
 	touch $@
 
-$(VENV)/.installed: $(VENV)/.locked pyproject.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
-	$(BIN)/maturin develop --release --quiet
+# Editable: Python changes need no second setup, Rust changes do.
+$(VENV)/.installed: $(VENV)/.locked pyproject.toml Cargo.toml Cargo.lock $(shell find crates packaging -type f)
+	@echo "compiling the agent (a few minutes the first time)"
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet >/dev/null
 	touch $@
+
+demo: setup
+	$(BIN)/fairtrial run studies/sqlite-wal.yaml
+
+test: setup
+	scripts/install-servers
+	cargo test --workspace --quiet
+	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/typos
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+
+wheel: $(VENV)/.locked
+	$(BIN)/maturin build --release --out dist
+
+generate: setup
+	scripts/generate-wire
+	scripts/generate-reference
 
 clean:
 	rm -rf $(VENV) target dist

@@ -47,12 +47,17 @@ class Kind:
         summary: one sentence for the reference page.
         parameters: validates and documents its value. A model for mappings, any annotated type for scalars.
         metrics: the metrics a workload of this kind measures, from its validated parameters; empty for other kinds.
+        duration_s: what this kind adds to a trial's expected duration, seconds, from its parameters as a resolved
+            trial holds them (JSON values in base units): a workload its drive, a system its start and stop.
+        disk_bytes: what this kind is expected to need on the place's disk, bytes, from the same.
     """
 
     name: str
     summary: str
     parameters: TypeAdapter[Any]
     metrics: Callable[[Any], Mapping[str, MetricDefinition]] = lambda _parameters: {}
+    duration_s: Callable[[Any], float] = lambda _parameters: 0.0
+    disk_bytes: Callable[[Any], int] = lambda _parameters: 0
 
 
 @dataclass(frozen=True)

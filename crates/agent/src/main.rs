@@ -1,3 +1,65 @@
-//! The agent.
+//! `fairtrial-agent`: supervises a place (`serve`) and carries the data plane's programs as subcommands.
+//!
+//! A subcommand takes one JSON document on standard input, prints its result as the last JSON line on standard output,
+//! and says an error as one JSON line `{"error": …, "hint": …}` on standard error, with exit code 1.
 
-fn main() {}
+mod native;
+mod schema;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "fairtrial-agent", version, about, long_about = None)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Supervise this place for the control plane: the stream is standard input and output.
+    Serve,
+    /// Print the JSON Schema of every type on the wire.
+    Schema,
+    /// Load TPC-C's tables (`TpccLoad` → `Loaded`).
+    Load,
+    /// Run TPC-C's mix (`TpccDrive` → `Driven`).
+    Drive,
+    /// Check TPC-C's consistency conditions (`TpccCheck` → `Checked`).
+    Check,
+    /// Run SQL statements (`Sql` → one `Rows` per statement).
+    Sql,
+    /// Sample the place until SIGTERM (`Sample`).
+    Sample,
+    /// Print the place's facts (→ `Facts`).
+    Facts,
+    /// Copy prepared data to a work directory (`Restore` → `Restored`).
+    Restore,
+    /// Bring the page cache to rest (`Settle` → `Settled`).
+    Settle,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Serve => serve(),
+        Command::Schema => native::print(&schema::wire()),
+        Command::Load => native::load(),
+        Command::Drive => native::drive(),
+        Command::Check => native::check(),
+        Command::Sql => native::sql(),
+        Command::Sample => native::sample(),
+        Command::Facts => native::facts(),
+        Command::Restore => native::restore(),
+        Command::Settle => native::settle(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => native::say(&error),
+    }
+}
+
+fn serve() -> anyhow::Result<()> {
+    anyhow::bail!("not there yet")
+}

@@ -28,7 +28,7 @@ pub enum Event {
     /// Answer to `ping`.
     Pong(Pong),
     /// Answer to `bye`; the stream ends after it.
-    Bye(Done),
+    Bye(Farewell),
     /// A request could not be carried out.
     Failed(Failed),
 }
@@ -184,6 +184,15 @@ pub struct Pong {
     pub id: u64,
     /// The place's clocks.
     pub clock: Reading,
+}
+
+/// The stream ends: processes are gone and everything is undone, but for what is named here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Farewell {
+    /// The request answered.
+    pub id: u64,
+    /// Steps that could not be undone, in words.
+    pub failed: Vec<String>,
 }
 
 /// A request could not be carried out. The stream goes on unless it was `hello`.

@@ -7,20 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::step::Step;
 
-/// A request with the number its answer will carry.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Request {
-    /// Chosen by the control plane, unique in the stream.
-    pub id: u64,
-    /// What is asked.
-    #[serde(flatten)]
-    pub body: RequestBody,
-}
-
-/// The requests.
+/// One line to the agent. Every request carries a number, `id`, chosen by the control plane and unique in the stream; its
+/// answer carries the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "request", rename_all = "snake_case")]
-pub enum RequestBody {
+pub enum Request {
     /// First message of a stream.
     Hello(Hello),
     /// Writes a file; `bytes` bytes follow in chunks ([`ChunkHeader`]), possibly none.
@@ -36,14 +27,16 @@ pub enum RequestBody {
     /// Undoes applied steps, newest first; answered by `undone`.
     Undo(Undo),
     /// Answered by `pong`.
-    Ping,
+    Ping(Ping),
     /// Ends the stream: processes stopped, everything undone; answered by `bye`.
-    Bye,
+    Bye(Bye),
 }
 
 /// First message of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hello {
+    /// Number of the request.
+    pub id: u64,
     /// Must equal [`crate::VERSION`].
     pub version: String,
     /// Who asks, in words a refused second user can act upon: run, user, host, process id.
@@ -55,6 +48,8 @@ pub struct Hello {
 /// Writes a file, creating its parents, atomically (temporary file, then rename).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Put {
+    /// Number of the request.
+    pub id: u64,
     /// Absolute path at the place.
     pub path: String,
     /// Size in bytes.
@@ -66,6 +61,8 @@ pub struct Put {
 /// Reads a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Get {
+    /// Number of the request.
+    pub id: u64,
     /// Absolute path at the place.
     pub path: String,
 }
@@ -82,6 +79,8 @@ pub struct ChunkHeader {
 /// Starts a process in its own process group, killed when the stream ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spawn {
+    /// Number of the request.
+    pub id: u64,
     /// What messages call it: `server`, `load`, `sampler`.
     pub name: String,
     /// Program and arguments; no shell. A program of `fairtrial-agent` means this very binary.
@@ -125,6 +124,8 @@ pub enum Output {
 /// Sends a signal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Signal {
+    /// Number of the request.
+    pub id: u64,
     /// Process number from `spawned`.
     pub process: u64,
     /// Signal number.
@@ -137,6 +138,8 @@ pub struct Signal {
 /// Applies one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
+    /// Number of the request.
+    pub id: u64,
     /// The step.
     pub step: Step,
 }
@@ -144,6 +147,40 @@ pub struct Change {
 /// Undoes applied steps, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Undo {
+    /// Number of the request.
+    pub id: u64,
     /// How many of the oldest steps stay (0: undo all).
     pub keep: usize,
+}
+
+/// Shows that the control plane is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ping {
+    /// Number of the request.
+    pub id: u64,
+}
+
+/// Ends the stream in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Bye {
+    /// Number of the request.
+    pub id: u64,
+}
+
+impl Request {
+    /// Number of the request.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        match self {
+            Self::Hello(request) => request.id,
+            Self::Put(request) => request.id,
+            Self::Get(request) => request.id,
+            Self::Spawn(request) => request.id,
+            Self::Signal(request) => request.id,
+            Self::Change(request) => request.id,
+            Self::Undo(request) => request.id,
+            Self::Ping(request) => request.id,
+            Self::Bye(request) => request.id,
+        }
+    }
 }

@@ -1,0 +1,71 @@
+//! The subcommands' common form: parameters in, result out, errors as JSON.
+
+use std::io::{self, Read as _, Write as _};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// Loads TPC-C's tables.
+pub fn load() -> anyhow::Result<()> {
+    let parameters = parameters()?;
+    print(&fairtrial_load::load(&parameters, &mut io::stdout())?)
+}
+
+/// Runs TPC-C's mix.
+pub fn drive() -> anyhow::Result<()> {
+    let parameters = parameters()?;
+    print(&fairtrial_load::drive(&parameters, &mut io::stdout())?)
+}
+
+/// Checks TPC-C's consistency conditions.
+pub fn check() -> anyhow::Result<()> {
+    print(&fairtrial_load::check(&parameters()?)?)
+}
+
+/// Runs SQL statements: one line of rows for each.
+pub fn sql() -> anyhow::Result<()> {
+    fairtrial_load::sql(&parameters()?)?.iter().try_for_each(print)
+}
+
+/// Samples the place until SIGTERM.
+pub fn sample() -> anyhow::Result<()> {
+    Ok(fairtrial_sample::sample(&parameters()?)?)
+}
+
+/// Prints the place's facts.
+pub fn facts() -> anyhow::Result<()> {
+    print(&fairtrial_state::facts()?)
+}
+
+/// Copies prepared data.
+pub fn restore() -> anyhow::Result<()> {
+    print(&fairtrial_state::restore(&parameters()?)?)
+}
+
+/// Brings the page cache to rest.
+pub fn settle() -> anyhow::Result<()> {
+    print(&fairtrial_state::settle(&parameters()?)?)
+}
+
+/// Prints a result: one line of JSON.
+pub fn print<T: Serialize>(result: &T) -> anyhow::Result<()> {
+    let mut line = serde_json::to_vec(result).context("the result has no JSON form")?;
+    line.push(b'\n');
+    io::stdout().write_all(&line).context("cannot write to standard output")
+}
+
+/// Says an error on standard error, its causes innermost last.
+pub fn say(error: &anyhow::Error) -> ExitCode {
+    let hint = "the message names the cause; run the same subcommand by hand to see more";
+    eprintln!("{}", json!({"error": format!("{error:#}"), "hint": hint}));
+    ExitCode::FAILURE
+}
+
+fn parameters<T: DeserializeOwned>() -> anyhow::Result<T> {
+    let mut text = String::new();
+    io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+    serde_json::from_str(&text).context("the parameters on standard input are not what this subcommand takes")
+}

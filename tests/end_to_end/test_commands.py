@@ -1,0 +1,272 @@
+"""The main job on ordinary programs: from a study file to a verdict, and everything that can go wrong on the way."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.command_line import Desk, eventually
+
+from fairtrial import record
+from fairtrial.record.models import BlockAdded, BlockVoided, RunInterrupted, TrialFinished
+
+# A program whose score depends on arm and seed alone: B is 10 % better, with a little noise that both arms share.
+PROGRAM = """\
+import os, random, sys, time
+noise = random.Random(os.environ["FAIRTRIAL_SEED"]).gauss(0, 0.01)
+own = random.Random(os.environ["FAIRTRIAL_SEED"] + sys.argv[1]).gauss(0, 0.002)
+time.sleep(float(os.environ.get("PAUSE", "0")))
+print("score:", 100 * (1.1 if sys.argv[1] == "b" else 1.0) * (1 + noise + own))
+"""
+STUDY = """\
+study: scores
+question: Is b better than a?
+workload: {{command: {{run: python3 {program} a, metrics: {{score: {{regex: 'score: (.*)', better: higher}}}}}}}}
+factors:
+  program:
+    a: {{}}
+    b: {{workload: {{command: {{run: python3 {program} b}}}}}}
+  load: {{light: {{}}, heavy: {{settings: {{environment: {{PAUSE: "{pause}"}}}}}}}}
+arm: program
+trials: {{blocks: {blocks}, seed: 3}}
+metrics: {{primary: score, secondary: elapsed_s}}
+telemetry: {{interval: 50ms}}
+"""
+
+
+def scores(here: Desk, *, blocks: int = 5, pause: float = 0.0) -> Path:
+    program = here.directory / "program.py"
+    program.write_text(PROGRAM)
+    return here.study(STUDY.format(program=program, blocks=blocks, pause=pause))
+
+
+def test_a_study_file_goes_in_and_a_verdict_comes_out(here: Desk) -> None:
+    done = here.fairtrial("run", scores(here))
+    assert len(re.findall(r"\bfaster\b", done.stdout)) >= 2
+    found = record.read(here.run)
+    assert found.finished
+    assert len(found.trials) == 2 * 2 * 5
+    assert all(trial.valid for trial in found.trials)
+    analysis = json.loads((here.run / "report" / "report.json").read_text())["analysis"]
+    for cell in analysis["cells"]:
+        (comparison,) = cell["comparisons"]["score"]
+        assert comparison["verdict"] == "faster"
+        assert 1.09 < comparison["ratio"]["low"] < 1.1 < comparison["ratio"]["high"] < 1.11
+    here.fairtrial("verify", here.run)
+    assert {path.name for path in (here.run / "report").iterdir()} >= {
+        "report.txt",
+        "report.html",
+        "report.json",
+        "raw_data.csv",
+        "raw_data.r",
+    }
+
+
+def test_the_plan_shows_every_trial_and_runs_nothing(here: Desk) -> None:
+    done = here.fairtrial("plan", scores(here, blocks=2))
+    for trial in ("light.b01.a", "light.b02.b", "heavy.b01.a", "heavy.b02.b"):
+        assert trial in done.stdout
+    assert not here.runs
+    assert list(here.state.iterdir()) == []
+
+
+def test_the_run_follows_the_plan(here: Desk) -> None:
+    study = scores(here, blocks=3)
+    planned = re.findall(r"(?:light|heavy)\.b\d\d\.[ab]", here.fairtrial("plan", study).stdout)
+    here.fairtrial("run", study)
+    assert [trial.trial.id for trial in record.read(here.run).trials] == planned
+
+
+def test_five_mistakes_are_reported_together_and_nothing_starts(here: Desk) -> None:
+    study = here.study(
+        """\
+        study: wrong
+        workload: {command: {run: "true", timeout: 5 parsecs}}
+        factors:
+          program: {a: {}, b: {settings: {enviroment: {A: b}}}}
+        arm: programme
+        trials: {blocks: 0}
+        metrics: {primary: elapsed_second}
+        """
+    )
+    done = here.fairtrial("run", study, code=2)
+    for line, what in ((2, "timeout"), (4, "environment"), (5, "program"), (6, "blocks"), (7, "elapsed_s")):
+        assert re.search(rf"study\.yaml:{line}:\d+: .*{what}", done.stderr), (line, what, done.stderr)
+    assert not here.runs
+    assert list(here.state.iterdir()) == []
+
+
+def test_a_missing_program_is_named_and_nothing_is_left(here: Desk) -> None:
+    study = here.study(
+        """\
+        study: missing
+        system: {command: {run: no-such-server}}
+        workload: {command: {run: "true"}}
+        factors: {arm: {a: {}, b: {workload: {command: {run: "true 1"}}}}}
+        arm: arm
+        metrics: {primary: elapsed_s}
+        """
+    )
+    done = here.fairtrial("run", study, code=3)
+    assert "no-such-server" in done.stderr
+    assert record.read(here.run).trials == ()
+
+
+def test_an_invalid_trial_voids_its_block_and_is_replaced(here: Desk) -> None:
+    marker = here.directory / "failed-once"
+    study = here.study(
+        f"""\
+        study: flaky
+        workload: {{command: {{run: sh -c "test -e {marker} || {{{{ touch {marker}; exit 7; }}}}; true"}}}}
+        factors: {{arm: {{a: {{}}, b: {{settings: {{environment: {{X: "1"}}}}}}}}}}
+        arm: arm
+        trials: {{blocks: 3}}
+        metrics: {{primary: elapsed_s}}
+        """.replace("{{{{", "{").replace("}}}}", "}")
+    )
+    done = here.fairtrial("run", study)
+    found = record.read(here.run)
+    (invalid,) = [trial for trial in found.trials if not trial.valid]
+    assert "exit code 7" in invalid.invalid_reason
+    (voided,) = [event for event in found.events if isinstance(event, BlockVoided)]
+    (added,) = [event for event in found.events if isinstance(event, BlockAdded)]
+    assert (voided.block, added.replaces, added.block) == (invalid.trial.block, invalid.trial.block, 4)
+    assert sum(trial.valid for trial in found.trials) == 6
+    assert "void" in done.stdout
+    here.fairtrial("verify", here.run)
+
+
+def test_beyond_the_limit_of_voided_blocks_the_run_stops_and_keeps_everything(here: Desk) -> None:
+    study = here.study(
+        """\
+        study: broken
+        workload: {command: {run: "false"}}
+        factors: {arm: {a: {}, b: {settings: {environment: {X: "1"}}}}}
+        arm: arm
+        trials: {blocks: 3, voided_limit: 1}
+        metrics: {primary: elapsed_s}
+        """
+    )
+    done = here.fairtrial("run", study, code=3)
+    assert "more than the limit of 1" in done.stderr
+    found = record.read(here.run)
+    assert [trial.valid for trial in found.trials] == [False, False]
+    assert any(isinstance(event, RunInterrupted) for event in found.events)
+
+
+def wait_for_trials(here: Desk, number: int) -> None:
+    def enough() -> bool:
+        return bool(here.runs) and len(list((here.run / "trials").glob("[!.]*"))) >= number
+
+    eventually(enough, f"{number} trials")
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_trial(here: Desk, stop: signal.Signals) -> None:
+    study = scores(here, blocks=3, pause=0.3)
+    process = here.start("run", study)
+    wait_for_trials(here, 4)
+    process.send_signal(stop)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == (-signal.SIGKILL if stop == signal.SIGKILL else 130), output
+    eventually(lambda: not here.processes(), "every process gone")
+    before = [trial.trial.id for trial in record.read(here.run).trials]
+    assert len(before) >= 4
+
+    here.fairtrial("run", study, "--resume")
+    found = record.read(here.run)
+    after = [trial.trial.id for trial in found.trials]
+    assert after[: len(before)] == before
+    assert len(after) == len(set(after)) == 12
+    assert after == [trial.id for trial in found.plan.trials]
+    here.fairtrial("verify", here.run)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes a kernel parameter")
+def test_a_killed_controller_leaves_no_changed_kernel_parameter(here: Desk) -> None:
+    swappiness = Path("/proc/sys/vm/swappiness")
+    before = swappiness.read_text()
+    other = "37" if before.strip() != "37" else "38"
+    study = here.study(
+        f"""\
+        study: sysctl
+        workload: {{command: {{run: sleep 30}}}}
+        settings: {{sysctl: {{vm.swappiness: {other}}}}}
+        factors: {{arm: {{a: {{}}, b: {{settings: {{environment: {{X: "1"}}}}}}}}}}
+        arm: arm
+        metrics: {{primary: elapsed_s}}
+        """
+    )
+    process = here.start("run", study)
+    eventually(lambda: swappiness.read_text().strip() == other, "the setting applied")
+    process.kill()
+    process.communicate(timeout=60)
+    eventually(lambda: swappiness.read_text() == before, "the setting restored")
+    eventually(lambda: not here.processes(), "every process gone")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes a kernel parameter")
+def test_a_setting_the_kernel_refuses_stops_the_run_with_both_values(here: Desk) -> None:
+    study = here.study(
+        """\
+        study: refused
+        workload: {command: {run: "true"}}
+        settings: {sysctl: {vm.swappiness: 100000}}
+        factors: {arm: {a: {}, b: {settings: {environment: {X: "1"}}}}}
+        arm: arm
+        metrics: {primary: elapsed_s}
+        """
+    )
+    done = here.fairtrial("run", study, code=3)
+    assert "vm.swappiness" in done.stderr
+    assert record.read(here.run).trials == ()
+
+
+def test_a_second_run_at_a_busy_place_is_refused_with_the_name_of_the_first(here: Desk) -> None:
+    study = scores(here, blocks=2, pause=1.0)
+    first = here.start("run", study)
+    wait_for_trials(here, 1)
+    done = here.fairtrial("run", study, "--output", here.directory / "other", code=3)
+    assert here.run.name in done.stderr
+    assert str(first.pid) in done.stderr
+    first.terminate()
+    first.communicate(timeout=60)
+
+
+def test_a_changed_byte_and_a_cut_file_are_found(here: Desk) -> None:
+    here.fairtrial("run", scores(here, blocks=2))
+    trial = record.read(here.run).trials[0].trial.id
+    log = here.run / "trials" / trial / "log" / "load.log"
+    original = log.read_bytes()
+    log.write_bytes(b"score: 1e9\n" + original[11:])
+    assert f"trials/{trial}/log/load.log: changed" in here.fairtrial("verify", here.run, code=1).stdout
+    log.write_bytes(original)
+    here.fairtrial("verify", here.run)
+    telemetry = here.run / "trials" / trial / "telemetry-cpu.parquet"
+    telemetry.write_bytes(telemetry.read_bytes()[:-20])
+    assert "telemetry-cpu.parquet" in here.fairtrial("verify", here.run, code=1).stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
+def test_a_full_disk_ends_the_run_in_order_and_it_resumes_once_there_is_room(here: Desk) -> None:
+    small = here.directory / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", small], check=False)
+    if mounted.returncode:
+        pytest.skip("this machine does not let its root mount a file system")
+    try:
+        study = scores(here, blocks=8)
+        done = here.fairtrial("run", study, "--output", small, code=3)
+        assert "no space left" in done.stderr
+        (run,) = small.iterdir()
+        kept = [event for event in record.read(run).events if isinstance(event, TrialFinished)]
+        assert kept
+        assert record.verify_hashes(record.read(run)) == []
+        subprocess.run(["mount", "-o", "remount,size=100m", small], check=True)
+        here.fairtrial("run", study, "--output", small, "--resume")
+        assert len(record.read(run).trials) == 32
+    finally:
+        subprocess.run(["umount", small], check=True)

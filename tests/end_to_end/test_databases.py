@@ -1,0 +1,124 @@
+"""TPC-C on real databases, driven as a user does."""
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import polars as pl
+import pytest
+from support.command_line import Desk, eventually
+
+from fairtrial import record
+from fairtrial.record.models import RunInterrupted
+
+MARIADB = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin")
+SQLITE_STUDY = Path(__file__).parents[2] / "studies" / "sqlite-wal.yaml"
+
+MARIADB_STUDY = """\
+study: flushing
+question: What does flushing the log at every commit cost?
+system: {mariadb: {options: {innodb_buffer_pool_size: 128M}}}
+workload: {tpcc: {warehouses: 1, virtual_users: 2, ramp_up: 500ms, duration: 2s}}
+factors:
+  flushing:
+    each: {system: {mariadb: {options: {innodb_flush_log_at_trx_commit: 1}}}}
+    lazy: {system: {mariadb: {options: {innodb_flush_log_at_trx_commit: 0}}}}
+arm: flushing
+trials: {blocks: 2, seed: 5}
+metrics: {primary: throughput_tpm, secondary: [latency_ns_p99, new_order_latency_ns_p99]}
+telemetry: {interval: 100ms}
+"""
+servers = [
+    pytest.mark.servers,
+    pytest.mark.skipif(MARIADB is None, reason="needs mariadbd: `make test` installs it when run as root"),
+]
+
+
+def test_the_demonstration_runs_on_embedded_sqlite(here: Desk) -> None:
+    done = here.fairtrial("run", SQLITE_STUDY, "--size", "ci")
+    assert "report.html" in done.stdout
+    found = record.read(here.run)
+    assert len(found.trials) == 8
+    assert all(trial.valid for trial in found.trials), [trial.invalid_reason for trial in found.trials]
+    for trial in found.trials:
+        assert trial.options["journal_mode"].lower() == trial.levels["journal"]
+        assert trial.scalars["throughput_tpm"] > trial.scalars["throughput_nopm"] > 0
+        assert all(check.violations == 0 for check in trial.checks)
+        assert len(trial.checks) >= 10
+    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    here.fairtrial("verify", here.run)
+
+
+def test_the_figures_follow_from_the_raw_files(here: Desk) -> None:
+    here.fairtrial("run", SQLITE_STUDY, "--size", "ci")
+    found = record.read(here.run)
+    for trial in found.trials:
+        directory = found.trial_directory(trial.trial.id)
+        result = json.loads((directory / "result.json").read_text())
+        timeline = pl.read_parquet(directory / "timeline.parquet").filter(pl.col("measured"))
+        committed = sum(outcome["committed"] for outcome in result["transactions"].values())
+        assert timeline.select(pl.sum_horizontal(pl.selectors.ends_with("_committed"))).sum().item() == committed
+        assert trial.window is not None
+        minutes = (trial.window.end_ns - trial.window.start_ns) / 60e9
+        by_rule = sum(outcome["rolled_back"] for outcome in result["transactions"].values())
+        assert trial.scalars["throughput_tpm"] == pytest.approx((committed + by_rule) / minutes, rel=1e-9)
+
+
+class TestMariadb:
+    pytestmark = servers
+
+    def test_one_option_is_compared_on_a_private_server(self, here: Desk) -> None:
+        here.fairtrial("run", here.study(MARIADB_STUDY))
+        found = record.read(here.run)
+        assert len(found.trials) == 4
+        for trial in found.trials:
+            assert trial.valid, trial.invalid_reason
+            expected = {"each": "1", "lazy": "0"}[trial.levels["flushing"]]
+            assert trial.options["innodb_flush_log_at_trx_commit"] == expected
+            assert trial.scalars["server_cpu_s"] > 0
+            assert all(check.violations == 0 for check in trial.checks)
+        assert len(list((here.state / "prepared").iterdir())) == 1
+        here.fairtrial("verify", here.run)
+
+    def test_a_refused_configuration_shows_the_servers_own_words(self, here: Desk) -> None:
+        study = here.study(MARIADB_STUDY)
+        done = here.fairtrial("run", study, "--set", "system.mariadb.options.innodb_no_such_option=1", code=3)
+        assert "unknown variable 'innodb_no_such_option=1'" in done.stderr
+        assert any(isinstance(event, RunInterrupted) for event in record.read(here.run).events)
+
+    def test_an_option_the_server_changes_is_an_error_naming_both_values(self, here: Desk) -> None:
+        study = here.study(MARIADB_STUDY)
+        done = here.fairtrial("run", study, "--set", "system.mariadb.options.max_connections=1", code=3)
+        assert "max_connections: asked 1, the server says 10" in done.stderr
+
+    def test_an_option_in_two_spellings_is_refused_before_anything_starts(self, here: Desk) -> None:
+        study = here.study(MARIADB_STUDY)
+        done = here.fairtrial("run", study, "--set", "system.mariadb.options.innodb-buffer-pool-size=1G", code=2)
+        assert "given twice" in done.stderr
+        assert not here.runs
+
+    def test_a_server_killed_mid_trial_voids_the_block_and_the_run_goes_on(self, here: Desk) -> None:
+        process = here.start("run", here.study(MARIADB_STUDY))
+
+        def server() -> int | None:
+            if not list((here.state / "prepared").glob("[!.]*")):
+                return None  # still loading
+            commands = here.processes().items()
+            return next((pid for pid, command in commands if "mariadbd --defaults-file" in command), None)
+
+        def driving() -> bool:
+            return any("fairtrial-agent drive" in command for command in here.processes().values())
+
+        eventually(lambda: server() is not None and driving(), "a server under load")
+        victim = server()
+        assert victim is not None
+        os.kill(victim, signal.SIGKILL)
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
+        found = record.read(here.run)
+        (invalid,) = [trial for trial in found.trials if not trial.valid]
+        assert "server" in invalid.invalid_reason
+        assert sum(trial.valid for trial in found.trials) >= 4
+        here.fairtrial("verify", here.run)

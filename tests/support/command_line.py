@@ -1,0 +1,108 @@
+"""Driving the installed command as a user does, at a place of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A directory with studies and runs, and a state directory that no other test shares."""
+
+    directory: Path
+    state: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of every command started here."""
+        return {**os.environ, "FAIRTRIAL_STATE_DIRECTORY": str(self.state), "COLUMNS": "120", "NO_COLOR": "1"}
+
+    def study(self, text: str, name: str = "study.yaml") -> Path:
+        """Writes a study file."""
+        path = self.directory / name
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        return path
+
+    def fairtrial(self, *arguments: str | Path, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end and checks its exit code (None: any)."""
+        done = subprocess.run(
+            [FAIRTRIAL, *map(str, arguments)],
+            cwd=self.directory,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if code is not None:
+            assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        """Starts a command and leaves it running, in a process group of its own."""
+        return subprocess.Popen(
+            [FAIRTRIAL, *map(str, arguments)],
+            cwd=self.directory,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    @property
+    def runs(self) -> list[Path]:
+        """Records written here, oldest first."""
+        return sorted((self.directory / "runs").glob("*"))
+
+    @property
+    def run(self) -> Path:
+        """The one record."""
+        (found,) = self.runs
+        return found
+
+    def processes(self) -> dict[int, str]:
+        """Every process that belongs to this desk, by its environment: process id → command line."""
+        found: dict[int, str] = {}
+        wanted = f"FAIRTRIAL_STATE_DIRECTORY={self.state}".encode()
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+        return found
+
+
+@contextmanager
+def desk() -> Iterator[Desk]:
+    """A desk below /tmp: short enough for Unix sockets, and readable by unprivileged servers."""
+    directory = Path(tempfile.mkdtemp(prefix="ft-"))
+    directory.chmod(0o755)
+    (directory / "state").mkdir(mode=0o755)
+    try:
+        yield Desk(directory=directory, state=directory / "state")
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def eventually(condition: Callable[[], object], what: str) -> None:
+    """Waits until a condition holds; fails with `what` after a generous while."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairtrial.record.models import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import SYSTEMS, System
 from fairtrial.workloads import WORKLOADS, Workload
 

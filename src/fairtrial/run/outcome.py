@@ -13,10 +13,10 @@ from fairtrial.record.models import (
     EffectiveSetting,
     Plan,
     PlannedTrial,
-    ResolvedTrial,
     TrialRecord,
     Window,
 )
+from fairtrial.study.resolved import ResolvedTrial
 
 
 @dataclass

@@ -10,9 +10,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from fairtrial.errors import AgentError, PlaceError
-from fairtrial.record.models import ResolvedTrial
 from fairtrial.run import workspace
 from fairtrial.run.kinds import Parts
+from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Launch
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import OnProgress

@@ -16,13 +16,14 @@ from typing import Literal
 from fairtrial import metrics, settings
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.record import Writer
-from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, ResolvedTrial, TrialRecord
+from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialRecord
 from fairtrial.run import prepared, telemetry, workspace
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.outcome import Outcome
 from fairtrial.run.progress import Progress
 from fairtrial.run.separation import separated
 from fairtrial.settings import Effect
+from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace

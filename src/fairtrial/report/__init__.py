@@ -22,7 +22,12 @@ def write(record: Record, analysis: Analysis, directory: Path) -> None:
         RecordError: a raw file the figures need is damaged.
         OSError: the directory cannot be written.
     """
-    from fairtrial.report import text  # noqa: PLC0415 - drawing loads altair and polars
+    from fairtrial.report import page, raw, text  # noqa: PLC0415 - drawing loads altair and polars
+    from fairtrial.report.scene import Scene  # noqa: PLC0415
 
     directory.mkdir(parents=True, exist_ok=True)
+    scene = Scene(record=record, analysis=analysis)
+    cells = page.cell_figures(scene)
+    (directory / "report.html").write_text(page.render(scene, cells), encoding="utf-8")
+    (directory / "raw_data.csv").write_text(raw.csv(record), encoding="utf-8")
     (directory / "report.txt").write_text(text.render(record, analysis), encoding="utf-8")

@@ -19,6 +19,7 @@ from fairtrial.report.tables import (
     metric_tables,
     procedure,
 )
+from fairtrial.report.words import again, counted, fates
 
 OPTIONS_SHOWN: Final = 40  # a server may read back hundreds; all are in every trial.json
 VALUES_PER_LINE: Final = 6
@@ -211,28 +212,9 @@ def _doubts(analysis: Analysis) -> list[str]:
 
 
 def _counts(analysis: Analysis, behind: Background) -> list[str]:
-    counts = analysis.counts
-    lines = heading("Trials")
-    lines += pairs(
-        [
-            ("planned", str(counts.planned)),
-            ("finished", str(counts.finished)),
-            ("valid", str(counts.valid)),
-            ("invalid", str(counts.invalid)),
-            ("used", str(counts.used)),
-            ("blocks voided", str(counts.blocks_voided)),
-            ("blocks replaced", str(counts.blocks_replaced)),
-        ]
-    )
-    for fact in behind.invalid:
-        lines += prose(f"* {fact.label} is invalid: {fact.value}", indent="  ")
-    for sentence in behind.voided:
-        lines += prose(f"* voided: {sentence}", indent="  ")
-    for sentence in behind.added:
-        lines += prose(f"* {sentence}", indent="  ")
-    for name, checked, violations in behind.checks:
-        outcome = "no violation" if violations == 0 else f"{violations} VIOLATIONS"
-        lines += prose(f"* consistency {name}: checked after {checked} trials, {outcome}", indent="  ")
+    lines = [*heading("Trials"), *pairs([(label, str(count)) for label, count in counted(analysis)])]
+    for fate in fates(behind):
+        lines += prose(f"* {fate}", indent="  ")
     return lines
 
 
@@ -248,8 +230,6 @@ def _where(behind: Background) -> list[str]:
             lines.append(f"… and {len(behind.options) - OPTIONS_SHOWN} more in trials/*/trial.json")
     if behind.settings:
         lines += [*heading("Settings as read back"), *pairs(_pairs(behind.settings))]
-    for warning in behind.warnings:
-        lines += ["", *prose(f"Warning of the plan: {warning}", indent="  ")]
     return lines
 
 
@@ -258,22 +238,7 @@ def _pairs(facts: Iterable[Fact]) -> list[tuple[str, str]]:
 
 
 def _again(record: Record) -> list[str]:
-    name = record.directory.name
-    return [
-        *heading("Again"),
-        *pairs(
-            [
-                (
-                    "run again",
-                    f"fairtrial run {name}/study.yaml" + (f" --size {record.plan.size}" if record.plan.size else ""),
-                ),
-                ("check this record", f"fairtrial verify {name}"),
-                ("recompute in R", f"Rscript {name}/report/raw_data.r"),
-            ]
-        ),
-        "",
-        f"fairtrial {record.plan.fairtrial_version}",
-    ]
+    return [*heading("Again"), *pairs(again(record)), "", f"fairtrial {record.plan.fairtrial_version}"]
 
 
 def _raw_data(analysis: Analysis) -> list[str]:

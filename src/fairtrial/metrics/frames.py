@@ -1,0 +1,113 @@
+"""A whole record as Polars frames: trials, timelines, telemetry, latency. What notebooks and figures read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from fairtrial.metrics import latency, timeline
+from fairtrial.metrics.latency import Distribution
+from fairtrial.record import Record
+from fairtrial.record.models import TrialRecord, Window
+
+IDENTITY: Final = {
+    "id": pl.String,
+    "cell": pl.String,
+    "arm": pl.String,
+    "block": pl.Int64,
+    "round": pl.Int64,
+    "position": pl.Int64,
+    "seed": pl.UInt64,
+    "valid": pl.Boolean,
+    "used": pl.Boolean,
+    "invalid_reason": pl.String,
+    "started": pl.String,
+}
+
+
+def used_trials(record: Record) -> tuple[TrialRecord, ...]:
+    """Trials that estimates use: valid ones of blocks that lost no trial."""
+    lost = {(event.cell, event.block) for event in record.voided}
+    lost |= {(trial.trial.cell, trial.trial.block) for trial in record.trials if not trial.valid}
+    return tuple(trial for trial in record.trials if (trial.trial.cell, trial.trial.block) not in lost)
+
+
+def factor_column(factor: str) -> str:
+    """A factor's column: its name, or `factor_<name>` where that is a column of every frame already."""
+    return f"factor_{factor}" if factor in IDENTITY else factor
+
+
+def trials(record: Record) -> pl.DataFrame:
+    """One row per committed trial, in the order they were run.
+
+    Returns:
+        `IDENTITY`'s columns, one column per factor with the level's name, one column per scalar (null where a trial
+        does not have it).
+    """
+    used = {trial.trial.id for trial in used_trials(record)}
+    names = dict.fromkeys(name for trial in record.trials for name in trial.scalars)
+    factors = {factor: factor_column(factor) for factor in record.plan.factors}
+    schema = IDENTITY | dict.fromkeys(factors.values(), pl.String) | dict.fromkeys(names, pl.Float64)
+    rows = [
+        {
+            **trial.trial.model_dump(),
+            "valid": trial.valid,
+            "used": trial.trial.id in used,
+            "invalid_reason": trial.invalid_reason,
+            "started": trial.started,
+            **{factors[factor]: level for factor, level in trial.levels.items()},
+            **trial.scalars,
+        }
+        for trial in record.trials
+    ]
+    return pl.DataFrame(rows, schema=schema)
+
+
+def timelines(record: Record, *, measured_only: bool = True) -> pl.DataFrame:
+    """Every trial's timeline, one below the other.
+
+    Returns:
+        `trial`, `cell`, `arm`, then the columns of `timeline.rates`; without rows if no trial has a timeline.
+    """
+
+    def rates(directory: Path, window: Window) -> pl.DataFrame:
+        return timeline.rates(directory, window=window, measured_only=measured_only)
+
+    return _stacked(record, rates)
+
+
+def distributions(record: Record) -> dict[str, dict[str, Distribution]]:
+    """Latency distributions by trial id, then transaction type. Decodes every log: call it once."""
+    return {trial.trial.id: latency.read(record.trial_directory(trial.trial.id)) for trial in record.trials}
+
+
+def distribution_frame(distribution: Distribution) -> pl.DataFrame:
+    """A distribution as rows: `lowest_ns`, `highest_ns`, `count`, `share_up_to` (of observations not above)."""
+    frame = pl.DataFrame(
+        {"lowest_ns": distribution.lowest_ns, "highest_ns": distribution.highest_ns, "count": distribution.counts}
+    )
+    return frame.with_columns(share_up_to=pl.col("count").cum_sum() / pl.col("count").sum())
+
+
+def _stacked(record: Record, frame_of: Callable[[Path, Window], pl.DataFrame]) -> pl.DataFrame:
+    """The frames of all trials that measured, each led by the trial's id, cell and arm."""
+    frames = [
+        frame.select(
+            pl.lit(trial.trial.id).alias("trial"),
+            pl.lit(trial.trial.cell).alias("cell"),
+            pl.lit(trial.trial.arm).alias("arm"),
+            pl.all(),
+        )
+        for trial, frame in _measured(record, frame_of)
+        if frame.height
+    ]
+    return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
+
+
+def _measured(record: Record, frame_of: Callable[[Path, Window], pl.DataFrame]) -> Iterator[tuple[Any, pl.DataFrame]]:
+    for trial in record.trials:
+        if trial.window is not None:
+            yield trial, frame_of(record.trial_directory(trial.trial.id), trial.window)

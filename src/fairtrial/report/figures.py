@@ -1,0 +1,190 @@
+"""Figures of verdicts and trials as Vega-Lite specifications, made with Altair; one function per kind of figure.
+
+A figure takes its colours for text and lines from the page (light or dark); only arms have colours of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import altair as alt
+
+from fairtrial.analyse.models import CellResult
+from fairtrial.report import numbers
+from fairtrial.report.numbers import Scale
+from fairtrial.report.scene import Scene
+from fairtrial.report.tables import MetricTable, cell_label
+from fairtrial.report.thinning import rounded
+
+HEIGHT: Final = 240
+FOREST_ROW_HEIGHT: Final = 34
+BAND_OPACITY: Final = 0.13
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawn figure.
+
+    Attributes:
+        name: stable, of letters, digits and dashes: its file's name.
+        title: says what is seen.
+        note: how to read it; may be empty.
+        spec: Vega-Lite, width of its container.
+    """
+
+    name: str
+    title: str
+    note: str
+    spec: dict[str, Any]
+
+
+def values(rows: Iterable[dict[str, Any]]) -> alt.InlineData:
+    """Rows as inline data; Altair's limit on rows is for notebooks and does not apply to it."""
+    return alt.InlineData(values=list(rows))
+
+
+def finished(chart: alt.Chart | alt.LayerChart | alt.FacetChart, *, height: int = HEIGHT) -> dict[str, Any]:
+    """The specification of a chart as wide as its container."""
+    spec: dict[str, Any] = chart.properties(width="container", height=height).to_dict()
+    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    return spec
+
+
+def arm_colour(scene: Scene, *, legend: bool = True) -> alt.Color:
+    """The colour of arms, the same in every figure."""
+    colours = scene.colours
+    return alt.Color(
+        "arm:N",
+        scale=alt.Scale(domain=list(colours), range=list(colours.values())),
+        legend=alt.Legend(orient="top", title=None, symbolType="circle") if legend else None,
+        sort=list(colours),
+    )
+
+
+def forest(scene: Scene, table: MetricTable) -> Figure:
+    """Ratios with intervals over all cells, beside the margin of equivalence."""
+    analysis = scene.analysis
+    several = len(analysis.levels) > len(("baseline", "arm"))
+    rows: list[dict[str, Any]] = []
+    for row in table.rows:
+        compared = row.comparison
+        label = cell_label(row.levels) + (f" · {row.arm.arm}" if several else "")
+        rows.append(
+            {
+                "label": label,
+                "arm": row.arm.arm,
+                "ratio": rounded(compared.ratio.estimate),
+                "low": rounded(compared.ratio.low),
+                "high": rounded(compared.ratio.high),
+                "verdict": compared.verdict,
+                "p": numbers.p_value(compared.p),
+                "p_adjusted": numbers.p_value(compared.p_adjusted),
+                "printed": numbers.ratio(compared.ratio.estimate),
+            }
+        )
+    rows = [row for row in rows if row["ratio"] is not None and row["ratio"] > 0]
+    y = alt.Y("label:N", sort=[row["label"] for row in rows], title=None, axis=alt.Axis(labelLimit=260, ticks=False))
+    x = alt.X("ratio:Q", scale=alt.Scale(type="log", nice=False, padding=24), title=f"ratio to {analysis.levels[0]}")
+    tooltip = [
+        alt.Tooltip("label:N", title="cell"),
+        alt.Tooltip("ratio:Q", format=".4f"),
+        alt.Tooltip("low:Q", format=".4f"),
+        alt.Tooltip("high:Q", format=".4f"),
+        alt.Tooltip("p:N"),
+        alt.Tooltip("p_adjusted:N", title="Holm p"),
+        alt.Tooltip("verdict:N"),
+    ]
+    base = alt.Chart(values(rows)).encode(y=y, tooltip=tooltip)
+    colour = arm_colour(scene, legend=False)
+    margin = alt.Chart(values([{"low": 1 / (1 + analysis.margin), "high": 1 + analysis.margin}]))
+    chart = alt.layer(
+        margin.mark_rect(opacity=BAND_OPACITY, color="#888888").encode(x="low:Q", x2="high:Q"),
+        alt.Chart(values([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x="one:Q"),
+        base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
+        base.mark_point(size=90, filled=True, opacity=1).encode(x=x, color=colour),
+        base.mark_text(dy=-11, fontSize=11).encode(x=x, text="printed:N"),
+    )
+    return Figure(
+        name=f"ratio-{table.definition.name}",
+        title=f"{table.definition.label}: ratio to {analysis.levels[0]}, {table.definition.better} is better",
+        note=f"Point and {numbers.percent(analysis.confidence)} interval; the grey band is the margin of equivalence,"
+        f" ± {numbers.percent(analysis.margin)}.",
+        spec=finished(chart, height=FOREST_ROW_HEIGHT * max(1, len(rows)) + 10),
+    )
+
+
+def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
+    """Every trial as a dot, in the order they were run, and each arm's mean with its interval at the right."""
+    name = table.definition.name
+    dots: list[dict[str, Any]] = [
+        {
+            "order": placed.trial.trial.position,
+            "value": rounded(placed.trial.scalars[name] / table.scale.divisor),
+            "arm": placed.arm,
+            "trial": placed.trial.trial.id,
+            "block": placed.trial.trial.block,
+            "fate": "used" if placed.used else (placed.trial.invalid_reason or "its block was voided"),
+            "used": placed.used,
+        }
+        for placed in scene.of(cell, used_only=False)
+        if name in placed.trial.scalars
+    ]
+    if not dots:
+        return None
+    first, last = min(dot["order"] for dot in dots), max(dot["order"] for dot in dots)
+    means = _means(cell, table, after=last, step=max(1.0, (last - first) / 14))
+    y = alt.Y("value:Q", scale=alt.Scale(zero=False, nice=True, padding=8), title=table.scale.unit)
+    x = alt.X(
+        "order:Q",
+        title="order of the trials in the run → means",
+        scale=alt.Scale(domain=[first - 0.7, means[-1]["order"] + 0.7 if means else last + 1], nice=False),
+        axis=alt.Axis(
+            grid=False, values=sorted({dot["order"] for dot in dots})[:: max(1, len(dots) // 12)], format="d"
+        ),
+    )
+    colour = arm_colour(scene)
+    points = alt.Chart(values(dots)).encode(
+        x=x,
+        y=y,
+        tooltip=["trial:N", "arm:N", "block:Q", alt.Tooltip("value:Q", title=table.scale.unit, format=","), "fate:N"],
+    )
+    summaries = alt.Chart(values(means)).encode(
+        x=x,
+        tooltip=["arm:N", "mean:N", "interval:N", "n:Q"],
+    )
+    chart = alt.layer(
+        alt.Chart(values(means)).mark_rect(opacity=BAND_OPACITY).encode(y=alt.Y("low:Q"), y2="high:Q", color=colour),
+        points.transform_filter("datum.used").mark_circle(size=70, opacity=0.9).encode(color=colour),
+        points.transform_filter("!datum.used")
+        .mark_point(size=70, shape="cross", filled=False, strokeWidth=1.5)
+        .encode(color=colour),
+        summaries.mark_rule(strokeWidth=3).encode(y="low:Q", y2="high:Q", color=colour),
+        summaries.mark_point(size=110, filled=True, shape="diamond", opacity=1).encode(y="value:Q", color=colour),
+    )
+    return Figure(
+        name=f"trials-{name}",
+        title=f"{table.definition.label}, every trial",
+        note="Dots are trials in time order, crosses are trials of voided blocks; diamonds are means, bars and bands"
+        " their intervals (descriptive).",
+        spec=finished(chart),
+    )
+
+
+def _means(cell: CellResult, table: MetricTable, *, after: int, step: float) -> list[dict[str, Any]]:
+    scale: Scale = table.scale
+    return [
+        {
+            "order": after + step * (index + 1),
+            "arm": arm.arm,
+            "value": rounded(arm.mean / scale.divisor),
+            "low": rounded(arm.low / scale.divisor) if arm.low is not None else None,
+            "high": rounded(arm.high / scale.divisor) if arm.high is not None else None,
+            "mean": scale.value(arm.mean),
+            "interval": scale.interval(arm.low, arm.high),
+            "n": arm.n,
+        }
+        for index, arm in enumerate(cell.summaries.get(table.definition.name, ()))
+        if arm.n
+    ]

@@ -1,0 +1,155 @@
+"""report.html: one page that needs nothing else, neither files nor network.
+
+The drawing library is inlined once; figures are data. Everything a study says is escaped by the template, and `<` is
+escaped in the figures' JSON, so that no name or message can end a script.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any, Final
+
+import altair as alt
+import jinja2
+import vl_convert
+
+from fairtrial.analyse.models import Analysis
+from fairtrial.record import Record
+from fairtrial.report import figures, numbers, raw, series, summary
+from fairtrial.report.background import background
+from fairtrial.report.figures import Figure
+from fairtrial.report.scene import Scene
+from fairtrial.report.tables import (
+    MetricTable,
+    cell_label,
+    conditions,
+    doubt_place,
+    doubts,
+    metric_tables,
+    procedure,
+    verdict,
+)
+from fairtrial.report.words import again, counted, fates
+
+CELLS_OPEN: Final = 4  # more than a few cells are opened by hand: a page of fifty figures is slow to read and to draw
+
+
+def cell_figures(scene: Scene) -> list[tuple[str, list[Figure], list[Figure]]]:
+    """Per cell of the contrast: its label, its figures, its telemetry."""
+    tables = metric_tables(scene.analysis)
+    drawn: list[tuple[str, list[Figure], list[Figure]]] = []
+    for cell in scene.analysis.cells:
+        own = [figures.trials(scene, cell, table) for table in tables]
+        own += [series.timelines(scene, cell), series.latencies(scene, cell)]
+        drawn.append((cell_label(cell.levels), [figure for figure in own if figure is not None], []))
+    return drawn
+
+
+def render(scene: Scene, cells: list[tuple[str, list[Figure], list[Figure]]]) -> str:
+    """The page."""
+    specs: list[dict[str, Any]] = []
+
+    def placed(figure: Figure) -> dict[str, Any]:
+        specs.append(figure.spec)
+        return {
+            "index": len(specs) - 1,
+            "title": figure.title,
+            "note": figure.note,
+            "height": figure.spec["height"],
+            "width": "wide" if figure.name in ("timeline", "latency") else "",
+        }
+
+    tables = metric_tables(scene.analysis)
+    content = _content(scene.record, scene.analysis, tables)
+    content["ratios"] = [placed(figures.forest(scene, table)) for table in tables if table.rows]
+    content["cells"] = [
+        {
+            "label": label,
+            "open": len(cells) <= CELLS_OPEN or index == 0,
+            "figures": [placed(figure) for figure in drawn],
+            "telemetry": [placed(figure) for figure in telemetry],
+        }
+        for index, (label, drawn, telemetry) in enumerate(cells)
+    ]
+    content["figures"] = _inlined_json(specs)
+    content["bundle"] = bundle()
+    templates = resources.files("fairtrial.report") / "templates"
+    content["style"] = (templates / "report.css").read_text(encoding="utf-8")
+    content["script"] = (templates / "report.js").read_text(encoding="utf-8")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fairtrial.report"), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    return environment.get_template("report.html.jinja").render(content)
+
+
+def bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed, of the version that Altair's specifications are written for."""
+    major, minor, _ = alt.SCHEMA_VERSION.removeprefix("v").split(".")
+    script: str = vl_convert.javascript_bundle(None, vl_version=f"{major}.{minor}")
+    return script.replace("</script", "<\\/script")  # inside a string literal of the library it would end the script
+
+
+def _inlined_json(value: Any) -> str:
+    """JSON that cannot leave the element it stands in."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]) -> dict[str, Any]:
+    behind = background(record)
+    return {
+        "plan": record.plan,
+        "analysis": analysis,
+        "headline": summary.headline(analysis),
+        "sentences": summary.sentences(analysis),
+        "conditions": conditions(analysis),
+        "confidence": numbers.percent(analysis.confidence),
+        "tables": [_table(analysis, table) for table in tables],
+        "methods": sorted({row.comparison.method for table in tables for row in table.rows}),
+        "doubts": [
+            {"code": doubt.code, "message": doubt.message, "advice": doubt.advice, "place": doubt_place(doubt)}
+            for doubt in doubts(analysis)
+        ],
+        "expectations": [
+            {
+                "cell": result.cell,
+                "text": result.text,
+                "mean": numbers.ABSENT if result.mean is None else f"{result.mean:.6g}",
+                "n": result.n,
+                "outcome": "met" if result.met else "not met: no verdict",
+            }
+            for cell in analysis.cells
+            for result in cell.expectations
+        ],
+        "differences": behind.differences,
+        "counted": counted(analysis),
+        "fates": fates(behind),
+        "behind": behind,
+        "again": again(record),
+        "raw": raw.shown(record, analysis),
+    }
+
+
+def _table(analysis: Analysis, table: MetricTable) -> dict[str, Any]:
+    return {
+        "label": table.definition.label,
+        "unit": table.scale.unit,
+        "better": table.definition.better,
+        "role": table.role,
+        "procedure": procedure(analysis, table),
+        "rows": [
+            {
+                "levels": row.levels,
+                "arm": row.arm.arm,
+                "baseline_mean": table.scale.value(row.baseline.mean),
+                "arm_mean": table.scale.value(row.arm.mean),
+                "ratio": numbers.ratio(row.comparison.ratio.estimate),
+                "interval": numbers.ratio_interval(row.comparison.ratio.low, row.comparison.ratio.high),
+                "p": numbers.p_value(row.comparison.p),
+                "p_adjusted": numbers.p_value(row.comparison.p_adjusted),
+                "kind": row.comparison.verdict,
+                "verdict": verdict(row.comparison, margin=analysis.margin),
+            }
+            for row in table.rows
+        ],
+    }

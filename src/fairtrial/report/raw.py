@@ -1,0 +1,45 @@
+"""Raw data as tables: raw_data.csv for machines, the page's for eyes. One row per trial, whatever became of it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fairtrial.analyse.models import Analysis
+from fairtrial.metrics import frames
+from fairtrial.record import Record
+from fairtrial.report.tables import metric_tables
+
+LEADING: Final = ("id", "block", "round", "position", "seed", "started", "valid", "used", "invalid_reason")
+
+
+def csv(record: Record) -> str:
+    """One row per trial: factors, place in the plan, validity and every scalar at full precision."""
+    frame = frames.trials(record)
+    factors = [frames.factor_column(factor) for factor in record.plan.factors]
+    scalars = sorted(set(frame.columns) - set(frames.IDENTITY) - set(factors))
+    text: str = frame.select(*factors, *LEADING, *scalars).write_csv()
+    return text
+
+
+def shown(record: Record, analysis: Analysis) -> dict[str, Any]:
+    """The page's table: factors, place in the run and the analysed metrics, as printed; `left` columns are text."""
+    frame = frames.trials(record)
+    factors = [frames.factor_column(factor) for factor in record.plan.factors]
+    tables = [table for table in metric_tables(analysis) if table.definition.name in frame.columns]
+    rows = [
+        {
+            "used": row["used"],
+            "fields": [
+                row["id"],
+                *(row[factor] for factor in factors),
+                "used" if row["used"] else (row["invalid_reason"] or "its block was voided"),
+                str(row["block"]),
+                str(row["position"]),
+                *(table.scale.value(row[table.definition.name]) for table in tables),
+            ],
+        }
+        for row in frame.iter_rows(named=True)
+    ]
+    header = ["trial", *record.plan.factors, "fate", "block", "position"]
+    header += [f"{table.definition.label} ({table.scale.unit})" for table in tables]
+    return {"header": header, "left": 2 + len(factors), "rows": rows}

@@ -1,0 +1,49 @@
+"use strict";
+// Draws each figure when it comes into view, in the page's own colours, and again when the colour scheme changes.
+(() => {
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  const views = new Map();
+
+  function config() {
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const font = getComputedStyle(document.body).fontFamily;
+    const text = { labelColor: colour("--quiet"), titleColor: colour("--quiet"), labelFont: font, titleFont: font };
+    return {
+      background: "transparent",
+      font,
+      view: { stroke: null },
+      axis: {
+        ...text, titleFontWeight: "normal", titleFontSize: 11, labelFontSize: 11, titlePadding: 8,
+        gridColor: colour("--line"), domainColor: colour("--line"), tickColor: colour("--line"),
+      },
+      legend: { ...text, labelColor: colour("--ink"), labelFontSize: 12, symbolSize: 90 },
+      text: { color: colour("--ink"), font },
+    };
+  }
+
+  async function draw(element) {
+    const spec = { ...figures[Number(element.dataset.figure)], config: config() };
+    const dark = scheme.matches;
+    const result = await vegaEmbed(element, spec, {
+      actions: false,
+      renderer: "svg",
+      tooltip: { theme: dark ? "dark" : "light" },
+    });
+    views.get(element)?.finalize();
+    views.set(element, result.view);
+  }
+
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (entry.isIntersecting && !views.has(entry.target)) {
+        views.set(entry.target, undefined);
+        draw(entry.target);
+      }
+    }
+  }, { rootMargin: "600px" });
+  document.querySelectorAll(".vega").forEach((element) => seen.observe(element));
+  scheme.addEventListener("change", () => [...views.keys()].forEach(draw));
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
+})();

@@ -1,33 +1,54 @@
 """A record's report: text, one HTML page, JSON, CSV, R and figures, all from an analysis and a record.
 
 Renders what it is given and decides nothing: every figure in a report is in the `Analysis` or in the record's files.
+Drawing libraries load when something is drawn.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
 
-__all__ = ["write"]
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["terminal", "write"]
 
 
 def write(record: Record, analysis: Analysis, directory: Path) -> None:
     """Writes report.txt, report.html, report.json, raw_data.csv, raw_data.r and figures/*.svg into `directory`.
 
-    The report is derived: a file that is there already is replaced.
+    The report is derived: what is there already is replaced.
 
     Raises:
         RecordError: a raw file the figures need is damaged.
-        OSError: the directory cannot be written.
+        PlaceError: the disk is full.
     """
-    from fairtrial.report import page, raw, text  # noqa: PLC0415 - drawing loads altair and polars
+    from fairtrial.record.files import full_disk_explained  # noqa: PLC0415 - see the module's docstring
+    from fairtrial.report import document, page, r_script, raw, svg, text  # noqa: PLC0415
     from fairtrial.report.scene import Scene  # noqa: PLC0415
 
-    directory.mkdir(parents=True, exist_ok=True)
     scene = Scene(record=record, analysis=analysis)
-    cells = page.cell_figures(scene)
-    (directory / "report.html").write_text(page.render(scene, cells), encoding="utf-8")
-    (directory / "raw_data.csv").write_text(raw.csv(record), encoding="utf-8")
-    (directory / "report.txt").write_text(text.render(record, analysis), encoding="utf-8")
+    ratios, cells = page.ratio_figures(scene), page.cell_figures(scene)
+    contents = {
+        "report.txt": text.render(record, analysis),
+        "report.html": page.render(scene, ratios=ratios, cells=cells),
+        "report.json": document.render(record, analysis),
+        "raw_data.csv": raw.csv(record),
+        "raw_data.r": r_script.render(analysis),
+    }
+    with full_disk_explained(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            (directory / name).write_text(content, encoding="utf-8")
+        svg.write(ratios, cells, directory=directory / "figures")
+
+
+def terminal(analysis: Analysis) -> RenderableType:
+    """The compact verdict table with its doubts, for a terminal."""
+    from fairtrial.report import console  # noqa: PLC0415
+
+    return console.render(analysis)

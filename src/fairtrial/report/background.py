@@ -30,6 +30,8 @@ FACT_LABELS: Final = {
     "file_system": "file system",
 }
 
+ENTRY_LABELS: Final = {"server_user": "server's user", "agent_sha256": "agent's SHA-256"}
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -104,24 +106,30 @@ def shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def machines(places: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The facts of each machine in places.json, by place name, however deep they stand beside other entries."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for name, entry in places.items():
-        if not isinstance(entry, Mapping):
-            continue
-        if "kernel" in entry and "machine" in entry:
-            found[name] = entry
-        else:
-            inner = machines(entry)
-            found |= {name: next(iter(inner.values()))} if len(inner) == 1 else inner
-    return found
+def place_facts(record: Record, trial: TrialRecord) -> Mapping[str, Any]:
+    """Facts of the machine a trial ran on; empty if places.json does not know it."""
+    for entry in record.places.values():
+        if entry.get("place") == trial.resolved.place:
+            facts: Mapping[str, Any] = entry.get("facts", {})
+            return facts
+    return {}
 
 
 def _places(places: Mapping[str, Any]) -> Iterable[Place]:
-    for name, facts in machines(places).items():
-        labelled = [Fact(label, _fact(key, facts[key])) for key, label in FACT_LABELS.items() if key in facts]
-        yield Place(name=name, facts=tuple(labelled))
+    for key, entry in places.items():
+        facts = entry.get("facts", {})
+        labelled = [Fact(label, _fact(name, facts[name])) for name, label in FACT_LABELS.items() if name in facts]
+        labelled += [Fact(label, shown(entry[name])) for name, label in ENTRY_LABELS.items() if name in entry]
+        yield Place(name=_place_name(entry.get("place"), key=key), facts=tuple(labelled))
+
+
+def _place_name(place: Any, *, key: str) -> str:
+    """`local`, `ssh bench-1`: the kind, and what its parameters call the machine."""
+    if not isinstance(place, Mapping) or len(place) != 1:
+        return key
+    kind, parameters = next(iter(place.items()))
+    host = parameters.get("host") if isinstance(parameters, Mapping) else None
+    return f"{kind} {host}" if host else str(kind)
 
 
 def _fact(key: str, value: Any) -> str:

@@ -40,6 +40,15 @@ class Figure:
     spec: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class CellFigures:
+    """What is drawn of one cell."""
+
+    label: str
+    figures: tuple[Figure, ...]
+    telemetry: tuple[Figure, ...]
+
+
 def values(rows: Iterable[dict[str, Any]]) -> alt.InlineData:
     """Rows as inline data; Altair's limit on rows is for notebooks and does not apply to it."""
     return alt.InlineData(values=list(rows))
@@ -58,7 +67,11 @@ def arm_colour(scene: Scene, *, legend: bool = True) -> alt.Color:
     return alt.Color(
         "arm:N",
         scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-        legend=alt.Legend(orient="top", title=None, symbolType="circle") if legend else None,
+        legend=alt.Legend(
+            orient="top", title=None, symbolType="circle", symbolOpacity=1, symbolStrokeWidth=3, symbolSize=50
+        )
+        if legend
+        else None,
         sort=list(colours),
     )
 
@@ -86,7 +99,12 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
         )
     rows = [row for row in rows if row["ratio"] is not None and row["ratio"] > 0]
     y = alt.Y("label:N", sort=[row["label"] for row in rows], title=None, axis=alt.Axis(labelLimit=260, ticks=False))
-    x = alt.X("ratio:Q", scale=alt.Scale(type="log", nice=False, padding=24), title=f"ratio to {analysis.levels[0]}")
+    x = alt.X(
+        "ratio:Q",
+        scale=alt.Scale(type="log", nice=False, padding=24),
+        title=f"ratio to {analysis.levels[0]}",
+        axis=alt.Axis(tickCount=6, labelBound=True, labelOverlap=True, format="~g"),
+    )
     tooltip = [
         alt.Tooltip("label:N", title="cell"),
         alt.Tooltip("ratio:Q", format=".4f"),

@@ -7,6 +7,7 @@ escaped in the figures' JSON, so that no name or message can end a script.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
 from fairtrial.report import figures, numbers, raw, series, summary
 from fairtrial.report.background import background
-from fairtrial.report.figures import Figure
+from fairtrial.report.figures import CellFigures, Figure
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import (
     MetricTable,
@@ -35,42 +36,56 @@ from fairtrial.report.words import again, counted, fates
 CELLS_OPEN: Final = 4  # more than a few cells are opened by hand: a page of fifty figures is slow to read and to draw
 
 
-def cell_figures(scene: Scene) -> list[tuple[str, list[Figure], list[Figure]]]:
-    """Per cell of the contrast: its label, its figures, its telemetry."""
+def ratio_figures(scene: Scene) -> list[Figure]:
+    """A figure of ratios over all cells per metric."""
+    return [figures.forest(scene, table) for table in metric_tables(scene.analysis) if table.rows]
+
+
+def cell_figures(scene: Scene) -> list[CellFigures]:
+    """The figures of every cell of the contrast."""
     tables = metric_tables(scene.analysis)
-    drawn: list[tuple[str, list[Figure], list[Figure]]] = []
+    drawn = []
     for cell in scene.analysis.cells:
-        own = [figures.trials(scene, cell, table) for table in tables]
+        own = [*(figures.trials(scene, cell, table) for table in tables)]
         own += [series.timelines(scene, cell), series.latencies(scene, cell)]
-        drawn.append((cell_label(cell.levels), [figure for figure in own if figure is not None], []))
+        drawn.append(
+            CellFigures(
+                label=cell_label(cell.levels),
+                figures=tuple(figure for figure in own if figure is not None),
+                telemetry=(),
+            )
+        )
     return drawn
 
 
-def render(scene: Scene, cells: list[tuple[str, list[Figure], list[Figure]]]) -> str:
+def render(scene: Scene, *, ratios: Sequence[Figure], cells: Sequence[CellFigures]) -> str:
     """The page."""
     specs: list[dict[str, Any]] = []
+    told: set[str] = set()  # how to read a kind of figure is said once
 
     def placed(figure: Figure) -> dict[str, Any]:
         specs.append(figure.spec)
+        noted = figure.note if figure.note not in told else ""
+        told.add(figure.note)
         return {
             "index": len(specs) - 1,
             "title": figure.title,
-            "note": figure.note,
+            "note": noted,
             "height": figure.spec["height"],
             "width": "wide" if figure.name in ("timeline", "latency") else "",
         }
 
     tables = metric_tables(scene.analysis)
     content = _content(scene.record, scene.analysis, tables)
-    content["ratios"] = [placed(figures.forest(scene, table)) for table in tables if table.rows]
+    content["ratios"] = [placed(figure) for figure in ratios]
     content["cells"] = [
         {
-            "label": label,
+            "label": cell.label,
             "open": len(cells) <= CELLS_OPEN or index == 0,
-            "figures": [placed(figure) for figure in drawn],
-            "telemetry": [placed(figure) for figure in telemetry],
+            "figures": [placed(figure) for figure in cell.figures],
+            "telemetry": [placed(figure) for figure in cell.telemetry],
         }
-        for index, (label, drawn, telemetry) in enumerate(cells)
+        for index, cell in enumerate(cells)
     ]
     content["figures"] = _inlined_json(specs)
     content["bundle"] = bundle()
@@ -86,7 +101,8 @@ def render(scene: Scene, cells: list[tuple[str, list[Figure], list[Figure]]]) ->
 def bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed, of the version that Altair's specifications are written for."""
     major, minor, _ = alt.SCHEMA_VERSION.removeprefix("v").split(".")
-    script: str = vl_convert.javascript_bundle(None, vl_version=f"{major}.{minor}")
+    exports = "window.vegaEmbed = vegaEmbed;"
+    script: str = vl_convert.javascript_bundle(exports, vl_version=f"{major}.{minor}")
     return script.replace("</script", "<\\/script")  # inside a string literal of the library it would end the script
 
 

@@ -41,14 +41,14 @@ def timelines(scene: Scene, cell: CellResult) -> Figure | None:
         ]
     hovered = alt.selection_point(fields=["t"], on="pointerover", nearest=True, empty=False)
     base = alt.Chart(values(drawn)).encode(
-        x=alt.X("s:Q", title="seconds since the measured window began", axis=alt.Axis(grid=False)),
+        x=alt.X("s:Q", title="seconds since the measured window began", axis=alt.Axis(grid=False, tickCount=10)),
         y=alt.Y("v:Q", title="transactions/s", scale=alt.Scale(zero=True)),
         detail="t:N",
         color=arm_colour(scene),
     )
     chart = alt.layer(
         alt.Chart(values([{"s": 0}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x="s:Q"),
-        base.mark_line(strokeWidth=1.1).encode(opacity=alt.condition(hovered, alt.value(1.0), alt.value(0.45))),
+        base.mark_line(strokeWidth=1.1).encode(opacity=alt.condition(hovered, alt.value(1.0), alt.value(0.55))),
         base.mark_point(size=60, opacity=0)
         .encode(tooltip=[alt.Tooltip("t:N", title="trial"), "arm:N", alt.Tooltip("v:Q", format=",.1f"), "s:Q"])
         .add_params(hovered),

@@ -1,0 +1,84 @@
+"""The compact verdict table a run ends with: what one person tells another, and the doubts below it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairtrial.analyse.models import Analysis, Verdict
+from fairtrial.report import numbers
+from fairtrial.report.tables import (
+    TWO_ARMS,
+    MetricTable,
+    conditions,
+    doubt_place,
+    doubts,
+    metric_tables,
+    procedure,
+    verdict,
+)
+
+STYLES: Final[dict[Verdict, str]] = {
+    "faster": "bold green",
+    "slower": "bold red",
+    "equivalent": "cyan",
+    "undecided": "yellow",
+    "none": "dim",
+}
+
+
+def render(analysis: Analysis) -> RenderableType:
+    """A table per metric, primary first, and every doubt in a line."""
+    parts: list[RenderableType] = []
+    if not analysis.finished:
+        parts.append(Text("the run has not reached its planned end: no verdict yet", style="yellow"))
+    for table in metric_tables(analysis):
+        parts += [_title(analysis, table), _table(analysis, table), Text()]
+    for doubt in doubts(analysis):
+        place = doubt_place(doubt)
+        parts.append(
+            Text.assemble(
+                ("doubt ", "yellow"), f"({place}) " if place else "", doubt.message, (f" {doubt.advice}", "dim")
+            )
+        )
+    counts = analysis.counts
+    fate = [f"{counts.used} of {counts.finished} finished trials used"]
+    if counts.invalid:
+        fate.append(f"{counts.invalid} invalid")
+    if counts.blocks_voided:
+        fate.append(f"{counts.blocks_voided} blocks voided, {counts.blocks_replaced} replaced")
+    parts.append(Text(", ".join(fate), style="dim"))
+    return Group(*parts)
+
+
+def _title(analysis: Analysis, table: MetricTable) -> Text:
+    role = "" if table.role == "primary" else f"{table.role}: "
+    return Text.assemble((f"{role}{table.title}", "bold"), (f" · {procedure(analysis, table)}", "dim"))
+
+
+def _table(analysis: Analysis, table: MetricTable) -> Table:
+    two = len(analysis.levels) == TWO_ARMS
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for factor in conditions(analysis):
+        drawn.add_column(Text(factor), no_wrap=True)
+    if not two:
+        drawn.add_column("arm", no_wrap=True)
+    baseline, arm = (analysis.levels[0], analysis.levels[1]) if two else (analysis.levels[0], "mean")
+    for name in (baseline, arm, "ratio", f"{numbers.percent(analysis.confidence)} interval"):
+        drawn.add_column(Text(name), justify="right", no_wrap=True)
+    drawn.add_column("verdict", no_wrap=True)
+    for row in table.rows:
+        compared = row.comparison
+        cells = list(row.levels.values()) + ([] if two else [row.arm.arm])
+        cells += [
+            table.scale.value(row.baseline.mean),
+            table.scale.value(row.arm.mean),
+            numbers.ratio(compared.ratio.estimate),
+            numbers.ratio_interval(compared.ratio.low, compared.ratio.high),
+        ]
+        word = Text(verdict(compared, margin=analysis.margin), style=STYLES[compared.verdict])
+        drawn.add_row(*(Text(cell) for cell in cells), word)
+    return drawn

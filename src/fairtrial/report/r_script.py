@@ -1,0 +1,71 @@
+"""raw_data.r: the raw data with base R that recomputes every mean, interval and p from them, knowing nothing of us."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from importlib import resources
+from typing import Final
+
+from fairtrial.analyse.models import Analysis, CellResult, Comparison, Summary
+
+PER_LINE: Final = 6
+TEMPLATE: Final = "raw_data.r"
+
+
+def render(analysis: Analysis) -> str:
+    """The script. `Rscript raw_data.r` prints one tab-separated row per comparison."""
+    lines = [
+        f"# {_comment(analysis.study)}: {_comment(analysis.question)}",
+        f"# compared: {_comment(analysis.contrast)}; ratios and differences are against the first level",
+        "records <- list()",
+        "add <- function(metric, cell, arm, block, value)",
+        "  records[[length(records) + 1]] <<-",
+        "    list(metric = metric, cell = cell, arm = arm, block = block, value = value)",
+        f"confidence <- {analysis.confidence!r}",
+        "",
+    ]
+    for cell in analysis.cells:
+        for metric, summaries in cell.summaries.items():
+            for summary in summaries:
+                lines += _data(cell, metric=metric, summary=summary)
+    lines += ["", "comparisons <- list("]
+    calls = [
+        _comparison(comparison)
+        for cell in analysis.cells
+        for comparisons in cell.comparisons.values()
+        for comparison in comparisons
+    ]
+    lines += [",\n".join(calls), ")"]
+    template = resources.files("fairtrial.report") / "templates" / TEMPLATE
+    return "\n".join(lines) + "\n" + template.read_text(encoding="utf-8")
+
+
+def _data(cell: CellResult, *, metric: str, summary: Summary) -> list[str]:
+    names = ", ".join(_string(name) for name in (metric, cell.cell, summary.arm))
+    blocks = ", ".join(str(block) for block in summary.blocks)
+    return [f"add({names}, c({blocks}), c(", *_wrapped(summary.values), "))"]
+
+
+def _wrapped(values: Iterable[float]) -> list[str]:
+    printed = [repr(float(value)) for value in values]  # repr is the shortest text that reads back exactly
+    starts = range(0, len(printed), PER_LINE)
+    chunks = [", ".join(printed[start : start + PER_LINE]) for start in starts]
+    return [f"  {chunk}," for chunk in chunks[:-1]] + [f"  {chunk}" for chunk in chunks[-1:]]
+
+
+def _comparison(comparison: Comparison) -> str:
+    names = (comparison.metric, comparison.cell, comparison.baseline, comparison.arm)
+    paired = "TRUE" if comparison.method.startswith("paired") else "FALSE"
+    family = "TRUE" if comparison.p_adjusted is not None else "FALSE"
+    return f"  list({', '.join(_string(name) for name in names)}, paired = {paired}, family = {family})"
+
+
+def _string(text: str) -> str:
+    """An R string: R reads JSON's escapes."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _comment(text: str) -> str:
+    """Text that stays on its comment's line."""
+    return " ".join(text.split())

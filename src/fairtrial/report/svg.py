@@ -1,0 +1,44 @@
+"""figures/*.svg: the page's figures for posts and papers, drawn without a browser, in the light colours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import altair as alt
+import vl_convert
+
+from fairtrial.report.figures import CellFigures, Figure
+
+WIDTH: Final = 720
+CONFIG: Final = {
+    "background": "white",
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {"gridColor": "#e2e4e3", "domainColor": "#c5c9c8", "tickColor": "#c5c9c8", "titleFontWeight": "normal"},
+}
+
+
+def write(ratios: Sequence[Figure], cells: Sequence[CellFigures], *, directory: Path) -> None:
+    """Replaces the SVG files in `directory` by these figures."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for stale in directory.glob("*.svg"):
+        stale.unlink()
+    for figure in ratios:
+        _draw(figure, directory / f"{_file_name([figure.name])}.svg")
+    for index, cell in enumerate(cells):
+        for figure in cell.figures:
+            _draw(figure, directory / f"{_file_name([f'cell{index}', cell.label, figure.name])}.svg")
+
+
+def _draw(figure: Figure, path: Path) -> None:
+    spec: dict[str, Any] = {**figure.spec, "width": WIDTH, "config": CONFIG, "title": figure.title}
+    major, minor, _ = alt.SCHEMA_VERSION.removeprefix("v").split(".")
+    path.write_text(vl_convert.vegalite_to_svg(spec, vl_version=f"{major}.{minor}"), encoding="utf-8")
+
+
+def _file_name(parts: Iterable[str]) -> str:
+    """Letters, digits and dashes only: level names are free text, file names are not."""
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")

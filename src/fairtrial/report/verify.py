@@ -1,0 +1,117 @@
+"""Recomputes what a record and its report say from the raw files, and lists what differs.
+
+Scalars come from the workload's and the sampler's own functions, given only the trial's raw files; report.json from
+`analyse`, given only plan.json and the recomputed scalars.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fairtrial.analyse import analyse
+from fairtrial.errors import FairtrialError, RecordError
+from fairtrial.metrics import telemetry
+from fairtrial.record import Record
+from fairtrial.record.models import TrialRecord
+from fairtrial.report.background import place_facts
+from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
+from fairtrial.workloads import WORKLOADS
+
+RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
+REPORT: Final = "report/report.json"
+
+
+def recompute(record: Record) -> list[str]:
+    """Compares every stored scalar, and report.json if there is one, with what the raw files give.
+
+    Returns:
+        One sentence per mismatch; empty if every number follows from the raw files.
+    """
+    found: list[str] = []
+    again: list[TrialRecord] = []
+    for trial in record.trials:
+        try:
+            scalars = trial_scalars(record, trial)
+        except (FairtrialError, OSError, ValueError, KeyError) as error:
+            found.append(f"trials/{trial.trial.id}: cannot be recomputed: {error}")
+            again.append(trial)
+            continue
+        if trial.scalars or trial.valid:  # an invalid trial may have been stopped before it had any
+            found += [f"trials/{trial.trial.id}/trial.json: {text}" for text in differences(trial.scalars, scalars)]
+        again.append(trial.model_copy(update={"scalars": scalars}))
+    return found + _report(record, tuple(again))
+
+
+def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
+    """A trial's scalars from its raw files, as the run computes them.
+
+    Raises:
+        RecordError: a raw file is damaged, or the workload's kind is unknown to this version.
+    """
+    if trial.window is None:
+        return {}
+    kind, parameters = next(iter(trial.resolved.workload.items()))
+    if kind not in WORKLOADS:
+        raise RecordError(f"unknown workload `{kind}`", hint="verify with the version of fairtrial that ran the study")
+    directory = record.trial_directory(trial.trial.id)
+    common = telemetry.compute(directory, window=trial.window, facts=place_facts(record, trial))
+    return {**common, **WORKLOADS[kind].scalars(directory, parameters, trial.window)}
+
+
+def _report(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:
+    path = record.directory / REPORT
+    if not path.exists():
+        return []
+    try:
+        stored = json.loads(path.read_bytes())
+        version, analysis = stored["format_version"], stored["analysis"]
+        contrast = analysis["contrast"]
+    except (ValueError, KeyError, TypeError) as error:
+        return [f"{REPORT}: cannot be read: {error!r}; write it again with `fairtrial report`"]
+    if version != REPORT_FORMAT_VERSION:
+        return [f"{REPORT}: of format {version}, this version writes {REPORT_FORMAT_VERSION}"]
+    fresh = analyse(record.plan, trials, contrast=contrast, finished=record.finished)
+    return [f"{REPORT}: {text}" for text in differences(analysis, finite(fresh.model_dump(mode="json")))]
+
+
+def differences(stored: Any, computed: Any) -> list[str]:
+    """Where two JSON trees differ, as sentences; numbers within `RELATIVE_TOLERANCE` agree."""
+    return [f"{path or 'value'} is {old} but recomputed {new}" for path, old, new in _walk(stored, computed, path="")]
+
+
+def _walk(stored: Any, computed: Any, *, path: str) -> Iterator[tuple[str, str, str]]:
+    if isinstance(stored, dict) and isinstance(computed, dict):
+        for key in dict.fromkeys([*stored, *computed]):
+            yield from _walk(
+                stored.get(key, _MISSING), computed.get(key, _MISSING), path=f"{path}.{key}".removeprefix(".")
+            )
+    elif isinstance(stored, list) and isinstance(computed, list):
+        if len(stored) != len(computed):
+            yield f"{path} (length)", str(len(stored)), str(len(computed))
+        for index, (old, new) in enumerate(zip(stored, computed, strict=False)):
+            yield from _walk(old, new, path=f"{path}[{index}]")
+    elif not _agree(stored, computed):
+        yield path, _said(stored), _said(computed)
+
+
+def _agree(stored: Any, computed: Any) -> bool:
+    numbers = (int, float)
+    if isinstance(stored, numbers) and isinstance(computed, numbers) and not isinstance(stored, bool):
+        return math.isclose(stored, computed, rel_tol=RELATIVE_TOLERANCE, abs_tol=0.0) or (
+            math.isnan(stored) and math.isnan(computed)
+        )
+    return bool(stored == computed)
+
+
+class _Missing:
+    """What a tree has at a path that only the other tree has."""
+
+
+_MISSING: Final = _Missing()
+
+
+def _said(value: Any) -> str:
+    return "missing" if value is _MISSING else repr(value)

@@ -1,1 +1,11 @@
-"""study."""
+"""The study language: one YAML file with one base trial, whose levels are overlays.
+
+Owns reading with positions, merging, units, errors and the JSON Schema. It imports no kind: what a study may name
+comes as a `Catalogue`.
+"""
+
+from fairtrial.study.expectations import Expectation
+from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.study import Factor, Study, dump, load
+
+__all__ = ["Expectation", "Factor", "ResolvedTrial", "Study", "dump", "load"]

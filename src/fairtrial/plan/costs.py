@@ -1,0 +1,56 @@
+"""How long a run will take and how much disk it needs, before anything was measured.
+
+Owns the estimate; figures of kinds come from the kinds (`Kind.duration_s`, `Kind.disk_bytes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fairtrial.record.models import Design, PlannedTrial
+from fairtrial.study import ResolvedTrial
+from fairtrial.study.catalogue import Catalogue, Kind
+from fairtrial.study.resolving import kinds
+
+TRIAL_OVERHEAD_S = 5.0  # restore, settle and commit of a small data set; larger ones are in their kinds' figures
+RECORD_BYTES_PER_TRIAL = 2 << 20  # a five-minute trial at one sample per second: histograms 0.5 MiB, telemetry 1 MiB
+COPIES_OF_DATA = 2  # what was prepared, and the copy a trial works on
+
+
+def trial_duration_s(trial: ResolvedTrial, catalogue: Catalogue) -> float:
+    """Expected wall time of one trial, seconds: what its kinds say and a constant."""
+    return TRIAL_OVERHEAD_S + sum(kind.duration_s(value) for kind, value in _parts(trial, catalogue))
+
+
+def duration_s(
+    trials: list[PlannedTrial], resolved: dict[str, dict[str, ResolvedTrial]], catalogue: Catalogue
+) -> float:
+    """Expected wall time of all planned trials, seconds."""
+    each = {
+        (cell, arm): trial_duration_s(trial, catalogue)
+        for cell, arms in resolved.items()
+        for arm, trial in arms.items()
+    }
+    return sum(each[trial.cell, trial.arm] for trial in trials)
+
+
+def disk_bytes(resolved: dict[str, dict[str, ResolvedTrial]], design: Design, catalogue: Catalogue) -> int:
+    """Expected need at the place and for the record, bytes.
+
+    Prepared data are kept, one per different system and workload that need any; one of them is copied at a time.
+    """
+    prepared: dict[str, int] = {}
+    for arms in resolved.values():
+        for trial in arms.values():
+            need = sum(kind.disk_bytes(value) for kind, value in _parts(trial, catalogue))
+            prepared[f"{sorted(trial.system)} {need}"] = need
+    record = RECORD_BYTES_PER_TRIAL * design.blocks * sum(len(arms) for arms in resolved.values())
+    largest = max(prepared.values(), default=0)
+    return sum(prepared.values()) + (COPIES_OF_DATA - 1) * largest + record
+
+
+def _parts(trial: ResolvedTrial, catalogue: Catalogue) -> Iterator[tuple[Kind, Any]]:
+    for section, known in kinds(catalogue).items():
+        for name, value in getattr(trial, section).items():
+            yield known[name], value

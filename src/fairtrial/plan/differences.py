@@ -1,0 +1,50 @@
+"""What differs between arms: every path of the resolved trials at which they do not agree.
+
+Owns the comparison after merging and validation, so defaults that a kind fills in are compared as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fairtrial.record.models import Difference
+from fairtrial.study import ResolvedTrial
+from fairtrial.study.nodes import dotted
+
+_ABSENT = object()
+
+
+def differences(resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[Difference]:
+    """Paths that differ between arms, in the trial's order.
+
+    Args:
+        resolved: by cell, then arm.
+
+    Returns:
+        One entry per path where every cell gives the same values; otherwise one per cell, its path marked with the
+        cell as `path [cell]`.
+    """
+    by_path: dict[str, dict[str, dict[str, Any]]] = {}
+    for cell, arms in resolved.items():
+        flat = {arm: dict(_flat(trial.model_dump(mode="json"), ())) for arm, trial in arms.items()}
+        for path in dict.fromkeys(path for values in flat.values() for path in values):
+            values = {arm: found[path] for arm, found in flat.items() if path in found}
+            if len(values) < len(flat) or any(value != next(iter(values.values())) for value in values.values()):
+                by_path.setdefault(path, {})[cell] = values
+    found: list[Difference] = []
+    for path, cells in by_path.items():
+        first = next(iter(cells.values()))
+        if len(cells) == len(resolved) and all(values == first for values in cells.values()):
+            found.append(Difference(path=path, values=first))
+        else:
+            found += [Difference(path=f"{path} [{cell}]", values=values) for cell, values in cells.items()]
+    return found
+
+
+def _flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, below in value.items():
+            yield from _flat(below, (*path, key))
+    elif path:
+        yield dotted(path), value

@@ -1,0 +1,99 @@
+"""From a study to a plan: every trial resolved, named, seeded and ordered. Pure.
+
+Owns the composition of a plan and of replacements for voided blocks.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from fairtrial import __version__
+from fairtrial.plan import costs, ordering
+from fairtrial.plan.differences import differences
+from fairtrial.record.models import Cell, Design, Plan, PlannedMetrics, PlannedTrial, RangeExpectation
+from fairtrial.study import Study
+from fairtrial.study.catalogue import Catalogue
+
+ONLY_CELL = "all"
+_MILLISECONDS = 1000
+
+
+def make(study: Study, *, catalogue: Catalogue) -> Plan:
+    """Plans a study. The same study gives the same plan on every machine.
+
+    Raises:
+        InputError: a combination of levels does not resolve; cannot happen to a study that `study.load` returned.
+    """
+    cells = _cells(study)
+    arms = study.arm.level_names
+    resolved = {cell.name: {arm: study.resolve({**cell.levels, study.arm.name: arm}) for arm in arms} for cell in cells}
+    design = Design.model_validate(study.trials.model_dump())
+    names = [cell.name for cell in cells]
+    trials = [
+        ordering.planned(slot, seed=design.seed, position=position)
+        for position, slot in enumerate(ordering.slots(design, cells=names, arms=arms))
+    ]
+    file = study.file
+    return Plan(
+        fairtrial_version=__version__,
+        study=study.name,
+        question=file.question,
+        size=study.size,
+        factors={factor.name: list(factor.level_names) for factor in study.factors},
+        arm=study.arm.name,
+        also_compare=file.also_compare,
+        cells=cells,
+        resolved=resolved,
+        differences=differences(resolved),
+        expectations=[RangeExpectation(**vars(expectation)) for expectation in study.expectations],
+        metrics=PlannedMetrics(**file.metrics.model_dump(), definitions=dict(study.definitions)),
+        design=design,
+        telemetry_interval_ms=round(file.telemetry.interval * _MILLISECONDS),
+        trials=trials,
+        duration_s=costs.duration_s(trials, resolved, catalogue),
+        disk_bytes=costs.disk_bytes(resolved, design, catalogue),
+        warnings=_warnings(design),
+    )
+
+
+def replacement(plan: Plan, *, cell: str, block: int, round_: int, position: int) -> list[PlannedTrial]:
+    """The trials of a new block of one cell, in order.
+
+    Args:
+        plan: the plan the run began with.
+        cell: which cell lost a block.
+        block: the new block's number, after all of that cell's blocks so far.
+        round_: the round it joins.
+        position: of its first trial in the whole run.
+    """
+    arms = plan.factors[plan.arm]
+    ordered = ordering.arms_in_block(plan.design, cell=cell, block=block, arms=arms)
+    return [
+        ordering.planned(ordering.Slot(cell, arm, block, round_), seed=plan.design.seed, position=position + index)
+        for index, arm in enumerate(ordered)
+    ]
+
+
+def _cells(study: Study) -> list[Cell]:
+    conditions = study.conditions
+    return [
+        Cell(
+            name="+".join(levels) or ONLY_CELL,
+            levels=dict(zip((factor.name for factor in conditions), levels, strict=True)),
+        )
+        for levels in product(*(factor.level_names for factor in conditions))
+    ]
+
+
+def _warnings(design: Design) -> list[str]:
+    warnings = []
+    if design.order == "sequential":
+        warnings.append(ordering.SEQUENTIAL_WARNING)
+    if design.order == "abba" and design.blocks % 2:
+        warnings.append(
+            f"order `abba` with {design.blocks} blocks: an odd number leaves one direction in the majority, so "
+            "a linear drift does not cancel; use an even number"
+        )
+    if design.blocks == 1:
+        warnings.append("one block per cell gives no interval and no verdict; use at least 3, better 10")
+    return warnings

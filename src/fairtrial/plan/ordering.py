@@ -1,0 +1,63 @@
+"""In which order the trials of a round run, and which rounds there are.
+
+Owns the three orders of a design. It must not know what an arm or a cell means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fairtrial.plan.shuffling import block_seed, shuffled
+from fairtrial.record.models import Design, PlannedTrial
+
+SEQUENTIAL_WARNING = (
+    "order `sequential` runs one arm after the other, so anything that changes with time (temperature, wear, cache and "
+    "file-system state, neighbours) falls on one arm alone and looks like its effect; trials of a block are not close "
+    "in time, so pairing them removes nothing. Use randomised_blocks unless switching arms is impossible otherwise"
+)
+
+
+class Slot(NamedTuple):
+    """One trial's place in a design."""
+
+    cell: str
+    arm: str
+    block: int
+    round: int
+
+
+def slots(design: Design, *, cells: Sequence[str], arms: Sequence[str]) -> Iterator[Slot]:
+    """Every trial of the planned rounds, in the order they run. Blocks and rounds count from 1."""
+    if design.order == "sequential":
+        for arm in arms:
+            for block in range(1, design.blocks + 1):
+                yield from (Slot(cell, arm, block, block) for cell in cells)
+        return
+    for block in range(1, design.blocks + 1):
+        ordered = shuffled(cells, "cells", design.seed, block) if design.order == "randomised_blocks" else cells
+        for cell in ordered:
+            for arm in arms_in_block(design, cell=cell, block=block, arms=arms):
+                yield Slot(cell, arm, block, block)
+
+
+def arms_in_block(design: Design, *, cell: str, block: int, arms: Sequence[str]) -> list[str]:
+    """The arms of one block in the order they run."""
+    if design.order == "randomised_blocks":
+        return shuffled(arms, "arms", design.seed, cell, block)
+    if design.order == "abba" and block % 2 == 0:
+        return list(reversed(arms))
+    return list(arms)
+
+
+def planned(slot: Slot, *, seed: int, position: int) -> PlannedTrial:
+    """A slot at its position in the run, with its name and the load's seed."""
+    return PlannedTrial(
+        id=f"{slot.cell}.b{slot.block:02d}.{slot.arm}",
+        cell=slot.cell,
+        arm=slot.arm,
+        block=slot.block,
+        round=slot.round,
+        position=position,
+        seed=block_seed(seed, slot.cell, slot.block),
+    )

@@ -1,0 +1,64 @@
+"""`--set path=value`: one more overlay, from the command line.
+
+Owns the path syntax: parts joined by dots, a part that has a dot itself in double quotes
+(`settings.sysctl."vm.swappiness"=10`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fairtrial.study.nodes import Listing, Node, Path, Position, Scalar, Tree
+from fairtrial.study.problems import Problems
+from fairtrial.study.reading import parse
+
+AT = Position("--set")
+_PART = re.compile(r'"([^"]+)"|([^."=\s]+)')
+
+
+def overlays(assignments: Iterable[str], problems: Problems) -> list[Tree]:
+    """One overlay per assignment; malformed ones are noted and left out."""
+    found = []
+    for assignment in assignments:
+        split = _split(assignment)
+        if split is None:
+            problems.add(f"expected path=value, found `{assignment}`", AT, suggestion="for example trials.blocks=5")
+            continue
+        path, text = split
+        node = parse(text, file=AT.file, problems=problems) if text.strip() else Scalar(None, "", AT)
+        found.append(_nested(path, _at_command_line(node or Scalar(None, "", AT))))
+    return found
+
+
+def _split(assignment: str) -> tuple[Path, str] | None:
+    parts: list[str] = []
+    position = 0
+    while True:
+        match = _PART.match(assignment, position)
+        if match is None:
+            return None
+        parts.append(match[1] or match[2])
+        position = match.end()
+        following = assignment[position : position + 1]
+        if following == "=":
+            return tuple(parts), assignment[position + 1 :]
+        if following != ".":
+            return None
+        position += 1
+
+
+def _nested(path: Path, value: Node) -> Tree:
+    first, *rest = path
+    below = _nested(tuple(rest), value) if rest else value
+    return Tree({first: below}, AT, {first: AT})
+
+
+def _at_command_line(node: Node) -> Node:
+    """Lines and columns inside a value mean nothing on a command line."""
+    if isinstance(node, Tree):
+        entries = {key: _at_command_line(value) for key, value in node.entries.items()}
+        return Tree(entries, AT, dict.fromkeys(entries, AT))
+    if isinstance(node, Listing):
+        return Listing(tuple(_at_command_line(item) for item in node.items), AT)
+    return Scalar(node.value, node.text, AT)

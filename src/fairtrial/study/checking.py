@@ -1,0 +1,186 @@
+"""What a study must be beyond its shape: every combination of levels resolves, and something is compared.
+
+Owns the checks that need factors and kinds together. All are noted at the line that set the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from math import prod
+
+from fairtrial.errors import Problem
+from fairtrial.study.catalogue import Catalogue, MetricDefinition
+from fairtrial.study.confounding import Factors, check_confounding
+from fairtrial.study.expectations import Expectation, read_expectations
+from fairtrial.study.merging import SECTIONS
+from fairtrial.study.nodes import Listing, Position, Scalar, Tree
+from fairtrial.study.problems import Problems
+from fairtrial.study.resolving import Resolution, overlaid, resolve
+
+MAXIMUM_COMBINATIONS = 4096  # each is merged and validated, about a millisecond; no run could finish more
+ROLES = ("primary", "secondary", "guardrails")
+_CELLS_SHOWN = 3
+
+Levels = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What checking found out: the expectations, and the definition of every metric that the study names."""
+
+    expectations: tuple[Expectation, ...]
+    definitions: Mapping[str, MetricDefinition]
+
+
+def factors_of(tree: Tree) -> Factors:
+    """The levels of every factor, as overlays, in study order; what is no mapping is left out."""
+    section = tree.tree("factors")
+    return {
+        factor: {
+            level: Tree({key: value for key, value in node.entries.items() if key in SECTIONS}, node.at, node.key_at)
+            for level, node in section.tree(factor).entries.items()
+            if isinstance(node, Tree)
+        }
+        for factor in section.entries
+    }
+
+
+def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> Checked:
+    """Notes everything wrong with a merged study."""
+    factors = factors_of(tree)
+    arm = _check_arm(tree, factors, problems)
+    check_confounding(factors, problems)
+    expectations = read_expectations(
+        tree, {name: list(levels) for name, levels in factors.items()}, arm=arm, problems=problems
+    )
+    count = prod(len(levels) for levels in factors.values())
+    if count > MAXIMUM_COMBINATIONS:
+        message = f"{count} combinations of levels, more than {MAXIMUM_COMBINATIONS}"
+        problems.add(message, tree.where("factors"), field=("factors",), suggestion="make several studies of it")
+        return Checked((), {})
+    resolutions = _resolve_all(tree, factors, catalogue=catalogue, problems=problems)
+    _check_arms_differ(tree, factors, arm=arm, resolutions=resolutions, problems=problems)
+    wanted: list[_Wanted] = [*_named_metrics(tree)]
+    names = list(factors)
+    for expectation, at in expectations:
+        among = (names.index(expectation.factor), expectation.level)
+        wanted.append(_Wanted(expectation.metric, at, ("expect", expectation.level), among))
+    definitions = _check_metrics(wanted, names, resolutions=resolutions, problems=problems)
+    return Checked(tuple(expectation for expectation, _ in expectations), definitions)
+
+
+def _check_arm(tree: Tree, factors: Factors, problems: Problems) -> str:
+    node = tree.entries.get("arm")
+    arm = node.text if isinstance(node, Scalar) else ""
+    also = tree.entries.get("also_compare")
+    items = also.items if isinstance(also, Listing) else ()
+    named = [("arm", node), *(("also_compare", item) for item in items)]
+    for key, scalar in named:
+        if not isinstance(scalar, Scalar):
+            continue
+        if scalar.text not in factors:
+            problems.unknown("factor", scalar.text, factors, at=scalar.at, field=(key,))
+        elif len(factors[scalar.text]) == 1:
+            message = f"factor `{scalar.text}` has one level: nothing to compare it with"
+            problems.add(message, scalar.at, field=(key,), suggestion="add a level; the first is the baseline")
+        elif key == "also_compare" and scalar.text == arm:
+            problems.add(f"`{arm}` is the arm already", scalar.at, field=(key,), suggestion="leave it out here")
+    return arm
+
+
+def _resolve_all(tree: Tree, factors: Factors, *, catalogue: Catalogue, problems: Problems) -> dict[Levels, Resolution]:
+    base = Tree({key: node for key, node in tree.entries.items() if key in SECTIONS}, tree.at, tree.key_at)
+    resolutions: dict[Levels, Resolution] = {}
+    met: dict[Problem, list[Levels]] = {}
+    every = list(product(*factors.values()))
+    for levels in every:
+        here = Problems()
+        chosen = (factors[factor][level] for factor, level in zip(factors, levels, strict=True))
+        resolution = resolve(overlaid(base, chosen), catalogue=catalogue, problems=here)
+        if resolution is not None:
+            resolutions[levels] = resolution
+        for problem in here:
+            met.setdefault(problem, []).append(levels)
+    for problem, where in met.items():
+        condition = _condition(list(factors.values()), list(factors), where)
+        problems.note(replace(problem, message=problem.message + condition))
+    return resolutions
+
+
+def _condition(every: list[Mapping[str, Tree]], names: list[str], where: list[Levels]) -> str:
+    """Under which levels something holds, as ` with memory=low`; nothing if under all."""
+    parts = []
+    for index, name in enumerate(names):
+        met = {levels[index] for levels in where}
+        if len(met) < len(every[index]):
+            parts.append(f"{name}={'|'.join(level for level in every[index] if level in met)}")
+    return f", with {', '.join(parts)}" if parts else ""
+
+
+def _check_arms_differ(
+    tree: Tree, factors: Factors, *, arm: str, resolutions: Mapping[Levels, Resolution], problems: Problems
+) -> None:
+    if arm not in factors:
+        return
+    index = list(factors).index(arm)
+    for first, second in combinations(factors[arm], 2):
+        equal = [
+            "+".join(level for position, level in enumerate(levels) if position != index) or "all"
+            for levels, resolution in resolutions.items()
+            if levels[index] == first
+            and (other := resolutions.get((*levels[:index], second, *levels[index + 1 :])))
+            and other.trial == resolution.trial
+        ]
+        if equal:
+            cells = ", ".join(equal[:_CELLS_SHOWN]) + (" and others" if len(equal) > _CELLS_SHOWN else "")
+            problems.add(
+                f"arms `{first}` and `{second}` resolve to equal trials in cell {cells}: nothing would be compared",
+                tree.tree("factors").tree(arm).where(second),
+                field=("factors", arm, second),
+            )
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A metric that the study names. `among`: index of a factor and the level that must measure it; None: all."""
+
+    name: str
+    at: Position
+    field: tuple[str, ...]
+    among: tuple[int, str] | None = None
+
+
+def _named_metrics(tree: Tree) -> Iterable[_Wanted]:
+    section = tree.tree("metrics")
+    for role in ROLES:
+        node = section.entries.get(role)
+        for item in node.items if isinstance(node, Listing) else (node,):
+            if isinstance(item, Scalar) and isinstance(item.value, str):
+                yield _Wanted(item.text, item.at, ("metrics", role))
+
+
+def _check_metrics(
+    wanted: list[_Wanted], names: list[str], *, resolutions: Mapping[Levels, Resolution], problems: Problems
+) -> dict[str, MetricDefinition]:
+    definitions: dict[str, MetricDefinition] = {}
+    known = {name: None for resolution in resolutions.values() for name in resolution.metrics}
+    for metric in wanted if resolutions else ():
+        for levels, resolution in resolutions.items():
+            if metric.among and levels[metric.among[0]] != metric.among[1]:
+                continue
+            found = resolution.metrics.get(metric.name)
+            where = ", ".join(f"{name}={level}" for name, level in zip(names, levels, strict=True))
+            if metric.name not in known:
+                problems.unknown("metric", metric.name, known, at=metric.at, field=metric.field)
+            elif found is None:
+                message = f"metric `{metric.name}` is not measured with {where}"
+                problems.add(message, metric.at, field=metric.field, suggestion="name one that every trial gives")
+            elif definitions.setdefault(metric.name, found) != found:
+                message = f"metric `{metric.name}` means something else with {where}"
+                problems.add(message, metric.at, field=metric.field, suggestion="define it equally for all levels")
+            else:
+                continue
+            break
+    return definitions

@@ -1,0 +1,96 @@
+"""`expect`: conditions on telemetry that make a cell mean what its name says.
+
+Owns the ranges' text form: `8..12 %`, `10..20`, `>= 3`, `<= 0.1`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from fairtrial.study.nodes import Position, Scalar, Tree
+from fairtrial.study.problems import Problems, did_you_mean, listed
+
+_NUMBER = r"([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+_BETWEEN = re.compile(rf"\s*{_NUMBER}\s*(%?)\s*\.\.\s*{_NUMBER}\s*(%?)\s*")
+_ONE_SIDED = re.compile(rf"\s*(>=|<=)\s*{_NUMBER}\s*(%?)\s*")
+_PERCENT = 100.0
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A metric's mean over the valid trials of each cell with this level must lie in [low, high]."""
+
+    factor: str
+    level: str
+    metric: str
+    low: float | None
+    high: float | None
+    text: str
+
+
+def parse_range(text: str) -> tuple[float | None, float | None]:
+    """Reads a range; `%` divides by 100 and holds for both ends.
+
+    Raises:
+        ValueError: it is no range, or an empty one.
+    """
+    between = _BETWEEN.fullmatch(text)
+    if between:
+        scale = _PERCENT if between[2] or between[4] else 1.0
+        low, high = float(between[1]) / scale, float(between[3]) / scale
+        if low > high:
+            raise ValueError(f"expected a range from low to high, found '{text}'")
+        return low, high
+    one_sided = _ONE_SIDED.fullmatch(text)
+    if one_sided:
+        bound = float(one_sided[2]) / (_PERCENT if one_sided[3] else 1.0)
+        return (bound, None) if one_sided[1] == ">=" else (None, bound)
+    raise ValueError(f"expected a range such as '8..12 %', '>= 3' or '<= 0.1', found '{text}'")
+
+
+def read_expectations(
+    tree: Tree, levels: dict[str, list[str]], *, arm: str, problems: Problems
+) -> list[tuple[Expectation, Position]]:
+    """Reads a study's `expect`; each expectation with the place of its metric's name."""
+    expectations: list[tuple[Expectation, Position]] = []
+    section = tree.tree("expect")
+    for name in section.entries:
+        target = _target(name, levels, at=section.where(name), problems=problems)
+        if target is None:
+            continue
+        if target[0] == arm:
+            message = f"`{target[1]}` is an arm; a condition on what the arm itself changes would bias the comparison"
+            hint = "expect it of a condition's level"
+            problems.add(message, section.where(name), field=("expect", name), suggestion=hint)
+            continue
+        ranges = section.tree(name)
+        for metric, node in ranges.entries.items():
+            if not isinstance(node, Scalar) or not isinstance(node.value, str):
+                continue  # noted with the file's own shape
+            try:
+                low, high = parse_range(node.value)
+            except ValueError as error:
+                problems.add(str(error), node.at, field=("expect", name, metric))
+                continue
+            expectations.append((Expectation(*target, metric, low, high, node.value), ranges.where(metric)))
+    return expectations
+
+
+def _target(name: str, levels: dict[str, list[str]], *, at: Position, problems: Problems) -> tuple[str, str] | None:
+    full = {f"{factor}.{level}": (factor, level) for factor, names in levels.items() for level in names}
+    if name in full:
+        return full[name]
+    matching = {qualified: pair for qualified, pair in full.items() if pair[1] == name}
+    if len(matching) == 1:
+        return next(iter(matching.values()))
+    field = ("expect", name)
+    if matching:
+        problems.add(
+            f"level `{name}` is in more than one factor", at, field=field, suggestion=f"write {listed(matching)}"
+        )
+    else:
+        known = [*(level for names in levels.values() for level in names), *full]
+        message = f"unknown level `{name}`; expected one of {listed(full)}"
+        problems.add(message, at, field=field, suggestion=did_you_mean(name, known))
+    return None

@@ -1,0 +1,93 @@
+"""From merged trees to a resolved trial: every kind's own model validates its part.
+
+Owns the look-up of kinds in the catalogue. It must not know factors or their combinations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
+from fairtrial.study.merging import KIND_SECTIONS, SECTIONS, merge
+from fairtrial.study.nodes import Tree, plain
+from fairtrial.study.problems import Problems, listed, validate
+from fairtrial.study.resolved import ResolvedTrial
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """A resolved trial and the metrics it can give (the workload's own and telemetry)."""
+
+    trial: ResolvedTrial
+    metrics: Mapping[str, MetricDefinition]
+
+
+def kinds(catalogue: Catalogue) -> dict[str, Mapping[str, Kind]]:
+    """The catalogue's kinds by section of a study."""
+    return {
+        "place": catalogue.places,
+        "system": catalogue.systems,
+        "workload": catalogue.workloads,
+        "settings": catalogue.settings,
+    }
+
+
+def overlaid(base: Tree, overlays: Iterable[Tree]) -> Tree:
+    """The base trial with levels merged over it, in order."""
+    trial = base
+    for overlay in overlays:
+        trial = merge(trial, overlay)
+    return trial
+
+
+def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolution | None:
+    """Validates a merged trial.
+
+    Returns:
+        The trial in base units, or None if any part is wrong, which is then noted at the line that set it (but for
+        sections that are no mapping at all, which the file's own shape reports).
+    """
+    sections: dict[str, dict[str, Any]] = {}
+    metrics = dict(catalogue.telemetry_metrics)
+    complete = True
+    for section in SECTIONS:
+        values = _section(trial, section, catalogue=catalogue, problems=problems)
+        if values is None:
+            complete = False
+            continue
+        sections[section] = {}
+        for kind, value in values:
+            sections[section][kind.name] = kind.parameters.dump_python(value, mode="json")
+            metrics |= kind.metrics(value)
+    return Resolution(ResolvedTrial(**sections), metrics) if complete else None
+
+
+def _section(trial: Tree, section: str, *, catalogue: Catalogue, problems: Problems) -> list[tuple[Kind, Any]] | None:
+    known = kinds(catalogue)[section]
+    if not isinstance(trial.entries.get(section, trial), Tree):
+        return None  # noted with the file's own shape
+    tree = trial.tree(section)
+    if section in KIND_SECTIONS and len(tree.entries) != 1:
+        what = f"found {listed(tree.entries)}; expected exactly one kind of {listed(known)}"
+        at = tree.at if tree.entries else trial.where(section)
+        suggestion = "" if tree.entries else f"for all defaults write `{next(iter(known), 'kind')}: {{}}`: null removes"
+        problems.add(what, at, field=(section,), suggestion=suggestion)
+        return None
+    values: list[tuple[Kind, Any]] = []
+    complete = True
+    for name, node in tree.entries.items():
+        path = (section, name)
+        if name not in known:
+            what = "setting" if section == "settings" else f"kind of {section}"
+            problems.unknown(what, name, known, at=tree.where(name), field=path)
+            complete = False
+            continue
+        before = len(problems)
+        value = validate(known[name].parameters, plain(node), node=node, prefix=path, problems=problems)
+        if len(problems) > before:
+            complete = False
+        else:
+            values.append((known[name], value))
+    return values if complete else None

@@ -1,0 +1,207 @@
+"""A study, loaded: frozen, merged, checked; and back to YAML.
+
+Owns the order of merging (include, study, size, `--set`, levels) and the public calls of the package.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from ruamel.yaml import YAML
+
+from fairtrial.errors import InputError, Problem
+from fairtrial.study import assignments
+from fairtrial.study.catalogue import Catalogue, MetricDefinition
+from fairtrial.study.checking import check, factors_of
+from fairtrial.study.expectations import Expectation
+from fairtrial.study.file_model import StudyFile, Trials
+from fairtrial.study.merging import SECTIONS, merge
+from fairtrial.study.nodes import Listing, Node, Position, Scalar, Tree, from_plain, plain
+from fairtrial.study.problems import Problems, validate
+from fairtrial.study.quantities import WITH_UNITS
+from fairtrial.study.reading import read_documents
+from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolving import overlaid, resolve
+
+DEFAULT_PLACE: Mapping[str, Any] = {"local": {}}
+_FILE = TypeAdapter(StudyFile)
+_NOT_IN_SIZES = ("study", "include", "sizes")
+_LINE_WIDTH = 4096  # a folded line would be harder to compare
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A named dimension of the design; each level is an overlay, the first is the baseline."""
+
+    name: str
+    levels: tuple[tuple[str, Tree], ...]
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Level names, baseline first."""
+        return tuple(name for name, _ in self.levels)
+
+
+@dataclass(frozen=True)
+class Study:
+    """One question with its design and procedure, merged and checked.
+
+    Attributes:
+        file: the validated file, sizes and includes merged away.
+        base: the base trial: place, system, workload, settings.
+        factors: in study order.
+        expectations: conditions on telemetry.
+        definitions: of every metric the study names.
+        size: the size that was merged; no part of equality, as the values it set are.
+        catalogue: the kinds it was checked against.
+    """
+
+    file: StudyFile
+    base: Tree
+    factors: tuple[Factor, ...]
+    expectations: tuple[Expectation, ...]
+    definitions: Mapping[str, MetricDefinition]
+    size: str | None = field(default=None, compare=False)
+    catalogue: Catalogue | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+        return self.file.study
+
+    @property
+    def arm(self) -> Factor:
+        """The factor under test."""
+        return next(factor for factor in self.factors if factor.name == self.file.arm)
+
+    @property
+    def conditions(self) -> tuple[Factor, ...]:
+        """Every factor but the arm."""
+        return tuple(factor for factor in self.factors if factor.name != self.file.arm)
+
+    @property
+    def trials(self) -> Trials:
+        """Number, order and judgement of trials."""
+        return self.file.trials
+
+    def resolve(self, levels: Mapping[str, str]) -> ResolvedTrial:
+        """The trial at one level of every factor.
+
+        Raises:
+            InputError: a factor without a level, or a level that is none of the factor's.
+        """
+        chosen = []
+        for factor in self.factors:
+            overlay = dict(factor.levels).get(levels.get(factor.name, ""))
+            if overlay is None:
+                message = f"factor `{factor.name}` has no level {levels.get(factor.name)!r}"
+                raise InputError([Problem(message, self.name)], hint=f"it has {', '.join(factor.level_names)}")
+            chosen.append(overlay)
+        problems = Problems()
+        assert self.catalogue is not None  # noqa: S101 - `load` is the only maker
+        resolution = resolve(overlaid(self.base, chosen), catalogue=self.catalogue, problems=problems)
+        problems.raise_if_any()
+        assert resolution is not None  # noqa: S101 - nothing was noted
+        return resolution.trial
+
+
+def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides: Iterable[str] = ()) -> Study:
+    """Reads, merges and checks a study file.
+
+    Args:
+        path: the study file.
+        catalogue: the kinds it may name.
+        size: one of its `sizes`.
+        overrides: `path=value` texts, merged last.
+
+    Raises:
+        InputError: with every mistake found, each with its line.
+    """
+    problems = Problems()
+    merged: Tree | None = None
+    for document in read_documents(path, problems):
+        merged = merge(merged, document)
+    assert merged is not None  # noqa: S101 - a file gives at least itself
+    _check_sizes(merged, problems)
+    if size is not None:
+        merged = merge(merged, _size(merged, size, problems))
+    for overlay in assignments.overlays(overrides, problems):
+        merged = merge(merged, overlay)
+    tree = _completed(merged.without("sizes"))
+    file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
+    checked = check(tree, catalogue=catalogue, problems=problems)
+    problems.raise_if_any()
+    assert isinstance(file, StudyFile)  # noqa: S101 - nothing was noted
+    return Study(
+        file=file,
+        base=Tree({key: node for key, node in tree.entries.items() if key in SECTIONS}, tree.at, tree.key_at),
+        factors=tuple(Factor(name, tuple(levels.items())) for name, levels in factors_of(tree).items()),
+        expectations=checked.expectations,
+        definitions=checked.definitions,
+        size=size,
+        catalogue=catalogue,
+    )
+
+
+def _completed(tree: Tree) -> Tree:
+    """Every section of the base trial present, so that equal studies have equal trees."""
+    entries: dict[str, Node] = dict(tree.entries)
+    for section in SECTIONS:
+        default = DEFAULT_PLACE if section == "place" else {}
+        entries.setdefault(section, from_plain(default, tree.at))
+    return Tree(entries, tree.at, tree.key_at)
+
+
+def _named(tree: Tree) -> dict[str, Any]:
+    """The study as Python values, with names as they were written: a factor `6.10` is not `6.1`."""
+    values: dict[str, Any] = plain(tree)
+    for key in ("study", "question", "arm"):
+        node = tree.entries.get(key)
+        if isinstance(node, Scalar) and node.value is not None:
+            values[key] = node.text
+    also = tree.entries.get("also_compare")
+    if isinstance(also, Listing):
+        values["also_compare"] = [item.text if isinstance(item, Scalar) else plain(item) for item in also.items]
+    return values
+
+
+def _check_sizes(tree: Tree, problems: Problems) -> None:
+    """Every size's keys, chosen or not: a misspelt key should not wait for the day its size is used."""
+    sizes = tree.tree("sizes")
+    known = [key for key in StudyFile.model_fields if key not in _NOT_IN_SIZES]
+    for name, node in sizes.entries.items():
+        if not isinstance(node, Tree):
+            problems.add("expected a partial study", node.at, field=("sizes", name))
+            continue
+        for key in node.entries:
+            if key not in known:
+                problems.unknown("key", key, known, at=node.where(key), field=("sizes", name, key))
+
+
+def _size(tree: Tree, size: str, problems: Problems) -> Tree:
+    sizes = tree.tree("sizes")
+    if size not in sizes.entries:
+        at = sizes.at if "sizes" in tree.entries else Position("--size")
+        problems.unknown("size", size, sizes.entries, at=at, field=("sizes",))
+    return sizes.tree(size).without(*_NOT_IN_SIZES)
+
+
+def dump(study: Study) -> str:
+    """The study as YAML, complete in one file with every default of its own keys written out.
+
+    Loading it gives an equal study.
+    """
+    file = study.file.model_dump(mode="json", context=dict(WITH_UNITS), exclude={"include", "sizes"})
+    file |= {section: plain(node) for section, node in study.base.entries.items()}
+    file["factors"] = {factor.name: {name: plain(tree) for name, tree in factor.levels} for factor in study.factors}
+    yaml = YAML()
+    yaml.width = _LINE_WIDTH
+    yaml.default_flow_style = False
+    stream = io.StringIO()
+    yaml.dump(file, stream)
+    return stream.getvalue()

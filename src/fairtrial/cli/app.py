@@ -1,0 +1,107 @@
+"""The commands by name. Importing this must stay cheap: `fairtrial --help` waits for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="fairtrial",
+    help="Controlled performance experiments, with verdicts a sceptic can re-run.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+studies_app = typer.Typer(help="Ready studies, and the published data they re-run.", rich_markup_mode=None)
+app.add_typer(studies_app, name="studies")
+
+StudyFile = Annotated[Path, typer.Argument(help="A study file (YAML).", show_default=False)]
+RunDirectory = Annotated[Path, typer.Argument(help="The directory of a run.", show_default=False)]
+Size = Annotated[str | None, typer.Option("--size", metavar="NAME", help="One of the study's sizes.")]
+Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Replaces one value of the study.")]
+Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="Where runs are kept.")]
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        from fairtrial import __version__
+
+        typer.echo(f"fairtrial {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def run(
+    study: StudyFile,
+    size: Size = None,
+    overrides: Overrides = None,
+    output: Output = Path("runs"),
+    *,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest unfinished run.")] = False,
+) -> None:
+    """Run a study and report its verdicts."""
+    from fairtrial.cli import run as command
+
+    command.run(study, size=size, overrides=overrides or [], output=output, resume=resume)
+
+
+@app.command()
+def plan(study: StudyFile, size: Size = None, overrides: Overrides = None) -> None:
+    """Show every trial that would run, what differs between the arms, and how long it takes. Runs nothing."""
+    from fairtrial.cli import plan as command
+
+    command.plan(study, size=size, overrides=overrides or [])
+
+
+@app.command()
+def report(
+    directory: RunDirectory,
+    arm: Annotated[str | None, typer.Option("--arm", help="Compare this factor's levels instead.")] = None,
+) -> None:
+    """Analyse a run again and write its report."""
+    from fairtrial.cli import report as command
+
+    command.report(directory, arm=arm)
+
+
+@app.command()
+def verify(directory: RunDirectory) -> None:
+    """Check a record's hashes and recompute every reported number from its raw files."""
+    from fairtrial.cli import verify as command
+
+    command.verify(directory)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of study files, for editors."""
+    from fairtrial.cli import schema as command
+
+    command.schema()
+
+
+@studies_app.callback(invoke_without_command=True)
+def _studies(context: typer.Context) -> None:
+    """Ready studies, and the published data they re-run."""
+    if context.invoked_subcommand is None:
+        from fairtrial.cli import studies as command
+
+        command.listing()
+
+
+@studies_app.command("published")
+def _published(name: Annotated[str, typer.Argument(help="A published study.", show_default=False)]) -> None:
+    """Print every table of a publication from its raw data, and where it disagrees with them."""
+    from fairtrial.cli import studies as command
+
+    command.published(name)

@@ -1,1 +1,36 @@
-//! load
+//! The load engine: TPC-C's data, its five transactions, its consistency conditions, and plain SQL.
+//!
+//! Owns everything between a parameter document of `fairtrial_protocol::load` and its result. Workloads are written
+//! once against [`driver::Connection`]; which system answers, and which reactor waits for it, is known to one file
+//! per system below `driver`. It must not know studies, trials or arms.
+
+mod driver;
+mod error;
+mod random;
+
+use std::io::Write;
+
+use fairtrial_protocol::load::{Checked, Driven, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad};
+
+pub use driver::{DriverError, ErrorKind};
+pub use error::LoadError;
+
+/// Creates and fills TPC-C's tables (clauses 1.3 and 4.3), replacing what is there; progress goes out as JSON lines.
+pub fn load(_parameters: &TpccLoad, _progress: &mut dyn Write) -> Result<Loaded, LoadError> {
+    Err(LoadError::Panicked("not yet linked"))
+}
+
+/// Runs TPC-C's mix (clause 5.2.3) and writes `result.json`, `latency.hlog` and `timeline.arrows`.
+pub fn drive(_parameters: &TpccDrive, _progress: &mut dyn Write) -> Result<Driven, LoadError> {
+    Err(LoadError::Panicked("not yet linked"))
+}
+
+/// Checks TPC-C's twelve consistency conditions (clause 3.3.2).
+pub fn check(_parameters: &TpccCheck) -> Result<Checked, LoadError> {
+    Err(LoadError::Panicked("not yet linked"))
+}
+
+/// Runs statements in order on one connection.
+pub fn sql(_parameters: &Sql) -> Result<Vec<Rows>, LoadError> {
+    Err(LoadError::Panicked("not yet linked"))
+}

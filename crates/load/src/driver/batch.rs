@@ -1,0 +1,88 @@
+//! Rows on their way into a table, packed so that a million of them cost no million allocations.
+
+use super::Value;
+
+/// Rows of one table, cell after cell.
+#[derive(Debug, Default)]
+pub struct Batch {
+    cells: Vec<Packed>,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Packed {
+    Null,
+    Integer(i64),
+    Decimal(super::Decimal),
+    Text { start: usize, end: usize },
+}
+
+impl Batch {
+    /// Appends a row.
+    pub fn push(&mut self, row: &[Value<'_>]) {
+        for value in row {
+            let packed = match *value {
+                Value::Null => Packed::Null,
+                Value::Integer(integer) => Packed::Integer(integer),
+                Value::Decimal(decimal) => Packed::Decimal(decimal),
+                Value::Text(text) => {
+                    let start = self.text.len();
+                    self.text.push_str(text);
+                    Packed::Text { start, end: self.text.len() }
+                }
+            };
+            self.cells.push(packed);
+        }
+    }
+
+    /// Its rows, given the table's number of columns.
+    pub fn rows(&self, columns: usize) -> impl Iterator<Item = impl Iterator<Item = Value<'_>>> {
+        self.cells.chunks_exact(columns).map(|row| row.iter().map(|cell| self.unpack(*cell)))
+    }
+
+    /// Bytes of text it holds: a measure of its size that grows with every table's rows.
+    pub fn weight(&self) -> usize {
+        self.text.len() + self.cells.len() * size_of::<i64>()
+    }
+
+    /// Whether it holds no row.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Forgets its rows and keeps its memory.
+    pub fn clear(&mut self) {
+        self.cells.clear();
+        self.text.clear();
+    }
+
+    fn unpack(&self, cell: Packed) -> Value<'_> {
+        match cell {
+            Packed::Null => Value::Null,
+            Packed::Integer(integer) => Value::Integer(integer),
+            Packed::Decimal(decimal) => Value::Decimal(decimal),
+            Packed::Text { start, end } => Value::Text(&self.text[start..end]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Decimal;
+
+    #[test]
+    fn rows_come_back_as_they_went_in() {
+        let mut batch = Batch::default();
+        let rows = [
+            [Value::Integer(1), Value::Text("first"), Value::Null],
+            [Value::Decimal(Decimal::money(250)), Value::Text(""), Value::Text("last")],
+        ];
+        rows.iter().for_each(|row| batch.push(row));
+        let back: Vec<Vec<Value<'_>>> = batch.rows(3).map(Iterator::collect).collect();
+        assert_eq!(back, rows);
+        batch.clear();
+        assert!(batch.is_empty());
+        assert_eq!(batch.rows(3).count(), 0);
+    }
+}

@@ -1,0 +1,79 @@
+//! The word that ends a drive, said once to all threads.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+const RUNNING: u8 = 0;
+const STOPPING: u8 = 1;
+const ABANDONED: u8 = 2;
+
+/// Running, stopping (finish what you began, begin nothing) or abandoned (leave at once).
+#[derive(Debug, Default)]
+pub struct Stop {
+    state: AtomicU8,
+    guard: Mutex<()>,
+    said: Condvar,
+}
+
+impl Stop {
+    /// Asks everyone to finish what they began.
+    pub fn stop(&self) {
+        self.say(STOPPING);
+    }
+
+    /// Asks everyone to leave at once.
+    pub fn abandon(&self) {
+        self.say(ABANDONED);
+    }
+
+    /// Whether nothing new may begin.
+    pub fn stopping(&self) -> bool {
+        self.state.load(Ordering::Acquire) != RUNNING
+    }
+
+    /// Whether what began must be left.
+    pub fn abandoned(&self) -> bool {
+        self.state.load(Ordering::Acquire) == ABANDONED
+    }
+
+    /// Blocks this thread for `duration`, or until a stop.
+    pub fn wait(&self, duration: Duration) {
+        let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        // A poisoned guard protects nothing: the state is atomic.
+        let _unused = self.said.wait_timeout_while(guard, duration, |()| !self.stopping());
+    }
+
+    fn say(&self, state: u8) {
+        self.state.fetch_max(state, Ordering::AcqRel);
+        let _guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        self.said.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::thread;
+
+    #[test]
+    fn a_stop_ends_a_pause_that_would_outlast_the_test() {
+        let stop = Arc::new(Stop::default());
+        let waiting = thread::spawn({
+            let stop = Arc::clone(&stop);
+            move || stop.wait(Duration::from_secs(3600))
+        });
+        stop.stop();
+        waiting.join().expect("the waiting thread returns");
+        assert!(stop.stopping() && !stop.abandoned());
+    }
+
+    #[test]
+    fn an_abandoned_drive_stays_abandoned() {
+        let stop = Stop::default();
+        stop.abandon();
+        stop.stop();
+        assert!(stop.abandoned());
+    }
+}

@@ -1,0 +1,97 @@
+//! Why load could not be generated, and what the user can do about it.
+
+use std::path::PathBuf;
+
+use crate::driver::{DriverError, SETTING_REFUSED};
+
+/// Why a subcommand of the load engine ended without a result.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A parameter contradicts another or lies outside its range.
+    #[error("{field}: {problem}")]
+    Parameter {
+        /// The parameter's name in the JSON document.
+        field: &'static str,
+        /// What is wrong with its value.
+        problem: String,
+    },
+    /// The database could not be reached, or refused the connection.
+    #[error("cannot connect to {endpoint}")]
+    Connect {
+        /// The endpoint in words.
+        endpoint: String,
+        /// What the driver said.
+        source: DriverError,
+    },
+    /// A statement failed outside the measured mix.
+    #[error("{doing} failed")]
+    Statement {
+        /// What was being done.
+        doing: String,
+        /// What the system said.
+        source: DriverError,
+    },
+    /// The tables were made by another scale.
+    #[error("the tables hold {found} warehouses, not {asked}")]
+    Scale {
+        /// Warehouses asked for.
+        asked: u32,
+        /// Warehouses found.
+        found: i64,
+    },
+    /// A result file could not be written.
+    #[error("cannot write {}", path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Progress could not be written: whoever reads it has gone.
+    #[error("cannot write progress")]
+    Progress(#[source] std::io::Error),
+    /// No transaction ended for too long in a drive that waits for a number of them.
+    #[error("no transaction ended within {seconds} s; {missing} of the {asked} asked for were still missing")]
+    Stalled {
+        /// The bound.
+        seconds: u64,
+        /// Transactions not yet seen.
+        missing: u64,
+        /// Transactions asked for.
+        asked: u64,
+    },
+    /// The kernel refused a thread, a signal handler or a reactor.
+    #[error("cannot start {what}")]
+    Start {
+        /// What was to be started.
+        what: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A worker ended by a panic: a fault of this program.
+    #[error("a {0} thread panicked")]
+    Panicked(&'static str),
+}
+
+impl LoadError {
+    /// What the user can do next.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Parameter { .. } => "correct the value in the study",
+            Self::Connect { source, .. } if source.code == SETTING_REFUSED => {
+                "the system ignores settings it cannot apply: check the name, the value and what it depends on"
+            }
+            Self::Connect { .. } => {
+                "check that the server runs and that socket, host, port, user and password are right"
+            }
+            Self::Statement { .. } => "the system's own message names the cause; its log may say more",
+            Self::Scale { .. } => "load again with the number of warehouses the study asks for",
+            Self::Output { .. } => "check that the directory exists, is writable and has space left",
+            Self::Progress(_) => "keep standard output open until the subcommand ends",
+            Self::Stalled { .. } => "look at the server's log: it stopped answering; result.json has the errors counted",
+            Self::Start { .. } => "raise the limits on processes and open files (ulimit -u, ulimit -n)",
+            Self::Panicked(_) => "this is a fault in fairtrial: please report it with the lines above",
+        }
+    }
+}

@@ -5,6 +5,7 @@
 
 mod native;
 mod schema;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -43,7 +44,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Serve => serve(),
+        Command::Serve => serve::run(),
         Command::Schema => native::print(&schema::wire()),
         Command::Load => native::load(),
         Command::Drive => native::drive(),
@@ -58,8 +59,4 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => native::say(&error),
     }
-}
-
-fn serve() -> anyhow::Result<()> {
-    anyhow::bail!("not there yet")
 }

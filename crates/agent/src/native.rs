@@ -27,7 +27,9 @@ pub fn check() -> anyhow::Result<()> {
 
 /// Runs SQL statements: one line of rows for each.
 pub fn sql() -> anyhow::Result<()> {
-    fairtrial_load::sql(&parameters()?)?.iter().try_for_each(print)
+    fairtrial_load::sql(&parameters()?)?
+        .iter()
+        .try_for_each(print)
 }
 
 /// Samples the place until SIGTERM.
@@ -54,7 +56,9 @@ pub fn settle() -> anyhow::Result<()> {
 pub fn print<T: Serialize>(result: &T) -> anyhow::Result<()> {
     let mut line = serde_json::to_vec(result).context("the result has no JSON form")?;
     line.push(b'\n');
-    io::stdout().write_all(&line).context("cannot write to standard output")
+    io::stdout()
+        .write_all(&line)
+        .context("cannot write to standard output")
 }
 
 /// Says an error on standard error, its causes innermost last.
@@ -66,6 +70,9 @@ pub fn say(error: &anyhow::Error) -> ExitCode {
 
 fn parameters<T: DeserializeOwned>() -> anyhow::Result<T> {
     let mut text = String::new();
-    io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-    serde_json::from_str(&text).context("the parameters on standard input are not what this subcommand takes")
+    io::stdin()
+        .read_to_string(&mut text)
+        .context("cannot read standard input")?;
+    serde_json::from_str(&text)
+        .context("the parameters on standard input are not what this subcommand takes")
 }

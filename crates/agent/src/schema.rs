@@ -10,30 +10,108 @@ use serde_json::{Map, Value, json};
 /// Schema of every type of the wire, as definitions of one document.
 pub fn wire() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
-    let _ = root::<request::Request>(&mut generator);
-    let _ = root::<request::ChunkHeader>(&mut generator);
-    let _ = root::<event::Event>(&mut generator);
-    let _ = root::<step::Step>(&mut generator);
-    let _ = root::<load::TpccLoad>(&mut generator);
-    let _ = root::<load::Loaded>(&mut generator);
-    let _ = root::<load::TpccDrive>(&mut generator);
-    let _ = root::<load::Driven>(&mut generator);
-    let _ = root::<load::Progress>(&mut generator);
-    let _ = root::<load::TpccCheck>(&mut generator);
-    let _ = root::<load::Checked>(&mut generator);
-    let _ = root::<load::Sql>(&mut generator);
-    let _ = root::<load::Rows>(&mut generator);
-    let _ = root::<sample::Sample>(&mut generator);
-    let _ = root::<state::Restore>(&mut generator);
-    let _ = root::<state::Restored>(&mut generator);
-    let _ = root::<state::Settle>(&mut generator);
-    let _ = root::<state::Settled>(&mut generator);
-    let _ = root::<state::Facts>(&mut generator);
+    root::<request::Request>(&mut generator);
+    root::<request::ChunkHeader>(&mut generator);
+    root::<event::Event>(&mut generator);
+    root::<step::Step>(&mut generator);
+    root::<load::TpccLoad>(&mut generator);
+    root::<load::Loaded>(&mut generator);
+    root::<load::TpccDrive>(&mut generator);
+    root::<load::Driven>(&mut generator);
+    root::<load::Progress>(&mut generator);
+    root::<load::TpccCheck>(&mut generator);
+    root::<load::Checked>(&mut generator);
+    root::<load::Sql>(&mut generator);
+    root::<load::Rows>(&mut generator);
+    root::<sample::Sample>(&mut generator);
+    root::<state::Restore>(&mut generator);
+    root::<state::Restored>(&mut generator);
+    root::<state::Settle>(&mut generator);
+    root::<state::Settled>(&mut generator);
+    root::<state::Facts>(&mut generator);
     let mut definitions = generator.take_definitions(true);
-    eprintln!("{}", serde_json::to_string_pretty(&definitions).unwrap());
-    json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Wire", "$defs": definitions})
+    let tagged: Vec<String> = definitions.keys().cloned().collect();
+    for name in &tagged {
+        move_tags_inside(&mut definitions, name);
+    }
+    let names: Vec<Value> = definitions
+        .keys()
+        .map(|name| json!({"$ref": format!("#/$defs/{name}")}))
+        .collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Wire",
+        "description": "Any type of the wire.",
+        "anyOf": names,
+        "$defs": definitions,
+    })
 }
 
-fn root<T: JsonSchema>(generator: &mut SchemaGenerator) -> schemars::Schema {
-    generator.subschema_for::<T>()
+fn root<T: JsonSchema>(generator: &mut SchemaGenerator) {
+    let _ = generator.subschema_for::<T>();
+}
+
+/// Gives each variant of a tagged enum a name: that of the type it wraps, which gets the tag, or its own.
+fn move_tags_inside(definitions: &mut Map<String, Value>, name: &str) {
+    let Some(variants) = definitions[name]
+        .get("oneOf")
+        .and_then(Value::as_array)
+        .cloned()
+    else {
+        return;
+    };
+    let Some(tag) = variants.iter().find_map(tag_of) else {
+        return;
+    };
+    let mut references = Vec::new();
+    for variant in variants {
+        let value = variant["properties"][&tag].clone();
+        let reference = variant.get("$ref").and_then(Value::as_str);
+        let inner = match reference {
+            Some(reference) => reference.rsplit('/').next().unwrap_or_default().to_owned(),
+            None => format!(
+                "{}{name}",
+                capitalised(value["const"].as_str().unwrap_or_default())
+            ),
+        };
+        let mut definition = if reference.is_some() {
+            definitions[&inner].clone()
+        } else {
+            variant.clone()
+        };
+        definition["properties"][&tag] = value;
+        if reference.is_some() {
+            let required = definition["required"]
+                .as_array_mut()
+                .expect("every message has a required number");
+            required.insert(0, json!(tag));
+        }
+        references.push(json!({"$ref": format!("#/$defs/{inner}")}));
+        definitions.insert(inner, definition);
+    }
+    let description = definitions[name]["description"].clone();
+    definitions.insert(
+        name.to_owned(),
+        json!({"description": description, "oneOf": references, "discriminator": {"propertyName": tag}}),
+    );
+}
+
+/// The property that every variant of a tagged enum holds as a constant.
+fn tag_of(variant: &Value) -> Option<String> {
+    let (name, _) = variant
+        .get("properties")?
+        .as_object()?
+        .iter()
+        .find(|(_, schema)| schema.get("const").is_some())?;
+    Some(name.clone())
+}
+
+/// `ramp_up` as `RampUp`.
+fn capitalised(name: &str) -> String {
+    name.split('_')
+        .map(|word| {
+            let (first, rest) = word.split_at(word.len().min(1));
+            first.to_uppercase() + rest
+        })
+        .collect()
 }

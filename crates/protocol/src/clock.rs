@@ -20,7 +20,10 @@ impl Reading {
     /// Reads both clocks, one directly after the other.
     #[must_use]
     pub fn now() -> Self {
-        Self { monotonic_ns: monotonic_ns(), realtime_ns: nanoseconds(ClockId::Realtime) }
+        Self {
+            monotonic_ns: monotonic_ns(),
+            realtime_ns: nanoseconds(ClockId::Realtime),
+        }
     }
 }
 

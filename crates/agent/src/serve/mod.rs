@@ -1,0 +1,173 @@
+//! The supervisor: one stream on standard input and output, one session.
+//!
+//! Threads: this one carries requests out in order and is the only one that forks (a child's parent-death signal is
+//! tied to the thread that made it). One reads frames and answers pings, so that a long step never looks like silence.
+//! One writes. One collects ended children. One follows each process whose output is streamed.
+
+mod failure;
+mod frame;
+mod lock;
+mod processes;
+mod protect;
+mod queue;
+mod request;
+mod session;
+mod shutdown;
+mod undo;
+
+use std::io::{BufReader, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use fairtrial_protocol::event::{Event, Farewell, Pong};
+use fairtrial_protocol::request::Request;
+
+use fairtrial_protocol::clock::Reading;
+
+use failure::Failure;
+use frame::Frame;
+use queue::Queue;
+use session::Session;
+use shutdown::{Reason, Shutdown};
+
+/// Requests that may wait while a step runs.
+const INBOX_FRAMES: usize = 64;
+
+/// Bytes that may wait to be written: enough to keep a link busy, little enough that a pong is never late.
+const OUTBOX_BYTES: usize = 1 << 20;
+
+/// How long the last words may take to be written.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Both directions of the stream, and whether it goes on.
+pub struct Wires {
+    inbox: Queue<Frame>,
+    outbox: Queue<Vec<u8>>,
+    shutdown: Shutdown,
+}
+
+impl Wires {
+    fn new() -> Self {
+        Self {
+            inbox: Queue::new(INBOX_FRAMES),
+            outbox: Queue::new(OUTBOX_BYTES),
+            shutdown: Shutdown::new(),
+        }
+    }
+
+    /// Says something to the control plane; waits while too much is waiting already.
+    pub fn say(&self, event: &Event) {
+        self.send(frame::event(event));
+    }
+
+    /// Sends a frame as it is.
+    pub fn send(&self, frame: Vec<u8>) {
+        let bytes = frame.len();
+        self.outbox.push(frame, bytes);
+    }
+
+    /// Ends the stream. Unless the control plane is known to listen, nothing that waits is written any more: a full
+    /// pipe that nobody reads must not hold the undoing up.
+    pub fn end(&self, reason: Reason) {
+        let listens = matches!(reason, Reason::Bye(_) | Reason::Refused | Reason::Signal(_));
+        let first = self.shutdown.begin(reason);
+        if first && !listens {
+            self.outbox.abandon();
+        }
+        self.inbox.abandon();
+    }
+}
+
+/// Supervises until the stream ends, then leaves the place as it was found.
+pub fn run() -> anyhow::Result<()> {
+    let initial_score = protect::protect();
+    let wires = Arc::new(Wires::new());
+    shutdown::watch_signals(Arc::clone(&wires)).context("cannot watch signals")?;
+    shutdown::watch_silence(Arc::clone(&wires));
+    let (input, output) =
+        take_standard_streams().context("cannot take over standard input and output")?;
+    listen(input, Arc::clone(&wires));
+    speak(output, Arc::clone(&wires));
+    let mut session =
+        Session::new(Arc::clone(&wires), initial_score).context("cannot set up a session")?;
+    while let Some(frame) = wires.inbox.pop() {
+        session.take(frame);
+    }
+    let failed = session.end();
+    if let Some(Reason::Bye(id)) = wires.shutdown.reason() {
+        wires
+            .outbox
+            .push(frame::event(&Event::Bye(Farewell { id, failed })), 0); // no weight: never waits
+    }
+    wires.outbox.close();
+    wires.outbox.wait_empty(FAREWELL);
+    Ok(())
+}
+
+/// Takes the stream and leaves `/dev/null` in its place: no child and no stray print can ever write into it.
+fn take_standard_streams() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let output = std::io::stdout().as_fd().try_clone_to_owned()?;
+    let null = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    Ok((input, output))
+}
+
+fn listen(input: OwnedFd, wires: Arc<Wires>) {
+    thread::spawn(move || {
+        let mut stream = BufReader::new(Heard {
+            input: input.into(),
+            wires: Arc::clone(&wires),
+        });
+        loop {
+            match frame::read(&mut stream) {
+                Ok(Some(Frame::Request(Request::Ping(ping)))) => {
+                    let pong = Pong {
+                        id: ping.id,
+                        clock: Reading::now(),
+                    };
+                    wires.outbox.push_urgent(frame::event(&Event::Pong(pong)));
+                }
+                Ok(Some(frame)) => wires.inbox.push(frame, 1),
+                Ok(None) => return wires.end(Reason::EndOfStream),
+                Err(frame::FrameError::Stream(_)) => return wires.end(Reason::EndOfStream),
+                Err(error) => {
+                    wires.say(&Failure::Invalid(error.to_string()).event(None));
+                    return wires.end(Reason::Refused);
+                }
+            }
+        }
+    });
+}
+
+fn speak(output: OwnedFd, wires: Arc<Wires>) {
+    thread::spawn(move || {
+        let mut stream = std::fs::File::from(output);
+        while let Some(frame) = wires.outbox.pop() {
+            if stream.write_all(&frame).is_err() {
+                return wires.end(Reason::EndOfStream);
+            }
+        }
+    });
+}
+
+/// Standard input that notes when something arrives: a long chunk on a slow link is not silence.
+struct Heard {
+    input: std::fs::File,
+    wires: Arc<Wires>,
+}
+
+impl std::io::Read for Heard {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        self.wires.shutdown.heard();
+        Ok(count)
+    }
+}

@@ -1,0 +1,166 @@
+//! Finding and stopping whatever a session started, directly or not.
+//!
+//! Two traces lead to a process: its line of parents (the agent inherits orphans, so the line never breaks while it
+//! lives), and the mark in its environment (which survives the agent).
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+
+use crate::serve::processes::MARK;
+
+const POLL: Duration = Duration::from_millis(20);
+
+/// A killed process that is still there after this sits in an uninterruptible call, and no waiting helps.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
+
+/// A process, told apart from a later one with its number by when it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Process {
+    pid: i32,
+    start_ticks: u64,
+}
+
+/// Stops everything a living session started: SIGTERM, then SIGKILL to what remains after `grace`.
+pub fn stop(session: &str, grace: Duration) {
+    let find = || of_session(session);
+    let mut asked = HashSet::new();
+    let mut waited = Duration::ZERO;
+    while waited < grace {
+        let found = find();
+        if found.is_empty() {
+            return;
+        }
+        for process in found {
+            if asked.insert(process) {
+                signal(process, Signal::TERM);
+            }
+        }
+        thread::sleep(POLL);
+        waited += POLL;
+    }
+    kill(find);
+}
+
+/// Kills everything a dead session left behind; returns how many processes that were.
+pub fn kill_marked(session: &str) -> usize {
+    kill(|| {
+        processes()
+            .into_iter()
+            .map(|(process, _)| process)
+            .filter(|process| is_marked(*process, session))
+            .collect()
+    })
+}
+
+fn kill(find: impl Fn() -> Vec<Process>) -> usize {
+    let mut killed = HashSet::new();
+    let mut waited = Duration::ZERO;
+    while waited < KILL_LIMIT {
+        let found = find();
+        if found.is_empty() {
+            break;
+        }
+        for process in found {
+            signal(process, Signal::KILL);
+            killed.insert(process);
+        }
+        thread::sleep(POLL);
+        waited += POLL;
+    }
+    killed.len()
+}
+
+fn of_session(session: &str) -> Vec<Process> {
+    let all = processes();
+    let parents: HashMap<i32, i32> = all
+        .iter()
+        .map(|(process, parent)| (process.pid, *parent))
+        .collect();
+    let agent = getpid().as_raw_nonzero().get();
+    all.into_iter()
+        .map(|(process, _)| process)
+        .filter(|process| process.pid != agent)
+        .filter(|process| descends(process.pid, agent, &parents) || is_marked(*process, session))
+        .collect()
+}
+
+fn descends(pid: i32, ancestor: i32, parents: &HashMap<i32, i32>) -> bool {
+    let line = std::iter::successors(parents.get(&pid), |parent| parents.get(parent));
+    line.take(parents.len()).any(|parent| *parent == ancestor)
+}
+
+fn is_marked(process: Process, session: &str) -> bool {
+    let mark = format!("{MARK}={session}");
+    let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+    environment
+        .split(|byte| *byte == 0)
+        .any(|variable| variable == mark.as_bytes())
+}
+
+/// Every process that is not a zombie, with its parent.
+fn processes() -> Vec<(Process, i32)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?))
+        .collect()
+}
+
+fn read(pid: i32) -> Option<(Process, i32)> {
+    parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// proc(5): `pid (name) state ppid …`, the start time being field 22; the name may hold anything, `)` included.
+fn parse(pid: i32, stat: &str) -> Option<(Process, i32)> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let process = Process {
+        pid,
+        start_ticks: fields.get(19)?.parse().ok()?,
+    };
+    (!matches!(fields[0], "Z" | "X")).then_some((process, fields[1].parse().ok()?))
+}
+
+fn signal(process: Process, signal: Signal) {
+    let same = read(process.pid).is_some_and(|(now, _)| now == process);
+    if let (true, Some(pid)) = (same, Pid::from_raw(process.pid)) {
+        let _ = kill_process(pid, signal); // gone meanwhile, or another user's: what remains is found again
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_and_blanks_does_not_shift_the_fields() {
+        let stat = "77 (a) b (c) S 5 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1";
+        assert_eq!(
+            parse(77, stat),
+            Some((
+                Process {
+                    pid: 77,
+                    start_ticks: 4242
+                },
+                5
+            ))
+        );
+        assert_eq!(parse(77, &stat.replace(" S ", " Z ")), None);
+    }
+
+    #[test]
+    fn descent_is_followed_over_generations_and_ends_at_a_loop() {
+        let parents = HashMap::from([(4, 3), (3, 2), (2, 1), (8, 9), (9, 8)]);
+        assert!(descends(4, 2, &parents));
+        assert!(!descends(2, 4, &parents));
+        assert!(!descends(8, 1, &parents));
+    }
+
+    #[test]
+    fn this_process_is_found() {
+        let own = getpid().as_raw_nonzero().get();
+        assert!(processes().iter().any(|(process, _)| process.pid == own));
+    }
+}

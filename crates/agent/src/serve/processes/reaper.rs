@@ -1,0 +1,173 @@
+//! Collecting ended children, in one place: those that were started here, and orphans that the agent inherits.
+#![allow(
+    unsafe_code,
+    reason = "wait4(2) is the only call that gives a child's resource usage; rustix has none"
+)]
+
+use std::collections::HashMap;
+use std::io;
+use std::mem::MaybeUninit;
+use std::process::Command;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::event::Usage;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+/// A page-sized unit of `ru_maxrss` (getrusage(2)).
+const MAXRSS_BYTES: u64 = 1024;
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct End {
+    /// As wait(2) encodes it.
+    pub status: i32,
+    /// When it was seen.
+    pub time_ns: i64,
+    /// The kernel's accounting.
+    pub usage: Usage,
+}
+
+/// Told once how a child ended.
+pub type OnEnd = Box<dyn FnOnce(End) + Send>;
+
+/// Knows the children that have not been collected.
+pub struct Reaper {
+    children: Mutex<HashMap<i32, Child>>,
+    spawned: Condvar,
+}
+
+struct Child {
+    process: Option<u64>,
+    on_end: OnEnd,
+}
+
+impl Reaper {
+    /// Begins to collect.
+    pub fn start() -> Arc<Self> {
+        let reaper = Arc::new(Self {
+            children: Mutex::new(HashMap::new()),
+            spawned: Condvar::new(),
+        });
+        let collector = Arc::clone(&reaper);
+        thread::spawn(move || collector.collect());
+        reaper
+    }
+
+    /// Starts a child. No end can be collected before `started` returns, nor while the standard library itself may
+    /// wait for a child whose exec failed: both happen under the lock.
+    pub fn spawn(
+        &self,
+        mut command: Command,
+        process: Option<u64>,
+        started: impl FnOnce(i32) -> OnEnd,
+    ) -> io::Result<i32> {
+        let mut children = self.lock();
+        let pid = command.spawn()?.id().cast_signed();
+        children.insert(
+            pid,
+            Child {
+                process,
+                on_end: started(pid),
+            },
+        );
+        self.spawned.notify_all();
+        Ok(pid)
+    }
+
+    /// Does something with a process's id while it cannot be collected, so that the id is its own. `None`: it ended.
+    pub fn with_pid<T>(&self, process: u64, act: impl FnOnce(Pid) -> T) -> Option<T> {
+        let children = self.lock();
+        let (pid, _) = children
+            .iter()
+            .find(|(_, child)| child.process == Some(process))?;
+        Some(act(Pid::from_raw(*pid)?))
+    }
+
+    /// Kills a child's process group unless the child was collected.
+    pub fn kill_group(&self, pid: i32) {
+        let children = self.lock();
+        if let (true, Some(pid)) = (children.contains_key(&pid), Pid::from_raw(pid)) {
+            let _ = kill_process_group(pid, Signal::KILL); // ESRCH: it ended this moment
+        }
+    }
+
+    fn collect(&self) {
+        loop {
+            // Looks without collecting, since the process id is free for reuse from then on.
+            let seen = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            let mut children = self.lock();
+            match seen {
+                Err(rustix::io::Errno::CHILD) if children.is_empty() => {
+                    drop(
+                        self.spawned
+                            .wait(children)
+                            .unwrap_or_else(PoisonError::into_inner),
+                    );
+                }
+                Err(_) => {}
+                Ok(_) => {
+                    while let Some((pid, end)) = take_ended() {
+                        let child = children.remove(&pid); // none: an orphan
+                        if let Some(child) = child {
+                            drop(children);
+                            (child.on_end)(end);
+                            children = self.lock();
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<i32, Child>> {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Collects one ended child, if there is one.
+fn take_ended() -> Option<(i32, End)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are to live, writable memory of the types wait4(2) writes; zeroes are a valid rusage.
+    let (pid, usage) = unsafe {
+        (
+            libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()),
+            usage.assume_init(),
+        )
+    };
+    (pid > 0).then(|| {
+        (
+            pid,
+            End {
+                status,
+                time_ns: monotonic_ns(),
+                usage: usage_of(&usage),
+            },
+        )
+    })
+}
+
+fn usage_of(usage: &libc::rusage) -> Usage {
+    let count = |value: i64| u64::try_from(value).unwrap_or(0);
+    Usage {
+        user_s: seconds(usage.ru_utime),
+        system_s: seconds(usage.ru_stime),
+        max_resident_bytes: count(usage.ru_maxrss) * MAXRSS_BYTES,
+        minor_faults: count(usage.ru_minflt),
+        major_faults: count(usage.ru_majflt),
+        blocks_in: count(usage.ru_inblock),
+        blocks_out: count(usage.ru_oublock),
+        voluntary_switches: count(usage.ru_nvcsw),
+        involuntary_switches: count(usage.ru_nivcsw),
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "microseconds of CPU fit a double for 285 years"
+)]
+fn seconds(time: libc::timeval) -> f64 {
+    time.tv_sec as f64 + time.tv_usec as f64 / 1e6
+}

@@ -1,0 +1,104 @@
+//! A queue between two threads with a limit on what waits in it, closed at once when the stream ends.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A bounded queue. `limit` and every weight have one unit, bytes or items.
+pub struct Queue<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+    limit: usize,
+}
+
+struct State<T> {
+    items: VecDeque<(usize, T)>,
+    weight: usize,
+    closed: bool,
+}
+
+impl<T> Queue<T> {
+    /// An empty, open queue.
+    pub fn new(limit: usize) -> Self {
+        let state = State {
+            items: VecDeque::new(),
+            weight: 0,
+            closed: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            limit,
+        }
+    }
+
+    /// Appends; waits while the queue is full. An item for a closed queue is dropped: nobody is left to read it.
+    pub fn push(&self, item: T, weight: usize) {
+        let mut state = self.lock();
+        while state.weight > 0 && state.weight + weight > self.limit && !state.closed {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if !state.closed {
+            state.weight += weight;
+            state.items.push_back((weight, item));
+            self.changed.notify_all();
+        }
+    }
+
+    /// Puts an item before all others, without waiting.
+    pub fn push_urgent(&self, item: T) {
+        let mut state = self.lock();
+        if !state.closed {
+            state.items.push_front((0, item));
+            self.changed.notify_all();
+        }
+    }
+
+    /// Takes the oldest item; waits for one. `None`: closed, and nothing is left.
+    pub fn pop(&self) -> Option<T> {
+        let mut state = self.lock();
+        loop {
+            if let Some((weight, item)) = state.items.pop_front() {
+                state.weight -= weight;
+                self.changed.notify_all();
+                return Some(item);
+            }
+            if state.closed {
+                return None;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Takes no more items. What waits can still be popped.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Takes no more items and drops what waits.
+    pub fn abandon(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.items.clear();
+        state.weight = 0;
+        self.changed.notify_all();
+    }
+
+    /// Waits until nothing is left, `limit` at most.
+    pub fn wait_empty(&self, limit: Duration) {
+        let _ = self
+            .changed
+            .wait_timeout_while(self.lock(), limit, |state| !state.items.is_empty());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

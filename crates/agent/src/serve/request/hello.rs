@@ -1,0 +1,84 @@
+//! `hello`: versions compared, the lock taken, what a dead session left cleaned up.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+
+use fairtrial_protocol::VERSION;
+use fairtrial_protocol::clock::Reading;
+use fairtrial_protocol::event::{Event, Leftovers, Welcome};
+use fairtrial_protocol::request::Hello;
+use rustix::process::geteuid;
+use sha2::{Digest as _, Sha256};
+
+use crate::serve::failure::Failure;
+use crate::serve::lock::{Holder, Lock};
+use crate::serve::processes::{descendants, user};
+use crate::serve::session::{Held, Session};
+use crate::serve::undo::Applied;
+
+/// Hashed at a time.
+const HASHED_BYTES: usize = 1 << 20;
+
+/// Answers `hello`.
+pub fn apply(session: &mut Session, hello: &Hello) -> Result<(), Failure> {
+    if session.greeted {
+        return Err(Failure::Refused("a stream has one `hello`".to_owned()));
+    }
+    if hello.version != VERSION {
+        return Err(Failure::Version {
+            theirs: hello.version.clone(),
+        });
+    }
+    let leftovers = if hello.lock {
+        take_place(session, hello)?
+    } else {
+        Leftovers::default()
+    };
+    session.greeted = true;
+    session.wires.say(&Event::Hello(Welcome {
+        id: hello.id,
+        version: VERSION.to_owned(),
+        agent_sha256: own_hash()
+            .map_err(|cause| Failure::system("read", "/proc/self/exe", cause))?,
+        clock: Reading::now(),
+        state_directory: session.state_directory.display().to_string(),
+        user: user::name_of(geteuid().as_raw()),
+        leftovers,
+    }));
+    Ok(())
+}
+
+fn take_place(session: &mut Session, hello: &Hello) -> Result<Leftovers, Failure> {
+    let holder = Holder {
+        holder: hello.holder.clone(),
+        session: session.processes.session().to_owned(),
+        ending: false,
+    };
+    let (lock, dead) = Lock::take(&session.state_directory, holder)?;
+    let killed = dead.map_or(0, |dead| descendants::kill_marked(&dead.session));
+    let (applied, undone) = Applied::open(&session.state_directory, &session.processes)?;
+    session.held = Some(Held { lock, applied });
+    Ok(Leftovers {
+        undone: undone.steps,
+        killed,
+        failed: undone.failed,
+    })
+}
+
+fn own_hash() -> io::Result<String> {
+    let mut file = File::open("/proc/self/exe")?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; HASHED_BYTES];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => {
+                return Ok(hasher
+                    .finalize()
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect());
+            }
+            count => hasher.update(&buffer[..count]),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! `undo`: steps taken back, newest first.
+
+use fairtrial_protocol::event::{Event, Undone};
+use fairtrial_protocol::request::Undo;
+
+use crate::serve::failure::Failure;
+use crate::serve::session::Session;
+
+/// Answers `undo`.
+pub fn apply(session: &mut Session, undo: &Undo) -> Result<(), Failure> {
+    let report = match &mut session.held {
+        Some(held) => held.applied.undo(undo.keep, &session.processes),
+        None => crate::serve::undo::Report::default(), // who may not change has nothing to undo
+    };
+    session.wires.say(&Event::Undone(Undone {
+        id: undo.id,
+        steps: report.steps,
+        failed: report.failed,
+        disturbed: report.disturbed,
+    }));
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Doing what a step says.
+
+use std::fs::{DirBuilder, File};
+use std::io::Write as _;
+
+use fairtrial_protocol::step::Action;
+
+use crate::serve::failure::Failure;
+use crate::serve::processes::Processes;
+
+/// Does it.
+pub fn act(action: &Action, processes: &Processes) -> Result<(), Failure> {
+    match action {
+        Action::Write { path, value } => write(path, value),
+        Action::Execute { argv } => execute(argv, processes, false),
+        Action::Create { path } => DirBuilder::new()
+            .create(path)
+            .map_err(|cause| Failure::system("create", path, cause)),
+        // mount(8) rather than mount(2): it knows which options are flags, and sets loop devices up.
+        Action::Mount {
+            source,
+            target,
+            file_system,
+            options,
+        } => {
+            let mut argv = ["mount", "-n", "-t", file_system.as_str()]
+                .map(str::to_owned)
+                .to_vec();
+            if !options.is_empty() {
+                argv.extend(["-o".to_owned(), options.clone()]);
+            }
+            argv.extend(["--".to_owned(), source.clone(), target.clone()]);
+            execute(&argv, processes, false)
+        }
+    }
+}
+
+/// Writes a file that exists, in one write(2): kernel interfaces take a value whole or not at all.
+pub fn write(path: &str, value: &str) -> Result<(), Failure> {
+    let opened = File::options().write(true).truncate(true).open(path);
+    let mut file = opened.map_err(|cause| Failure::system("open", path, cause))?;
+    if value.is_empty() {
+        return Ok(()); // truncated
+    }
+    match file.write(value.as_bytes()) {
+        Ok(count) if count == value.len() => Ok(()),
+        Ok(count) => Err(Failure::Refused(format!(
+            "{path} took only {count} of {} bytes",
+            value.len()
+        ))),
+        Err(cause) => Err(Failure::system("write", path, cause)),
+    }
+}
+
+/// Runs a program that must succeed.
+pub fn execute(argv: &[String], processes: &Processes, finishing: bool) -> Result<(), Failure> {
+    let ran = processes.run(argv, finishing)?;
+    if ran.status.success() {
+        return Ok(());
+    }
+    Err(Failure::Program {
+        program: argv.join(" "),
+        outcome: format!("ended with {}", ran.status),
+        said: format!("{}{}", ran.stderr, ran.stdout).trim().to_owned(),
+    })
+}

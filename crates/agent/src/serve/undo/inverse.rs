@@ -1,0 +1,118 @@
+//! The way back of a step, worked out and complete before the step acts, so that anyone can follow it later.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use fairtrial_protocol::step::{Action, Inverse, Step};
+use rustix::mount::{UnmountFlags, unmount};
+use serde::{Deserialize, Serialize};
+
+use crate::serve::failure::Failure;
+use crate::serve::processes::Processes;
+use crate::serve::undo::{act, mounts, normalise};
+
+/// A mount may be busy for a moment after its last user was killed.
+const UNMOUNT_TRIES: u32 = 50;
+const UNMOUNT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A way back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Way {
+    /// Write what was there.
+    Write {
+        /// File.
+        path: String,
+        /// Its previous content, or the bracketed word of it.
+        value: String,
+    },
+    /// Unmount.
+    Unmount {
+        /// Mount point.
+        target: String,
+    },
+    /// Remove a directory with everything below it.
+    Remove {
+        /// The directory.
+        path: String,
+    },
+    /// Run a program.
+    Execute {
+        /// Program and arguments.
+        argv: Vec<String>,
+    },
+    /// Nothing to undo.
+    Nothing,
+}
+
+/// Works the way back out; what is restored is read now.
+pub fn way_back(step: &Step) -> Result<Way, Failure> {
+    match (&step.inverse, &step.action) {
+        (Inverse::None, _) => Ok(Way::Nothing),
+        (Inverse::Execute { argv }, _) => Ok(Way::Execute { argv: argv.clone() }),
+        (Inverse::Restore, Action::Write { path, .. }) => {
+            let content =
+                fs::read_to_string(path).map_err(|cause| Failure::system("read", path, cause))?;
+            let value = normalise::bracketed(&content).map_or(content.clone(), str::to_owned);
+            Ok(Way::Write {
+                path: path.clone(),
+                value,
+            })
+        }
+        (Inverse::Restore, Action::Mount { target, .. }) => Ok(Way::Unmount {
+            target: target.clone(),
+        }),
+        (Inverse::Restore, Action::Create { path }) if Path::new(path).exists() => Err(
+            Failure::Refused(format!("{path} exists already: undoing would remove it")),
+        ),
+        (Inverse::Restore, Action::Create { path }) => Ok(Way::Remove { path: path.clone() }),
+        (Inverse::Restore, Action::Execute { .. }) => Err(Failure::Invalid(format!(
+            "{}: what a program changed can only be undone by a program",
+            step.name
+        ))),
+    }
+}
+
+impl Way {
+    /// Goes back. Going twice is going once: the agent may die between doing it and noting it.
+    pub fn follow(&self, processes: &Processes) -> Result<(), Failure> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Write { path, value } => act::write(path, value),
+            Self::Execute { argv } => act::execute(argv, processes, true),
+            Self::Unmount { target } => take_down(target),
+            Self::Remove { path } => remove(path),
+        }
+    }
+}
+
+fn take_down(target: &str) -> Result<(), Failure> {
+    let mut tries = 0;
+    while mounts::is_mount_point(target)? {
+        match unmount(target, UnmountFlags::empty()) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::BUSY) if tries < UNMOUNT_TRIES => thread::sleep(UNMOUNT_PAUSE),
+            Err(cause) => return Err(Failure::system("unmount", target, cause)),
+        }
+        tries += 1;
+    }
+    Ok(())
+}
+
+fn remove(path: &str) -> Result<(), Failure> {
+    if mounts::any_below(path)? {
+        // Removing would empty the mounted file system.
+        return Err(Failure::Refused(format!(
+            "{path} is not removed: something is still mounted there"
+        )));
+    }
+    match fs::remove_dir_all(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+            Err(Failure::system("remove", path, cause))
+        }
+        _ => Ok(()),
+    }
+}

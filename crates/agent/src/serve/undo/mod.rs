@@ -1,0 +1,150 @@
+//! Steps applied to the place, and the way back.
+//!
+//! The way back is on disk before a step acts, so the place is restored at the latest when an agent next starts here.
+
+mod act;
+mod inverse;
+mod journal;
+mod mounts;
+mod normalise;
+mod read_back;
+
+use std::path::Path;
+
+use fairtrial_protocol::step::Step;
+
+use crate::serve::failure::Failure;
+use crate::serve::processes::Processes;
+use journal::{Entry, Journal};
+
+/// Steps applied and not undone, oldest first.
+pub struct Applied {
+    journal: Journal,
+    entries: Vec<Entry>,
+}
+
+/// What a check read around a step, raw.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Before it; absent without a check.
+    pub before: Option<String>,
+    /// After it; absent without a check.
+    pub read_back: Option<String>,
+}
+
+/// What undoing did.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Steps undone.
+    pub steps: usize,
+    /// Steps that could not be, in words.
+    pub failed: Vec<String>,
+    /// Names of settings that no longer held their value.
+    pub disturbed: Vec<String>,
+}
+
+impl Applied {
+    /// Opens the place's journal and undoes what a dead session left in it.
+    pub fn open(state_directory: &Path, processes: &Processes) -> Result<(Self, Report), Failure> {
+        let (journal, entries) = Journal::open(&state_directory.join("undo.jsonl"))?;
+        let mut applied = Self { journal, entries };
+        let report = applied.undo(0, processes);
+        Ok((applied, report))
+    }
+
+    /// How many steps are applied.
+    pub fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Applies a step and reads it back. A step that fails or does not read back is undone.
+    pub fn apply(&mut self, step: &Step, processes: &Processes) -> Result<Seen, Failure> {
+        let before = self.read(step, processes)?;
+        let way = inverse::way_back(step)?;
+        let entry = self.journal.add(step, way)?;
+        self.entries.push(entry);
+        let outcome =
+            act::act(&step.action, processes).and_then(|()| self.compare(step, before, processes));
+        if outcome.is_err() {
+            let report = self.undo(self.entries.len() - 1, processes);
+            if !report.failed.is_empty() {
+                return outcome.map_err(|failure| {
+                    Failure::Refused(format!(
+                        "{failure}; and it cannot be undone: {}",
+                        report.failed.join("; ")
+                    ))
+                });
+            }
+        }
+        outcome
+    }
+
+    fn compare(
+        &self,
+        step: &Step,
+        before: Option<String>,
+        processes: &Processes,
+    ) -> Result<Seen, Failure> {
+        let read_back = self.read(step, processes)?;
+        if let (Some(check), Some(found)) = (&step.check, &read_back)
+            && !normalise::equal(&check.expect, found, check.normalise)
+        {
+            return Err(Failure::Check {
+                name: step.name.clone(),
+                asked: check.expect.clone(),
+                before: before.unwrap_or_default(),
+                read_back: found.clone(),
+            });
+        }
+        Ok(Seen { before, read_back })
+    }
+
+    fn read(&self, step: &Step, processes: &Processes) -> Result<Option<String>, Failure> {
+        step.check
+            .as_ref()
+            .map(|check| read_back::read(&check.read, processes, false))
+            .transpose()
+    }
+
+    /// Undoes steps, newest first, until `keep` are left. One that fails is reported and kept in the journal: the next
+    /// agent tries again.
+    pub fn undo(&mut self, keep: usize, processes: &Processes) -> Report {
+        let mut report = Report::default();
+        let mut stuck = Vec::new();
+        while self.entries.len() > keep {
+            let Some(entry) = self.entries.pop() else {
+                break;
+            };
+            if is_disturbed(&entry, processes) {
+                report.disturbed.push(entry.name.clone());
+            }
+            let undone = entry
+                .way
+                .follow(processes)
+                .and_then(|()| self.journal.undone(&entry));
+            match undone {
+                Ok(()) => report.steps += 1,
+                Err(failure) => {
+                    report.failed.push(format!("{}: {failure}", entry.name));
+                    stuck.push(entry);
+                }
+            }
+        }
+        stuck.reverse();
+        self.entries.extend(stuck);
+        if self.entries.is_empty() {
+            self.journal.clear();
+        }
+        report
+    }
+}
+
+fn is_disturbed(entry: &Entry, processes: &Processes) -> bool {
+    let Some(check) = &entry.check else {
+        return false;
+    };
+    match read_back::read(&check.read, processes, true) {
+        Ok(found) => !normalise::equal(&check.expect, &found, check.normalise),
+        Err(_) => true,
+    }
+}

@@ -65,12 +65,12 @@ class RunFrames:
             raise _unknown("source of telemetry", source, known)
         return frames.telemetry(self.record, source)
 
-    def latency(self, trial: str | None = None, kind: str | None = None) -> pl.DataFrame:
+    def latency(self, trial: str | None = None, type: str | None = None) -> pl.DataFrame:  # noqa: A002 - the word of the field
         """A latency distribution, from merged histogram counts.
 
         Args:
             trial: one trial's id; all used trials together if left out.
-            kind: one transaction type (`new_order`, …); all types together if left out.
+            type: one transaction type (`new_order`, …); all types together if left out.
 
         Returns:
             `lowest_ns`, `highest_ns`, `count`, `share_up_to`; one row per value class of 3 significant digits.
@@ -83,9 +83,9 @@ class RunFrames:
             raise _unknown("trial", trial, sorted(self._distributions))
         by_type = [self._distributions[each] for each in ([trial] if trial is not None else used)]
         known = sorted({name for found in by_type for name in found})
-        if kind is not None and kind not in known:
-            raise _unknown("transaction type", kind, known)
-        chosen = [one for found in by_type for name, one in found.items() if kind in (None, name)]
+        if type is not None and type not in known:
+            raise _unknown("transaction type", type, known)
+        chosen = [one for found in by_type for name, one in found.items() if type in (None, name)]
         return frames.distribution_frame(latency.merged(chosen))
 
     def analyse(self, contrast: str | None = None) -> Analysis:

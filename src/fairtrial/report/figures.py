@@ -163,21 +163,21 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
         ),
     )
     colour = arm_colour(scene)
-    points = alt.Chart(values(dots)).encode(
-        x=x,
-        y=y,
-        tooltip=["trial:N", "arm:N", "block:Q", alt.Tooltip("value:Q", title=table.scale.unit, format=","), "fate:N"],
-    )
+    tooltip = ["trial:N", "arm:N", "block:Q", alt.Tooltip("value:Q", title=table.scale.unit, format=","), "fate:N"]
+    layers: list[alt.Chart] = []
+    if crosses := [dot for dot in dots if not dot["used"]]:  # a layer without rows makes Vega warn of its extent
+        lost = alt.Chart(values(crosses)).mark_point(size=70, shape="cross", strokeWidth=1.5)
+        layers.append(lost.encode(x=x, y=y, color=colour, tooltip=tooltip))
+    if circles := [dot for dot in dots if dot["used"]]:
+        counted = alt.Chart(values(circles)).mark_circle(size=70, opacity=0.9)
+        layers.append(counted.encode(x=x, y=y, color=colour, tooltip=tooltip))
     summaries = alt.Chart(values(means)).encode(
         x=x,
         tooltip=["arm:N", "mean:N", "interval:N", "n:Q"],
     )
     chart = alt.layer(
         alt.Chart(values(means)).mark_rect(opacity=BAND_OPACITY).encode(y=alt.Y("low:Q"), y2="high:Q", color=colour),
-        points.transform_filter("datum.used").mark_circle(size=70, opacity=0.9).encode(color=colour),
-        points.transform_filter("!datum.used")
-        .mark_point(size=70, shape="cross", filled=False, strokeWidth=1.5)
-        .encode(color=colour),
+        *layers,
         summaries.mark_rule(strokeWidth=3).encode(y="low:Q", y2="high:Q", color=colour),
         summaries.mark_point(size=110, filled=True, shape="diamond", opacity=1).encode(y="value:Q", color=colour),
     )

@@ -23,7 +23,6 @@ from fairtrial.report.figures import CellFigures, Figure
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import (
     MetricTable,
-    cell_label,
     conditions,
     doubt_place,
     doubts,
@@ -50,7 +49,7 @@ def cell_figures(scene: Scene) -> list[CellFigures]:
         own += [series.timelines(scene, cell), series.latencies(scene, cell)]
         drawn.append(
             CellFigures(
-                label=cell_label(cell.levels),
+                label=" · ".join(f"{factor} {level}" for factor, level in cell.levels.items()) or "all trials",
                 figures=tuple(figure for figure in own if figure is not None),
                 telemetry=(),
             )

@@ -27,7 +27,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
     cells = _cells(study)
     arms = study.arm.level_names
     resolved = {cell.name: {arm: study.resolve({**cell.levels, study.arm.name: arm}) for arm in arms} for cell in cells}
-    design = Design.model_validate(study.trials.model_dump())
+    design = _design(study)
     names = [cell.name for cell in cells]
     trials = [
         ordering.planned(slot, seed=design.seed, position=position)
@@ -83,6 +83,13 @@ def _cells(study: Study) -> list[Cell]:
         )
         for levels in product(*(factor.level_names for factor in conditions))
     ]
+
+
+def _design(study: Study) -> Design:
+    asked = study.trials.model_dump()
+    if asked["voided_limit"] is None:
+        asked["voided_limit"] = asked["blocks"]
+    return Design.model_validate(asked)
 
 
 def _warnings(design: Design) -> list[str]:

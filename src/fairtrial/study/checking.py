@@ -67,7 +67,7 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> Checked:
     for expectation, at in expectations:
         among = (names.index(expectation.factor), expectation.level)
         wanted.append(_Wanted(expectation.metric, at, ("expect", expectation.level), among))
-    definitions = _check_metrics(wanted, names, resolutions=resolutions, problems=problems)
+    definitions = _check_metrics(wanted, factors, resolutions=resolutions, problems=problems)
     return Checked(tuple(expectation for expectation, _ in expectations), definitions)
 
 
@@ -98,24 +98,22 @@ def _resolve_all(tree: Tree, factors: Factors, *, catalogue: Catalogue, problems
     for levels in every:
         here = Problems()
         chosen = (factors[factor][level] for factor, level in zip(factors, levels, strict=True))
-        resolution = resolve(overlaid(base, chosen), catalogue=catalogue, problems=here)
-        if resolution is not None:
-            resolutions[levels] = resolution
+        resolutions[levels] = resolve(overlaid(base, chosen), catalogue=catalogue, problems=here)
         for problem in here:
             met.setdefault(problem, []).append(levels)
     for problem, where in met.items():
-        condition = _condition(list(factors.values()), list(factors), where)
+        condition = _condition(factors, where)
         problems.note(replace(problem, message=problem.message + condition))
     return resolutions
 
 
-def _condition(every: list[Mapping[str, Tree]], names: list[str], where: list[Levels]) -> str:
-    """Under which levels something holds, as ` with memory=low`; nothing if under all."""
+def _condition(factors: Factors, where: list[Levels]) -> str:
+    """Under which levels something holds, as `, with memory=low`; nothing if under all."""
     parts = []
-    for index, name in enumerate(names):
+    for index, (name, every) in enumerate(factors.items()):
         met = {levels[index] for levels in where}
-        if len(met) < len(every[index]):
-            parts.append(f"{name}={'|'.join(level for level in every[index] if level in met)}")
+        if len(met) < len(every):
+            parts.append(f"{name}={'|'.join(level for level in every if level in met)}")
     return f", with {', '.join(parts)}" if parts else ""
 
 
@@ -130,8 +128,8 @@ def _check_arms_differ(
             "+".join(level for position, level in enumerate(levels) if position != index) or "all"
             for levels, resolution in resolutions.items()
             if levels[index] == first
-            and (other := resolutions.get((*levels[:index], second, *levels[index + 1 :])))
-            and other.trial == resolution.trial
+            and resolution.trial is not None
+            and resolution.trial == resolutions[(*levels[:index], second, *levels[index + 1 :])].trial
         ]
         if equal:
             cells = ", ".join(equal[:_CELLS_SHOWN]) + (" and others" if len(equal) > _CELLS_SHOWN else "")
@@ -162,25 +160,30 @@ def _named_metrics(tree: Tree) -> Iterable[_Wanted]:
 
 
 def _check_metrics(
-    wanted: list[_Wanted], names: list[str], *, resolutions: Mapping[Levels, Resolution], problems: Problems
+    wanted: list[_Wanted], factors: Factors, *, resolutions: Mapping[Levels, Resolution], problems: Problems
 ) -> dict[str, MetricDefinition]:
+    """Every metric named must be measured, and mean the same, wherever it is wanted and the workload is right."""
+    measured = {levels: found.metrics for levels, found in resolutions.items() if found.metrics is not None}
+    known = {name: None for metrics in measured.values() for name in metrics}
     definitions: dict[str, MetricDefinition] = {}
-    known = {name: None for resolution in resolutions.values() for name in resolution.metrics}
-    for metric in wanted if resolutions else ():
-        for levels, resolution in resolutions.items():
-            if metric.among and levels[metric.among[0]] != metric.among[1]:
-                continue
-            found = resolution.metrics.get(metric.name)
-            where = ", ".join(f"{name}={level}" for name, level in zip(names, levels, strict=True))
-            if metric.name not in known:
-                problems.unknown("metric", metric.name, known, at=metric.at, field=metric.field)
-            elif found is None:
-                message = f"metric `{metric.name}` is not measured with {where}"
-                problems.add(message, metric.at, field=metric.field, suggestion="name one that every trial gives")
-            elif definitions.setdefault(metric.name, found) != found:
-                message = f"metric `{metric.name}` means something else with {where}"
-                problems.add(message, metric.at, field=metric.field, suggestion="define it equally for all levels")
-            else:
-                continue
-            break
+    for metric in wanted if measured else ():
+        if metric.name not in known:
+            problems.unknown("metric", metric.name, known, at=metric.at, field=metric.field)
+            continue
+        among = {
+            levels: metrics.get(metric.name)
+            for levels, metrics in measured.items()
+            if metric.among is None or levels[metric.among[0]] == metric.among[1]
+        }
+        first = next((definition for definition in among.values() if definition), None)
+        missing = [levels for levels, definition in among.items() if definition is None]
+        other = [levels for levels, definition in among.items() if definition not in (None, first)]
+        if missing:
+            message = f"metric `{metric.name}` is not measured{_condition(factors, missing)}"
+            problems.add(message, metric.at, field=metric.field, suggestion="name one that every trial gives")
+        if other:
+            message = f"metric `{metric.name}` means something else{_condition(factors, other)}"
+            problems.add(message, metric.at, field=metric.field, suggestion="define it equally for all levels")
+        if first:
+            definitions[metric.name] = first
     return definitions

@@ -54,8 +54,8 @@ class Trials(FileModel):
     stop: Literal["fixed"] = Field("fixed", description="`fixed`: all blocks are run.")
     margin: Share = Field(0.02, gt=0, lt=1, description="Differences within this share of the baseline do not matter.")
     confidence: Share = Field(0.95, ge=0.5, lt=1, description="Confidence of every interval, before multiplicity.")
-    voided_limit: int = Field(
-        default_factory=lambda validated: validated.get("blocks", 10),
+    voided_limit: int | None = Field(
+        None,
         ge=0,
         le=MAXIMUM_BLOCKS,
         description="How many blocks a cell may lose to invalid trials and have replaced; by default `blocks`.",

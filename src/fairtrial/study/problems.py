@@ -171,6 +171,8 @@ def _expected(detail: ErrorDetails) -> str:
     if detail["type"] == "string_pattern_mismatch":
         return f"text like {detail['ctx']['pattern']}"
     message = detail["msg"]
+    if message.startswith(("Input should be greater", "Input should be less")):
+        return message.replace("Input should be", "a value")
     return message.removeprefix("Input should be ") if message.startswith("Input should be ") else f"({message})"
 
 
@@ -183,15 +185,16 @@ def _keys(adapter: TypeAdapter[Any], path: Path) -> list[str]:
         here = [
             alternative
             for schema in here
-            for below in (
-                schema.get("properties", {}).get(part),
-                schema.get("additionalProperties"),
-                schema.get("items"),
-            )
-            if isinstance(below, dict)
+            for below in _below(schema, part)
             for alternative in _alternatives(below, definitions)
         ]
     return list(dict.fromkeys(key for schema in here for key in schema.get("properties", {})))
+
+
+def _below(schema: dict[str, Any], part: str) -> Iterator[dict[str, Any]]:
+    patterned = schema.get("patternProperties", {}).values()
+    candidates = (schema.get("properties", {}).get(part), schema.get("additionalProperties"), schema.get("items"))
+    return (below for below in (*candidates, *patterned) if isinstance(below, dict))
 
 
 def _alternatives(schema: dict[str, Any], definitions: dict[str, Any]) -> list[dict[str, Any]]:

@@ -127,7 +127,7 @@ def _read(path: Path, problems: Problems, *, chain: tuple[Path, ...], asked: Pos
         raise _refusal(f"files include each other in a circle: {names}", asked, hint="remove one of the includes")
     root = parse(_text(path, asked), file=str(path), problems=problems)
     if not isinstance(root, Tree):
-        what = "nothing" if root is None else "no mapping"
+        what = "nothing" if root is None else found(plain(root))
         raise _refusal(f"expected a mapping, found {what}", root.at if root else Position(str(path)))
     documents: list[Tree] = []
     for included in _includes(root, problems):

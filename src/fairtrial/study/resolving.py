@@ -18,10 +18,15 @@ from fairtrial.study.resolved import ResolvedTrial
 
 @dataclass(frozen=True)
 class Resolution:
-    """A resolved trial and the metrics it can give (the workload's own and telemetry)."""
+    """What a merged trial resolves to.
 
-    trial: ResolvedTrial
-    metrics: Mapping[str, MetricDefinition]
+    Attributes:
+        trial: in base units; None if any part is wrong.
+        metrics: what it can measure, the workload's own and telemetry; None if the workload is wrong.
+    """
+
+    trial: ResolvedTrial | None
+    metrics: Mapping[str, MetricDefinition] | None
 
 
 def kinds(catalogue: Catalogue) -> dict[str, Mapping[str, Kind]]:
@@ -42,12 +47,11 @@ def overlaid(base: Tree, overlays: Iterable[Tree]) -> Tree:
     return trial
 
 
-def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolution | None:
+def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolution:
     """Validates a merged trial.
 
-    Returns:
-        The trial in base units, or None if any part is wrong, which is then noted at the line that set it (but for
-        sections that are no mapping at all, which the file's own shape reports).
+    What is wrong is noted at the line that set it, but for sections that are no mapping at all: the file's own shape
+    reports those.
     """
     sections: dict[str, dict[str, Any]] = {}
     metrics = dict(catalogue.telemetry_metrics)
@@ -61,7 +65,10 @@ def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolut
         for kind, value in values:
             sections[section][kind.name] = kind.parameters.dump_python(value, mode="json")
             metrics |= kind.metrics(value)
-    return Resolution(ResolvedTrial(**sections), metrics) if complete else None
+    return Resolution(
+        trial=ResolvedTrial(**sections) if complete else None,
+        metrics=metrics if "workload" in sections else None,
+    )
 
 
 def _section(trial: Tree, section: str, *, catalogue: Catalogue, problems: Problems) -> list[tuple[Kind, Any]] | None:

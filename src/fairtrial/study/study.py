@@ -106,7 +106,7 @@ class Study:
         assert self.catalogue is not None  # noqa: S101 - `load` is the only maker
         resolution = resolve(overlaid(self.base, chosen), catalogue=self.catalogue, problems=problems)
         problems.raise_if_any()
-        assert resolution is not None  # noqa: S101 - nothing was noted
+        assert resolution.trial is not None  # noqa: S101 - nothing was noted
         return resolution.trial
 
 
@@ -196,7 +196,7 @@ def dump(study: Study) -> str:
 
     Loading it gives an equal study.
     """
-    file = study.file.model_dump(mode="json", context=dict(WITH_UNITS), exclude={"include", "sizes"})
+    file = study.file.model_dump(mode="json", context=dict(WITH_UNITS), exclude_none=True, exclude={"include", "sizes"})
     file |= {section: plain(node) for section, node in study.base.entries.items()}
     file["factors"] = {factor.name: {name: plain(tree) for name, tree in factor.levels} for factor in study.factors}
     yaml = YAML()

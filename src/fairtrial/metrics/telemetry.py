@@ -1,0 +1,75 @@
+"""Telemetry: the samplers' files, and a trial's scalars from them.
+
+Owns `telemetry-<source>.parquet` on the reading side. The sampler (`crates/sample`) writes raw counters; everything
+derived from them is derived here, so that a record can be computed again. It must not know how trials are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from fairtrial.errors import RecordError
+from fairtrial.metrics import telemetry_stream
+from fairtrial.metrics.telemetry_metrics import METRICS
+from fairtrial.metrics.telemetry_window import TIME, observe
+from fairtrial.record.models import Window
+from fairtrial.study.catalogue import MetricDefinition
+
+PREFIX: Final = "telemetry-"
+DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {metric.definition.name: metric.definition for metric in METRICS}
+
+
+def to_parquet(arrows: Path, parquet: Path) -> int:
+    """Turns an Arrow IPC stream, possibly cut, into Parquet.
+
+    Returns:
+        Rows written. A last batch that was cut is dropped; an empty or unreadable stream gives 0 and no file.
+    """
+    frame = telemetry_stream.read(arrows)
+    if frame is None or not frame.height:
+        return 0
+    frame.write_parquet(parquet)
+    return frame.height
+
+
+def read(directory: Path, source: str) -> pl.DataFrame:
+    """One source's samples: `time_ns` and raw counters (null where the kernel did not say one); empty without a file.
+
+    Args:
+        directory: one trial's.
+        source: `cpu`, `memory`, `vmstat`, `disks`, `pressure`, or `process-<name>`.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    path = directory / f"{PREFIX}{source}.parquet"
+    if not path.exists():
+        return pl.DataFrame(schema={TIME: pl.Int64})
+    try:
+        return pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
+
+
+def compute(directory: Path, *, window: Window, facts: Mapping[str, Any]) -> dict[str, float]:
+    """Every telemetry metric that the trial's files allow, by name.
+
+    Args:
+        directory: one trial's.
+        window: the measured window.
+        facts: of the place: `ticks_per_s`.
+
+    Raises:
+        RecordError: a file is damaged.
+    """
+    observed = {source: observe(read(directory, source), window) for source in {metric.source for metric in METRICS}}
+    values = {
+        metric.definition.name: metric.value(source, facts)
+        for metric in METRICS
+        if (source := observed[metric.source]) is not None
+    }
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,214 @@
+"""What telemetry can measure: each metric's definition beside its computation.
+
+Sources and columns are the sampler's (`crates/sample`): kernel names where the kernel has good ones. A metric whose
+column a kernel lacks is None there, never zero.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairtrial.metrics.telemetry_window import Observed
+from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
+
+Facts = Mapping[str, Any]
+Value = Callable[[Observed, Facts], float | None]
+
+SECTOR_BYTES: Final = 512  # /proc/diskstats, whatever the device's own sector (Documentation/admin-guide/iostats.rst)
+MICROSECONDS_PER_SECOND: Final = 1e6
+CPU_CLASSES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+REFAULTS: Final = ("workingset_refault_anon", "workingset_refault_file", "workingset_refault")  # one until 5.8
+RECLAIMED: Final = ("pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged", "pgsteal_proactive")
+
+# Devices whose traffic is another device's traffic too (mapped, striped, cached, replicated, loops) or memory's.
+STACKED: Final = re.compile(r"(dm-|md|bcache|drbd|loop|zram|ram)\d")
+PARTITION: Final = re.compile(r"(?P<disk>.*\d(?=p)|.*\D)p?\d+")  # sda1, nvme0n1p1, mmcblk0p1
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A definition, the sampler source it reads, and how it is computed; None where a column is missing."""
+
+    definition: MetricDefinition
+    source: str
+    value: Value
+
+
+def whole_devices(columns: list[str]) -> list[str]:
+    """Devices that own their traffic: a partition's is its disk's, a mapped device's is that of those below it."""
+    devices = list(dict.fromkeys(column.rpartition(".")[0] for column in columns))
+
+    def owns(device: str) -> bool:
+        match = PARTITION.fullmatch(device)
+        return not STACKED.match(device) and not (match and match["disk"] in devices)
+
+    return [device for device in devices if owns(device)]
+
+
+def _cpu_share(*classes: str) -> Value:
+    def share(seen: Observed, _facts: Facts) -> float | None:
+        part, whole = seen.grown(*classes), seen.grown(*CPU_CLASSES)
+        return part / whole if part is not None and whole else None
+
+    return share
+
+
+def _count(*columns: str) -> Value:
+    return lambda seen, _facts: seen.grown(*columns)
+
+
+def _stall(column: str) -> Value:
+    def share(seen: Observed, _facts: Facts) -> float | None:
+        stalled_us = seen.grown(column)
+        return None if stalled_us is None else stalled_us / MICROSECONDS_PER_SECOND / seen.length_s
+
+    return share
+
+
+def _disk_bytes(field: str) -> Value:
+    def moved(seen: Observed, _facts: Facts) -> float | None:
+        sectors = seen.grown(*(f"{device}.{field}" for device in whole_devices(seen.columns)))
+        return None if sectors is None else sectors * SECTOR_BYTES
+
+    return moved
+
+
+def _server_cpu_s(seen: Observed, facts: Facts) -> float | None:
+    ticks = seen.grown("user_ticks", "system_ticks")
+    return None if ticks is None or "ticks_per_s" not in facts else ticks / float(facts["ticks_per_s"])
+
+
+def _resident(seen: Observed, _facts: Facts) -> float | None:
+    return seen.mean(seen.gauge("resident_bytes"))
+
+
+def _page_cache(seen: Observed, _facts: Facts) -> float | None:
+    cached, buffers, shared = (seen.gauge(name) for name in ("Cached", "Buffers", "Shmem"))
+    if cached is None or buffers is None or shared is None:
+        return None
+    return seen.mean(cached + buffers - shared)
+
+
+def _swapped_out(seen: Observed, _facts: Facts) -> float | None:
+    total, free, anonymous, shared = (seen.gauge(name) for name in ("SwapTotal", "SwapFree", "AnonPages", "Shmem"))
+    if total is None or free is None or anonymous is None or shared is None:
+        return None
+    used = total - free
+    return seen.mean(used / (used + anonymous + shared))
+
+
+def _inactive_file(seen: Observed, _facts: Facts) -> float | None:
+    inactive, total = seen.gauge("Inactive(file)"), seen.gauge("MemTotal")
+    return None if inactive is None or total is None else seen.mean(inactive / total)
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Metrics of one source, unit and kind."""
+
+    source: str
+    unit: str
+    kind: MetricKind
+
+    def metric(self, name: str, value: Value, *, of: str, label: str, better: Better = "lower") -> Metric:
+        """One metric; `of` names its columns."""
+        definition = MetricDefinition(
+            name=name,
+            label=label,
+            unit=self.unit,
+            better=better,
+            kind=self.kind,
+            source=f"telemetry-{self.source}.parquet: {of}",
+        )
+        return Metric(definition=definition, source=self.source, value=value)
+
+
+_TIME = _Family("cpu", "share of all processors", "wall_clock")
+_SWITCHES = _Family("cpu", "switches", "count")
+_SERVER_TIME = _Family("process-server", "s", "wall_clock")
+_SERVER_BYTES = _Family("process-server", "B", "count")
+_DISKS = _Family("disks", "B", "count")
+_MEMORY = _Family("memory", "B", "count")
+_MEMORY_SHARE = _Family("memory", "share", "count")
+_PAGES = _Family("vmstat", "pages", "count")
+_FAULTS = _Family("vmstat", "faults", "count")
+_STALLS = _Family("pressure", "share of time", "wall_clock")
+
+METRICS: Final = (
+    _TIME.metric("cpu_user_share", _cpu_share("user", "nice"), of="user + nice of all classes", label="CPU, user"),
+    _TIME.metric(
+        "cpu_system_share",
+        _cpu_share("system", "irq", "softirq"),
+        of="system + irq + softirq of all classes",
+        label="CPU, system",
+    ),
+    _TIME.metric("cpu_iowait_share", _cpu_share("iowait"), of="iowait of all classes", label="CPU, waiting for I/O"),
+    _TIME.metric("cpu_steal_share", _cpu_share("steal"), of="steal of all classes", label="CPU, stolen"),
+    _TIME.metric("cpu_idle_share", _cpu_share("idle"), of="idle of all classes", label="CPU, idle", better="higher"),
+    _SWITCHES.metric("context_switches", _count("context_switches"), of="context_switches", label="context switches"),
+    _SERVER_TIME.metric("server_cpu_s", _server_cpu_s, of="user_ticks + system_ticks", label="server's CPU time"),
+    _SERVER_BYTES.metric(
+        "server_resident_bytes_mean", _resident, of="resident_bytes, mean over the window", label="server's memory"
+    ),
+    _SERVER_BYTES.metric(
+        "server_read_bytes", _count("read_bytes"), of="read_bytes (from storage)", label="server read"
+    ),
+    _SERVER_BYTES.metric(
+        "server_written_bytes", _count("write_bytes"), of="write_bytes (to storage)", label="server wrote"
+    ),
+    _DISKS.metric(
+        "disk_read_bytes",
+        _disk_bytes("sectors_read"),
+        of="<device>.sectors_read × 512, whole devices only",
+        label="read from disks",
+    ),
+    _DISKS.metric(
+        "disk_written_bytes",
+        _disk_bytes("sectors_written"),
+        of="<device>.sectors_written × 512, whole devices only",
+        label="written to disks",
+    ),
+    _MEMORY.metric(
+        "page_cache_bytes_mean",
+        _page_cache,
+        of="Cached + Buffers − Shmem, mean over the window",
+        label="page cache",
+        better="higher",
+    ),
+    _MEMORY_SHARE.metric(
+        "swapped_out_share",
+        _swapped_out,
+        of="swap used / (swap used + AnonPages + Shmem), mean over the window",
+        label="swapped out",
+    ),
+    _MEMORY_SHARE.metric(
+        "inactive_file_share",
+        _inactive_file,
+        of="Inactive(file) / MemTotal, mean over the window",
+        label="inactive file pages",
+        better="higher",
+    ),
+    _PAGES.metric("swapped_out_pages", _count("pswpout"), of="pswpout", label="pages swapped out"),
+    _PAGES.metric("swapped_in_pages", _count("pswpin"), of="pswpin", label="pages swapped in"),
+    _FAULTS.metric("major_faults", _count("pgmajfault"), of="pgmajfault", label="major faults"),
+    _FAULTS.metric("refaults", _count(*REFAULTS), of=" + ".join(REFAULTS), label="refaults"),
+    _PAGES.metric(
+        "pages_scanned_direct", _count("pgscan_direct"), of="pgscan_direct", label="pages scanned in direct reclaim"
+    ),
+    _PAGES.metric("pages_reclaimed", _count(*RECLAIMED), of=" + ".join(RECLAIMED), label="pages reclaimed"),
+    _STALLS.metric(
+        "memory_stall_share",
+        _stall("memory.some.total_us"),
+        of="memory.some.total_us",
+        label="stalled on memory (PSI some)",
+    ),
+    _STALLS.metric(
+        "io_stall_share", _stall("io.some.total_us"), of="io.some.total_us", label="stalled on I/O (PSI some)"
+    ),
+    _STALLS.metric(
+        "cpu_stall_share", _stall("cpu.some.total_us"), of="cpu.some.total_us", label="stalled on CPU (PSI some)"
+    ),
+)

@@ -1,0 +1,90 @@
+"""One source's counters and gauges over the measured window.
+
+A window rarely starts at a sample. Between the two samples around each of its edges every column is taken to change
+evenly, so that a slow sampler neither adds what happened before the window nor misses its last part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fairtrial.record.models import Window
+
+TIME: Final = "time_ns"
+NANOSECONDS_PER_SECOND: Final = 1e9
+SAMPLES_WANTED: Final = 2
+EDGE_INTERVALS: Final = 2.0  # an edge further than this from every sample was not observed
+
+Series = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A source seen through the window.
+
+    Attributes:
+        frame: at least two samples, ordered by `time_ns`.
+        times_s: of the samples, seconds since the window began, shape (samples,).
+        length_s: of the window.
+    """
+
+    frame: pl.DataFrame
+    times_s: Series
+    length_s: float
+
+    @property
+    def columns(self) -> list[str]:
+        """Every counter's name."""
+        return [name for name in self.frame.columns if name != TIME]
+
+    def has(self, column: str) -> bool:
+        """Whether a column was read in every sample: null means that the kernel no longer said it."""
+        return column in self.frame.columns and not self.frame[column].null_count()
+
+    def grown(self, *columns: str) -> float | None:
+        """What counters grew by inside the window, summed over those that the place has; None if it has none."""
+        present = [name for name in columns if self.has(name)]
+        return sum(self._growth(name) for name in present) if present else None
+
+    def gauge(self, column: str) -> Series | None:
+        """A gauge at every sample, shape (samples,); None if the place does not have it."""
+        return self.frame[column].to_numpy().astype(np.float64) if self.has(column) else None
+
+    def mean(self, gauge: Series | None) -> float | None:
+        """Mean over the window's time (trapezia between samples and edges); None of None."""
+        if gauge is None:
+            return None
+        inside = (self.times_s > 0) & (self.times_s < self.length_s)
+        times = np.concatenate([[0.0], self.times_s[inside], [self.length_s]])
+        values = np.interp(times, self.times_s, gauge)
+        return float(np.trapezoid(values, times) / self.length_s)
+
+    def _growth(self, column: str) -> float:
+        counter = self.frame[column].to_numpy()
+        if counter.dtype == np.uint64:
+            counter = counter.astype(np.int64)  # a counter above 2^63 would take centuries
+        since_first = (counter - counter[0]).astype(np.float64)  # differences are exact, large counters as floats not
+        start, end = np.interp([0.0, self.length_s], self.times_s, since_first)
+        return float(max(end - start, 0.0))  # proc(5): iowait and idle may step back
+
+
+def observe(frame: pl.DataFrame, window: Window) -> Observed | None:
+    """The source through the window; None if its samples do not cover it."""
+    length_ns = window.end_ns - window.start_ns
+    if frame.height < SAMPLES_WANTED or length_ns <= 0:
+        return None
+    ordered = frame.sort(TIME)
+    times_ns = ordered[TIME].to_numpy() - window.start_ns
+    allowed_ns = EDGE_INTERVALS * float(np.median(np.diff(times_ns)))
+    if times_ns[0] > allowed_ns or times_ns[-1] < length_ns - allowed_ns:
+        return None
+    return Observed(
+        frame=ordered,
+        times_s=times_ns.astype(np.float64) / NANOSECONDS_PER_SECOND,
+        length_s=length_ns / NANOSECONDS_PER_SECOND,
+    )

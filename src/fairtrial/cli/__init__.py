@@ -1,5 +1,35 @@
 """The command line: one file per command; the only place that catches errors."""
 
+from __future__ import annotations
 
-def main() -> None:
-    """Runs the command line."""
+import sys
+from typing import NoReturn
+
+INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
+
+
+def main() -> NoReturn:
+    """Runs the command line and exits.
+
+    Exit codes: 0 fine, 1 a finding, 2 the user's input, 3 the environment, 4 our bug, 130 Ctrl-C.
+    """
+    from fairtrial.cli.app import app
+    from fairtrial.errors import FairtrialError
+
+    try:
+        app(standalone_mode=True)
+    except FairtrialError as error:
+        print(f"error: {error}\nhint: {error.hint}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("stopped; every finished trial is kept: go on with --resume", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.exit(0)
+    except Exception:  # noqa: BLE001 - whatever arrives here is our bug, and says so
+        import traceback
+
+        traceback.print_exc()
+        print("this is a bug in fairtrial: please report it with the lines above", file=sys.stderr)
+        sys.exit(4)
+    sys.exit(0)

@@ -1,0 +1,187 @@
+"""MariaDB: a private instance per trial, on a Unix socket, with every option read back.
+
+The server sees one generated configuration file and nothing else, so "an option passed twice" cannot happen unseen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
+
+from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.study.catalogue import Kind
+from fairtrial.systems import mariadb_options
+from fairtrial.systems.system import Identity, Instance, Launch
+from fairtrial.wire.open_place import SHORT_S, OpenPlace
+
+DATABASE = "fairtrial"
+START_S = 120.0  # a crash recovery of a large buffer pool takes minutes, a prepared directory seconds
+STOP_S = 120.0
+SLOW_SHUTDOWN_S = 3600.0  # a slow shutdown purges everything (mariadb.com/kb: innodb_fast_shutdown)
+INSTALL_S = 180.0
+POLL_S = 0.1
+LOG_LINES = 25
+LOADING_OPTIONS = {
+    "innodb_buffer_pool_size": "1G",
+    "innodb_doublewrite": 0,
+    "innodb_flush_log_at_trx_commit": 0,
+    "innodb_autoinc_lock_mode": 2,
+}
+
+
+class MariadbParameters(BaseModel):
+    """A private MariaDB server."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base_directory: str | None = Field(
+        None, description="Base directory of an installation; without it, the `mariadbd` on PATH is used."
+    )
+    options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_-]*$")], str | int | float | bool] = Field(
+        default_factory=dict, description="Server options, as in the [mariadbd] group: `innodb_doublewrite: 0`."
+    )
+
+    @field_validator("options")
+    @classmethod
+    def _one_spelling(cls, options: dict[str, Any]) -> dict[str, Any]:
+        return mariadb_options.canonical(options)
+
+
+KIND = Kind(name="mariadb", summary="A private MariaDB server.", parameters=TypeAdapter(MariadbParameters))
+EMBEDDED = False
+
+
+def identity(place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
+    """Path, version and hash of `mariadbd`.
+
+    Raises:
+        PlaceError: not found, with where it was looked for.
+    """
+    binary = _program(place, parameters, "mariadbd")
+    version = place.require([binary, "--no-defaults", "--version"], hint="the server binary must run").strip()
+    digest = place.require(["sha256sum", binary], hint="the server binary must be readable").split()[0]
+    return Identity(version=version, sha256=digest, facts={"binary": binary})
+
+
+def _program(place: OpenPlace, parameters: Mapping[str, Any], name: str) -> str:
+    base = parameters["base_directory"]
+    folders = ("bin", "sbin", "scripts", "libexec")
+    tried = [f"{base}/{folder}/{name}" for folder in folders] if base else [name, f"/usr/sbin/{name}"]
+    for candidate in tried:
+        found = place.execute(["sh", "-c", 'command -v -- "$1"', "sh", candidate])
+        if found.code == 0:
+            return found.output.strip()
+    raise PlaceError(
+        f"no {name} at this place (looked for {', '.join(tried)})",
+        hint="install mariadb-server there, or set system.mariadb.base_directory",
+    )
+
+
+def initial(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options that are fixed in the data when they are created."""
+    return mariadb_options.initial(parameters["options"])
+
+
+def for_loading(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The initial options and a configuration that loads fast: what is loaded is durable by the slow shutdown."""
+    return {**parameters, "options": {**LOADING_OPTIONS, **initial(parameters)}}
+
+
+def create(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> None:
+    """Runs mariadb-install-db with the options that matter then; root has no password on the private socket."""
+    program = _program(place, parameters, "mariadb-install-db")
+    argv = [
+        program,
+        "--no-defaults",
+        f"--datadir={launch.data_directory}",
+        "--auth-root-authentication-method=normal",
+        "--skip-test-db",
+        *([f"--basedir={parameters['base_directory']}"] if parameters["base_directory"] else []),
+        *(f"--{name}={value}" for name, value in initial(parameters).items()),
+    ]
+    place.require(argv, hint="see its own words above", timeout_s=INSTALL_S, user=place.server_user)
+
+
+def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> Instance:
+    """Starts `mariadbd` with a generated configuration, waits for it, and compares every option asked.
+
+    Raises:
+        SystemStartError: it exits, does not answer in time, or an option is not in effect.
+    """
+    binary = _program(place, parameters, "mariadbd")
+    socket = launch.work_directory / "mysqld.sock"
+    configuration = launch.work_directory / "server.cnf"
+    place.agent.put(str(configuration), _configuration(parameters, launch, socket).encode(), mode=0o644)
+    process = place.agent.spawn(
+        name="server",
+        argv=[binary, f"--defaults-file={configuration}"],
+        environment=dict(launch.environment),
+        directory=str(launch.work_directory),
+        user=place.server_user,
+        processors=list(launch.processors) if launch.processors is not None else None,
+        stdout={"kind": "file", "path": str(launch.log_path)},
+        stderr={"kind": "file", "path": str(launch.log_path)},
+    )
+    endpoint = {"kind": "mysql", "socket": str(socket), "user": "root", "password": "", "database": DATABASE}
+    deadline = time.monotonic() + START_S
+    while place.execute(["test", "-S", str(socket)]).code != 0:
+        if process.exited is not None or time.monotonic() > deadline:
+            happened = "exited at start" if process.exited is not None else f"did not answer within {START_S:.0f} s"
+            process.stop(STOP_S)
+            raise SystemStartError(
+                f"mariadbd {happened}; its own last lines:\n{log_tail(place, launch.log_path)}",
+                hint="mend system.mariadb.options, or look for what else its log names",
+            )
+        time.sleep(POLL_S)
+    options = _read_back(place, endpoint)
+    wrong = mariadb_options.differences(parameters["options"], options)
+    if wrong:
+        process.stop(STOP_S)
+        raise SystemStartError("options that are not in effect: " + "; ".join(wrong), hint=mariadb_options.HINT)
+    return Instance(endpoint=endpoint, process=process, options=options)
+
+
+def _configuration(parameters: Mapping[str, Any], launch: Launch, socket: PurePosixPath) -> str:
+    lines = ["[mariadbd]", f"datadir={launch.data_directory}", f"socket={socket}", "skip-networking"]
+    lines += [f"pid-file={launch.work_directory}/server.pid", f"tmpdir={launch.work_directory}"]
+    if parameters["base_directory"]:
+        lines.append(f"basedir={parameters['base_directory']}")
+    # Preloading a buffer pool would carry one trial's state into the next unless the study asks for it.
+    implied = {"innodb_buffer_pool_load_at_startup": 0, "innodb_buffer_pool_dump_at_shutdown": 0}
+    lines += [f"{name}={mariadb_options.text(value)}" for name, value in {**implied, **parameters["options"]}.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _read_back(place: OpenPlace, endpoint: Mapping[str, Any]) -> dict[str, str]:
+    reachable = {**endpoint, "database": "mysql"}
+    rows = place.native(
+        "sql",
+        {"endpoint": reachable, "statements": ["SHOW GLOBAL VARIABLES"], "connect_timeout_ms": int(START_S * 1000)},
+        timeout_s=START_S + SHORT_S,
+    )
+    return {row[0]: row[1] or "" for row in rows["rows"]}
+
+
+def log_tail(place: OpenPlace, log_path: PurePosixPath) -> str:
+    """The server's last log lines."""
+    return place.execute(["tail", "-n", str(LOG_LINES), str(log_path)]).output
+
+
+def stop(place: OpenPlace, instance: Instance, *, settled: bool) -> None:
+    """Shuts the server down; slowly (everything purged, log empty) where its data are to be kept."""
+    if instance.process is None or instance.process.exited is not None:
+        return
+    if settled:
+        place.native(
+            "sql",
+            {
+                "endpoint": {**(instance.endpoint or {}), "database": "mysql"},
+                "statements": ["SET GLOBAL innodb_fast_shutdown = 0"],
+            },
+            timeout_s=SHORT_S,
+        )
+    instance.process.stop(SLOW_SHUTDOWN_S if settled else STOP_S)

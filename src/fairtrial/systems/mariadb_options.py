@@ -1,0 +1,77 @@
+"""MariaDB's options: one name per option, and what the server says compared with what was asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+HINT = "ask for a value that this server version takes as it is, or leave the option out"
+
+# Fixed in the data directory at creation (mariadb.com/kb: InnoDB system variables).
+INITIAL = ("innodb_page_size", "innodb_undo_tablespaces", "innodb_checksum_algorithm", "lower_case_table_names")
+# Ours: a private instance is private because of them.
+RESERVED = ("basedir", "bind_address", "datadir", "pid_file", "port", "skip_networking", "socket", "tmpdir", "user")
+# Options that are no system variable of the same name.
+SYNONYMS = {"transaction_isolation": "tx_isolation", "log_error_verbosity": "log_warnings"}
+
+SIZE = re.compile(r"^(\d+)\s*([kmgtpe]?)$", re.IGNORECASE)
+FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50, "e": 2**60}
+ON, OFF = ("on", "1", "true", "yes"), ("off", "0", "false", "no")
+
+
+def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Option names with underscores and in lower case, as the server lists its variables.
+
+    Raises:
+        ValueError: one option under two spellings, or one that fairtrial sets itself.
+    """
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        key = name.replace("-", "_").lower()
+        if key in found:
+            raise ValueError(f"{key} is given twice (as {name} too): keep one")
+        if key in RESERVED:
+            raise ValueError(f"{name} is set by fairtrial itself, to keep the instance private: remove it")
+        found[key] = value
+    return found
+
+
+def text(value: Any) -> str:
+    """A value as the configuration file takes it."""
+    if isinstance(value, bool):
+        return "ON" if value else "OFF"
+    return str(value)
+
+
+def initial(options: Mapping[str, Any]) -> dict[str, str]:
+    """The asked options that are fixed in the data at creation."""
+    return {name: text(value) for name, value in options.items() if name in INITIAL}
+
+
+def differences(options: Mapping[str, Any], effective: Mapping[str, str]) -> list[str]:
+    """One sentence per option that is not in effect as asked."""
+    wrong: list[str] = []
+    for name, value in options.items():
+        variable = SYNONYMS.get(name, name)
+        if variable not in effective:
+            wrong.append(f"{name} is no variable of this server, so it cannot be read back")
+        elif normal(text(value)) != normal(effective[variable]):
+            wrong.append(f"{name}: asked {text(value)}, the server says {effective[variable]}")
+    return wrong
+
+
+def normal(value: str) -> str | float:
+    """A value as it compares: sizes and numbers as numbers, switches as 0 and 1, words in lower case."""
+    word = value.strip().lower()
+    if word in ON:
+        return 1.0
+    if word in OFF:
+        return 0.0
+    size = SIZE.match(word)
+    if size:
+        return float(int(size[1]) * FACTORS[size[2].lower()])
+    try:
+        return float(word)
+    except ValueError:
+        return word.replace("_", "-").rstrip("/")

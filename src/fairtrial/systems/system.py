@@ -1,0 +1,97 @@
+"""What every system under test offers to the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, Protocol
+
+from fairtrial.study.catalogue import Kind
+from fairtrial.wire.agent import Process
+from fairtrial.wire.open_place import OpenPlace
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What exactly runs, for the key of prepared data and for the record.
+
+    Attributes:
+        version: in the system's own words.
+        sha256: of its binary; of the agent's where the system is embedded.
+        facts: anything else worth recording (path of the binary, build).
+    """
+
+    version: str
+    sha256: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a system is started.
+
+    Attributes:
+        data_directory: its data, already there, owned by the user it runs as.
+        work_directory: for sockets, configuration and temporary files; exists.
+        log_path: where its log goes.
+        environment: added to its environment.
+        processors: it may use; None: all.
+    """
+
+    data_directory: PurePosixPath
+    work_directory: PurePosixPath
+    log_path: PurePosixPath
+    environment: Mapping[str, str] = field(default_factory=dict)
+    processors: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A system that answers.
+
+    Attributes:
+        endpoint: how the load engine reaches it (`crates/protocol/src/load.rs`, `Endpoint`); None: not a database.
+        process: its main process; None where it is embedded in the load.
+        options: effective options as read back.
+    """
+
+    endpoint: Mapping[str, Any] | None
+    process: Process | None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class System(Protocol):
+    """One kind of system under test. Parameters are the validated values of its model, as JSON values.
+
+    `EMBEDDED`: whether it lives in the load's own process, or is none.
+    """
+
+    KIND: Kind
+    EMBEDDED: bool
+
+    def identity(self, place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
+        """Finds the binary at the place.
+
+        Raises:
+            PlaceError: it is missing, with where it was looked for.
+        """
+
+    def initial(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The parameters that matter when data are created; they are part of the key of prepared data."""
+
+    def for_loading(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Parameters to create and load data with: the initial ones, and what makes loading fast, no arm's own."""
+
+    def create(self, place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> None:
+        """Fills an existing, empty data directory with an empty system."""
+
+    def start(self, place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> Instance:
+        """Starts it and waits until it answers; reads every asked option back.
+
+        Raises:
+            SystemStartError: it does not come up, or an option is not in effect; with its last log lines.
+        """
+
+    def stop(self, place: OpenPlace, instance: Instance, *, settled: bool) -> None:
+        """Stops it. `settled`: leave nothing to do for the next start (purge, checkpoint), for prepared data."""

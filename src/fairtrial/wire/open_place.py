@@ -1,0 +1,93 @@
+"""A place with a stream to its agent: what systems, workloads and the run hold while they work there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from fairtrial.errors import PlaceError
+from fairtrial.wire.agent import Agent
+from fairtrial.wire.native import run_native
+
+SHORT_S = 60.0  # for programs that answer at once: longer means that the place hangs
+OUTPUT_LINES = 200  # of a failed program's output kept for its error
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A program that ended: its exit code and what it printed (both streams, in order of arrival)."""
+
+    code: int | None
+    output: str
+
+
+@dataclass
+class OpenPlace:
+    """A place that answers.
+
+    Attributes:
+        agent: the stream.
+        facts: the place's facts (`crates/protocol/src/state.rs`, `Facts`), as JSON values.
+        server_user: user that servers run as where the agent is root; None: the agent's own user.
+    """
+
+    agent: Agent
+    facts: Mapping[str, Any]
+    server_user: str | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def state_directory(self) -> PurePosixPath:
+        """Where the agent keeps prepared data and work directories."""
+        return PurePosixPath(self.agent.hello.state_directory)
+
+    def execute(self, argv: Sequence[str], *, timeout_s: float = SHORT_S, user: str | None = None) -> Finished:
+        """Runs a program to its end and returns its code and output."""
+        lines: list[str] = []
+        process = self.agent.spawn(
+            name=PurePosixPath(argv[0]).name,
+            argv=list(argv),
+            user=user,
+            on_line=lambda _stream, line: lines.append(line),
+        )
+        exited = process.wait(timeout_s)
+        return Finished(code=exited.code, output="\n".join(lines[-OUTPUT_LINES:]))
+
+    def require(self, argv: Sequence[str], *, hint: str, timeout_s: float = SHORT_S, user: str | None = None) -> str:
+        """Runs a program that must succeed and returns its output.
+
+        Raises:
+            PlaceError: it failed; the message holds its output.
+        """
+        finished = self.execute(argv, timeout_s=timeout_s, user=user)
+        if finished.code != 0:
+            raise PlaceError(f"`{' '.join(argv)}` failed ({finished.code}):\n{finished.output}", hint=hint)
+        return finished.output
+
+    def native(  # noqa: PLR0913 - one call spans everything a native subcommand can need
+        self,
+        subcommand: str,
+        parameters: Mapping[str, Any],
+        *,
+        timeout_s: float,
+        on_progress: Callable[[Mapping[str, Any]], None] | None = None,
+        environment: Mapping[str, str] | None = None,
+        processors: Sequence[int] | None = None,
+    ) -> dict[str, Any]:
+        """Runs a native subcommand and returns its result.
+
+        Raises:
+            PlaceError: it failed, in its own words.
+        """
+        result = run_native(
+            self.agent,
+            subcommand,
+            parameters,
+            timeout_s=timeout_s,
+            on_progress=on_progress,
+            environment=environment,
+            processors=processors,
+        )
+        return result or {}

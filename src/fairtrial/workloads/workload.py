@@ -1,0 +1,92 @@
+"""What every workload offers to the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+
+from fairtrial.record.models import Check, Window
+from fairtrial.study.catalogue import Kind
+from fairtrial.wire.open_place import OpenPlace
+
+OnProgress = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Data that a workload made.
+
+    Attributes:
+        content_sha256: over the logical content; equal for every arm, or arms are not comparable.
+        rows: per table.
+    """
+
+    content_sha256: str
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Drive:
+    """One measured drive of a workload.
+
+    Attributes:
+        endpoint: of the running system; None if it is no database.
+        seed: of this trial.
+        directory: at the place, for raw files; exists.
+        environment, processors: of the load's process.
+        on_progress: gets the load's progress lines as they come.
+    """
+
+    endpoint: Mapping[str, Any] | None
+    seed: int
+    directory: PurePosixPath
+    environment: Mapping[str, str]
+    processors: tuple[int, ...] | None
+    on_progress: OnProgress
+
+
+@dataclass(frozen=True)
+class Driven:
+    """A finished drive.
+
+    Attributes:
+        window: the measured window.
+        effective: options of the system as the load's own connections read them back.
+        invalid_reason: why the trial cannot count; empty if it can.
+    """
+
+    window: Window
+    effective: Mapping[str, str] = field(default_factory=dict)
+    invalid_reason: str = ""
+
+
+class Workload(Protocol):
+    """One kind of workload. Parameters are the validated values of its model, as JSON values."""
+
+    KIND: Kind
+
+    def data(self, parameters: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What determines the data it needs, as part of their key; None if it needs none."""
+
+    def load(
+        self, place: OpenPlace, parameters: Mapping[str, Any], endpoint: Mapping[str, Any], *, on_progress: OnProgress
+    ) -> Loaded:
+        """Fills an empty system with data."""
+
+    def drive(self, place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driven:
+        """Ramps up and measures.
+
+        Raises:
+            PlaceError: the load itself failed.
+        """
+
+    def checks_after(self, parameters: Mapping[str, Any]) -> str:
+        """When data are checked: `every_trial`, `once_per_cell` or `never`."""
+
+    def check(self, place: OpenPlace, parameters: Mapping[str, Any], endpoint: Mapping[str, Any]) -> list[Check]:
+        """Checks the data after a drive."""
+
+    def scalars(self, directory: Path, parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
+        """The trial's metrics from its raw files, here in the record. Pure: `verify` calls it again."""

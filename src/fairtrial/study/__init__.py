@@ -6,6 +6,7 @@ comes as a `Catalogue`.
 
 from fairtrial.study.expectations import Expectation
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.study.study import Factor, Study, dump, load
+from fairtrial.study.json_schema import schema
+from fairtrial.study.loading import Factor, Study, dump, load
 
-__all__ = ["Expectation", "Factor", "ResolvedTrial", "Study", "dump", "load"]
+__all__ = ["Expectation", "Factor", "ResolvedTrial", "Study", "dump", "load", "schema"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from fairtrial.study.quantities import Seconds, Share
 
@@ -24,6 +24,12 @@ def _as_list(value: object) -> object:
 
 
 MetricNames = Annotated[list[str], BeforeValidator(_as_list)]
+
+
+def _whole_milliseconds(seconds: float) -> float:
+    if round(seconds * 1000) != round(seconds * 1000, 6):
+        raise ValueError(f"expected whole milliseconds, found {seconds * 1000:g} ms")
+    return seconds
 
 
 class FileModel(BaseModel):
@@ -83,7 +89,7 @@ class Metrics(FileModel):
 class Telemetry(FileModel):
     """What is sampled beside the load."""
 
-    interval: Seconds = Field(
+    interval: Annotated[Seconds, AfterValidator(_whole_milliseconds)] = Field(
         1.0, ge=FASTEST_TELEMETRY_S, le=60, description="Between two samples; from 10ms to 1min, whole milliseconds."
     )
 

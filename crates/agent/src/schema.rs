@@ -34,6 +34,7 @@ pub fn wire() -> Value {
     for name in &tagged {
         move_tags_inside(&mut definitions, name);
     }
+    definitions.values_mut().for_each(simplify_numbers);
     let names: Vec<Value> = definitions
         .keys()
         .map(|name| json!({"$ref": format!("#/$defs/{name}")}))
@@ -94,6 +95,26 @@ fn move_tags_inside(definitions: &mut Map<String, Value>, name: &str) {
         name.to_owned(),
         json!({"description": description, "oneOf": references, "discriminator": {"propertyName": tag}}),
     );
+}
+
+/// Drops what the generator of the Python types would make a class of its own for: bounds of the numbers inside lists
+/// and mappings, and formats that JSON Schema does not know (`uint64`). The native side checks both anyway.
+fn simplify_numbers(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.get("type") == Some(&json!("integer")) || map.get("type") == Some(&json!(["integer", "null"])) {
+                map.remove("format");
+            }
+            for key in ["items", "additionalProperties"] {
+                if let Some(Value::Object(inner)) = map.get_mut(key) {
+                    inner.remove("minimum");
+                }
+            }
+            map.values_mut().for_each(simplify_numbers);
+        }
+        Value::Array(items) => items.iter_mut().for_each(simplify_numbers),
+        _ => {}
+    }
 }
 
 /// The property that every variant of a tagged enum holds as a constant.

@@ -1,0 +1,199 @@
+"""An agent: the only way in which fairtrial touches a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self, TypedDict, TypeVar, Unpack
+
+from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.wire import generated as wire
+from fairtrial.wire.messages import CHUNK_BYTES, SILENCE_S, VERSION, Answer, Request, chunk_frame
+from fairtrial.wire.process import OnLine, Process
+from fairtrial.wire.stream import Pending, Stream
+from fairtrial.wire.transport import Transport
+
+__all__ = ["Agent", "Process", "SpawnOptions"]
+
+HELLO_S = 120.0  # the agent waits 60 s for a session that is ending, and undoes what a dead one left
+BYE_S = 60.0  # 5 s grace, 10 s for what hangs, and the undoing
+STREAM = {"kind": "stream"}
+
+Expected = TypeVar("Expected", bound=Answer)
+
+
+class SpawnOptions(TypedDict, total=False):
+    """How a process is started, beyond its name and arguments; see `wire.generated.Spawn`.
+
+    `stdout` and `stderr` are streamed unless they say otherwise: to `on_line` (called in the stream's thread as
+    (`stdout` or `stderr`, text); it must not call the agent), else to `Process.lines`.
+    """
+
+    environment: Mapping[str, str]
+    directory: str | None
+    user: str | None
+    processors: Sequence[int] | None
+    stdout: Mapping[str, str]
+    stderr: Mapping[str, str]
+    stdin: str | None
+    on_line: OnLine | None
+
+
+class Agent:
+    """A stream to an agent that was greeted. Leaving its context ends the stream; the agent then undoes everything.
+
+    Attributes:
+        hello: what the agent said of itself and of what it cleaned up.
+    """
+
+    hello: wire.Welcome
+
+    def __init__(self, transport: Transport, *, holder: str, lock: bool, silence_s: float = SILENCE_S) -> None:
+        self._stream = Stream(transport, silence_s=silence_s)
+        self._closed = False
+        try:
+            hello = wire.Hello(id=self._stream.number(), version=VERSION, holder=holder, lock=lock)
+            self.hello = self._ask(hello, wire.Welcome, timeout_s=HELLO_S)
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except PlaceError:
+            if error is None:  # else what already went wrong is the news
+                raise
+
+    def put(self, path: str, data: bytes | Path, *, mode: int = 0o644) -> None:
+        """Writes a file at the place, atomically, creating its parents. `data`: the bytes, or a local file.
+
+        Raises:
+            AgentError: it cannot be written there.
+        """
+        if isinstance(data, Path):
+            with data.open("rb") as file:
+                self._put(path, file, size=data.stat().st_size, mode=mode)
+        else:
+            self._put(path, data, size=len(data), mode=mode)
+
+    def _put(self, path: str, source: bytes | IO[bytes], *, size: int, mode: int) -> None:
+        request = wire.Put(id=self._stream.number(), path=path, bytes=size, mode=mode)
+        pending = self._stream.ask(request)
+        try:
+            for start in range(0, size, CHUNK_BYTES):
+                want = min(CHUNK_BYTES, size - start)
+                content = source[start : start + want] if isinstance(source, bytes) else source.read(want)
+                # A local file that shrinks meanwhile is filled up, so that the stream stays whole; the caller's fault.
+                self._stream.send(chunk_frame(request.id, content.ljust(want, b"\0")))
+            _expect(pending.take(), wire.Done)
+        finally:
+            self._stream.forget(request)
+
+    def get(self, path: str) -> bytes:
+        """Reads a file of the place.
+
+        Raises:
+            AgentError: code `not_found`, or `system` with the reason.
+        """
+        return b"".join(self._get(path))
+
+    def get_to(self, path: str, local: Path) -> None:
+        """Copies a file of the place to a local one.
+
+        Raises:
+            AgentError: as `get`.
+        """
+        with local.open("wb") as file:
+            for content in self._get(path):
+                file.write(content)
+
+    def _get(self, path: str) -> Iterator[bytes]:
+        request = wire.Get(id=self._stream.number(), path=path)
+        pending = self._stream.ask(request)
+        try:
+            missing = _expect(pending.take(), wire.File).bytes
+            while missing > 0:
+                content = _expect(pending.take(), bytes)
+                missing -= len(content)
+                yield content
+        finally:
+            self._stream.forget(request)
+
+    def spawn(self, name: str, argv: Sequence[str], **options: Unpack[SpawnOptions]) -> Process:
+        """Starts a process; it is stopped when the stream ends, at the latest.
+
+        Raises:
+            AgentError: code `not_found` if there is no such program or user.
+        """
+        on_line = options.pop("on_line", None)
+        fields: dict[str, Any] = {"stdout": STREAM, "stderr": STREAM, **options}
+        request = wire.Spawn.model_validate({"id": self._stream.number(), "name": name, "argv": list(argv), **fields})
+        process = Process(self, name, on_line)
+        pending = self._stream.ask(request, follower=process)
+        try:
+            _expect(pending.take(), wire.Spawned)
+        finally:
+            self._stream.forget(request)
+        return process
+
+    def signal(self, process: int, number: int, *, group: bool = False) -> None:
+        """Sends a signal to a process by the agent's number for it."""
+        self._ask(wire.Signal(id=self._stream.number(), process=process, signal=number, group=group), wire.Done)
+
+    def change(self, step: wire.Step) -> wire.Changed:
+        """Applies a step; it is undone when the stream ends, at the latest.
+
+        Raises:
+            AgentError: code `check` if it does not read back (it is undone then).
+        """
+        return self._ask(wire.Change(id=self._stream.number(), step=step), wire.Changed)
+
+    def undo(self, keep: int = 0) -> wire.Undone:
+        """Undoes steps, newest first, until `keep` are left."""
+        return self._ask(wire.Undo(id=self._stream.number(), keep=keep), wire.Undone)
+
+    def close(self) -> None:
+        """Ends the stream in order; when it returns, processes are gone and settings are restored.
+
+        Raises:
+            PlaceError: some could not be; the message names them.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        failed: list[str] = []
+        try:
+            failed = self._ask(wire.Bye(id=self._stream.number()), wire.Farewell, timeout_s=BYE_S).failed
+        except (StreamLostError, TimeoutError):
+            pass  # the agent restores on its own; told to whoever still waits for an answer
+        finally:
+            self._stream.close()
+        if failed:
+            raise PlaceError("not restored at the place: " + "; ".join(failed), hint="restore them by hand")
+
+    def _ask(self, request: Request, answer: type[Expected], *, timeout_s: float | None = None) -> Expected:
+        pending: Pending = self._stream.ask(request)
+        try:
+            return _expect(pending.take(timeout_s), answer)
+        finally:
+            self._stream.forget(request)
+
+
+Wanted = TypeVar("Wanted")
+
+
+def _expect(answer: object, wanted: type[Wanted]) -> Wanted:
+    if isinstance(answer, wanted):
+        return answer
+    raise AgentError(
+        f"the agent answered with {type(answer).__name__} instead of {wanted.__name__}",
+        code="protocol",
+        hint="install the same version of fairtrial on both sides",
+    )

@@ -1,0 +1,123 @@
+"""A process at a place."""
+
+from __future__ import annotations
+
+import signal as signals
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from fairtrial.errors import StreamLostError
+from fairtrial.wire import generated as wire
+
+if TYPE_CHECKING:
+    from fairtrial.wire.agent import Agent
+
+LINES_KEPT = 100_000  # of a process that nobody listens to: beyond this the oldest are dropped
+KILL_S = 30.0  # a killed process that is still there after this hangs in the kernel
+
+OnLine = Callable[[str, str], None]
+
+
+class Process:
+    """A process the agent started.
+
+    Attributes:
+        name: what messages call it.
+        pid: the kernel's process id at the place.
+        number: the agent's number for it.
+        started_ns: when it was started, on the place's monotonic clock.
+    """
+
+    def __init__(self, agent: Agent, name: str, on_line: OnLine | None) -> None:
+        self.name = name
+        self.pid = 0
+        self.number = 0
+        self.started_ns = 0
+        self._agent = agent
+        self._on_line = on_line
+        self._changed = threading.Condition()
+        self._lines: deque[tuple[str, str]] = deque(maxlen=LINES_KEPT)
+        self._exited: wire.Exited | None = None
+        self._loss: StreamLostError | None = None
+
+    @property
+    def exited(self) -> wire.Exited | None:
+        """How it ended; None while it runs (or the stream was lost)."""
+        return self._exited
+
+    def wait(self, timeout_s: float | None = None) -> wire.Exited:
+        """Waits for its end; all its lines have come by then.
+
+        Raises:
+            TimeoutError: it still runs.
+            StreamLostError: the stream ended first.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._exited is not None or self._loss is not None, timeout_s)
+            if self._exited is not None:
+                return self._exited
+            if self._loss is not None:
+                raise StreamLostError(str(self._loss), hint=self._loss.hint)
+        raise TimeoutError(f"{self.name} still runs after {timeout_s:g} s")
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Its lines as (`stdout` or `stderr`, text), as they come, until it ends. Not together with `on_line`.
+
+        Raises:
+            StreamLostError: the stream ended first.
+        """
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._lines or self._exited is not None or self._loss is not None)
+                if self._lines:
+                    line = self._lines.popleft()
+                elif self._exited is not None:
+                    return
+                else:
+                    raise StreamLostError(str(self._loss), hint=self._loss.hint if self._loss else "")
+            yield line
+
+    def signal(self, number: int, *, group: bool = False) -> None:
+        """Sends a signal to it, or to its process group; one that has ended gets none."""
+        self._agent.signal(self.number, number, group=group)
+
+    def stop(self, limit_s: float) -> wire.Exited:
+        """Asks it to end by SIGTERM; after `limit_s` its whole process group is killed.
+
+        Raises:
+            TimeoutError: it does not even end when killed.
+        """
+        if self._exited is None:
+            self.signal(signals.SIGTERM)
+            try:
+                return self.wait(limit_s)
+            except TimeoutError:
+                self.signal(signals.SIGKILL, group=True)
+        return self.wait(KILL_S)
+
+    def started(self, spawned: wire.Spawned) -> None:
+        """The stream's thread: it runs."""
+        self.pid, self.number, self.started_ns = spawned.pid, spawned.process, spawned.time_ns
+
+    def wrote(self, line: wire.OutputLine) -> None:
+        """The stream's thread: it wrote a line."""
+        if self._on_line is not None:
+            self._on_line(line.stream, line.line)
+            return
+        with self._changed:
+            self._lines.append((line.stream, line.line))
+            self._changed.notify_all()
+
+    def ended(self, exited: wire.Exited) -> None:
+        """The stream's thread: it ended."""
+        with self._changed:
+            self._exited = exited
+            self._changed.notify_all()
+
+    def lost(self, error: StreamLostError) -> None:
+        """The stream's thread: nothing more will be heard of it."""
+        with self._changed:
+            self._loss = error
+            self._changed.notify_all()

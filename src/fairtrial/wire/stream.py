@@ -1,0 +1,203 @@
+"""One stream to an agent: requests matched with answers, pings, silence, and its loss told to everyone who waits."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from fairtrial.errors import AgentError, StreamLostError
+from fairtrial.wire import generated as wire
+from fairtrial.wire.messages import PING_EVERY_S, SILENCE_S, Answer, FrameError, Frames, Request, request_frame
+from fairtrial.wire.transport import Transport
+
+HINT = "look at the place: is it up, was the agent killed? Settings are restored when an agent next starts there"
+
+
+class Follower(Protocol):
+    """Who is told about a process. All calls come from the stream's own thread."""
+
+    def started(self, spawned: wire.Spawned) -> None:
+        """It runs."""
+
+    def wrote(self, line: wire.OutputLine) -> None:
+        """It wrote a line."""
+
+    def ended(self, exited: wire.Exited) -> None:
+        """It ended; all its lines came before."""
+
+    def lost(self, error: StreamLostError) -> None:
+        """Nothing more will be heard of it."""
+
+
+class Pending:
+    """The answers to one request, as they come."""
+
+    def __init__(self, follower: Follower | None) -> None:
+        self.follower = follower
+        self._answers: queue.SimpleQueue[Answer | bytes | StreamLostError] = queue.SimpleQueue()
+
+    def put(self, answer: Answer | bytes | StreamLostError) -> None:
+        """Hands an answer over."""
+        self._answers.put(answer)
+
+    def take(self, timeout_s: float | None = None) -> Answer | bytes:
+        """Waits for the next answer or chunk.
+
+        Raises:
+            AgentError: the agent could not do it.
+            StreamLostError: the stream ended first.
+            TimeoutError: nothing came in time.
+        """
+        try:
+            answer = self._answers.get(timeout=timeout_s)
+        except queue.Empty:
+            raise TimeoutError(f"no answer within {timeout_s:g} s") from None
+        if isinstance(answer, StreamLostError):
+            raise _again(answer)
+        if isinstance(answer, wire.Failed):
+            raise AgentError(answer.message, code=answer.code, hint=answer.hint or "see the message")
+        return answer
+
+
+def _again(error: StreamLostError) -> StreamLostError:
+    """The same loss for another waiting call: one exception raised in two threads would mix their tracebacks."""
+    return StreamLostError(str(error), hint=error.hint)
+
+
+class Stream:
+    """Sends requests and hands answers to who asked."""
+
+    def __init__(self, transport: Transport, *, silence_s: float = SILENCE_S) -> None:
+        self._transport = transport
+        self._silence_s = silence_s
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._pending: dict[int, Pending] = {}
+        self._followers: dict[int, Follower] = {}
+        self._loss: StreamLostError | None = None
+        self._over = threading.Event()
+        self._heard = time.monotonic()
+        self._reader = threading.Thread(target=self._read, name="fairtrial-wire-read", daemon=True)
+        self._pinger = threading.Thread(target=self._ping, name="fairtrial-wire-ping", daemon=True)
+        self._reader.start()
+        self._pinger.start()
+
+    def number(self) -> int:
+        """A number for a request."""
+        return next(self._numbers)
+
+    def ask(self, request: Request, *, follower: Follower | None = None) -> Pending:
+        """Sends a request.
+
+        Raises:
+            StreamLostError: the stream has ended.
+        """
+        pending = Pending(follower)
+        with self._lock:
+            if self._loss is not None:
+                raise _again(self._loss)
+            self._pending[request.id] = pending
+        self.send(request_frame(request))
+        return pending
+
+    def send(self, frame: bytes) -> None:
+        """Sends bytes that make a whole frame.
+
+        Raises:
+            StreamLostError: the stream has ended.
+        """
+        try:
+            self._transport.write(frame)
+        except OSError as error:
+            self.lose(f"the agent takes no more requests ({error})")
+        if self._loss is not None:
+            raise _again(self._loss)
+
+    def forget(self, request: Request) -> None:
+        """Its answer is complete."""
+        with self._lock:
+            self._pending.pop(request.id, None)
+
+    def lose(self, reason: str) -> None:
+        """The stream has ended: tells everyone who waits, at once."""
+        said = self._transport.said()
+        with self._lock:
+            if self._loss is not None:
+                return
+            self._loss = StreamLostError(f"{reason}: {said}" if said else reason, hint=HINT)
+            waiting, followers = list(self._pending.values()), list(self._followers.values())
+        self._over.set()
+        for pending in waiting:
+            pending.put(self._loss)
+        for follower in followers:
+            follower.lost(_again(self._loss))
+
+    def close(self) -> None:
+        """Ends the stream and its threads."""
+        self._transport.close()
+        self.lose("the stream was closed")
+        for thread in (self._reader, self._pinger):
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _read(self) -> None:
+        try:
+            for frame in Frames(self._transport):
+                self._heard = time.monotonic()
+                if isinstance(frame, tuple):
+                    self._hand_over(frame[0], frame[1])
+                else:
+                    self._dispatch(frame)
+            self.lose("the agent ended the stream")
+        except (FrameError, OSError, ValueError) as error:
+            self.lose(f"the stream broke: {error}")
+
+    def _dispatch(self, event: Answer | wire.OutputLine | wire.Exited) -> None:
+        match event:
+            case wire.OutputLine():
+                self._tell(event.process, lambda follower: follower.wrote(event))
+            case wire.Exited():
+                self._tell(event.process, lambda follower: follower.ended(event))
+                self._followers.pop(event.process, None)
+            case wire.Failed(id=None):
+                self.lose(f"the agent did not understand: {event.message}")
+            case _:
+                self._hand_over(event.id or 0, event)
+
+    def _hand_over(self, number: int, answer: Answer | bytes) -> None:
+        with self._lock:
+            pending = self._pending.get(number)
+            if pending is not None and isinstance(answer, wire.Spawned) and pending.follower is not None:
+                self._followers[answer.process] = pending.follower
+        if pending is not None:
+            if isinstance(answer, wire.Spawned) and pending.follower is not None:
+                pending.follower.started(answer)
+            pending.put(answer)
+
+    def _tell(self, process: int, what: Callable[[Follower], None]) -> None:
+        follower = self._followers.get(process)
+        if follower is not None:
+            what(follower)
+
+    def _ping(self) -> None:
+        # A blocked write must not stop the watch over silence, so pings have a thread of their own on top.
+        every = min(PING_EVERY_S, self._silence_s / 3)
+        sender = threading.Thread(target=self._send_pings, args=(every,), name="fairtrial-wire-pings", daemon=True)
+        sender.start()
+        while not self._over.wait(every):
+            silent_s = time.monotonic() - self._heard
+            if silent_s > self._silence_s:
+                self.lose(f"the agent was silent for {silent_s:.0f} s")
+                self._transport.close()
+        sender.join()
+
+    def _send_pings(self, every: float) -> None:
+        while not self._over.wait(every):
+            try:
+                self.send(request_frame(wire.Ping(id=self.number())))
+            except StreamLostError:
+                return

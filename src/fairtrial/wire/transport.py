@@ -1,0 +1,112 @@
+"""Bytes to an agent and back, however they travel."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+READ_BYTES = 256 * 1024
+END_S = 40.0  # an agent stops its processes (5 s grace, 10 s for what hangs) and undoes; then it hangs itself
+KILL_S = 5.0
+SAID_BYTES = 16 * 1024  # of what ssh or the agent said on standard error
+
+
+class Transport(Protocol):
+    """A stream of bytes. `close` may come from any thread and ends a `read` or `write` in another."""
+
+    def read(self) -> bytes:
+        """Waits for bytes; b"" at the end of the stream or after `close`."""
+
+    def write(self, data: bytes) -> None:
+        """Writes all of it.
+
+        Raises:
+            OSError: the other side is gone, or `close` was called.
+        """
+
+    def close(self) -> None:
+        """Ends the stream; waits until the far side has given its place back, as far as that can be seen."""
+
+    def said(self) -> str:
+        """What the program that carries the stream said for people, if anything (ssh's own words)."""
+
+
+class PipeTransport:
+    """The standard input and output of a program: the agent itself, or ssh with an agent at its other end."""
+
+    def __init__(self, argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the program
+        # A session of its own: Ctrl-C in a terminal is for the control plane, which then ends the stream in order.
+        self._program = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+            bufsize=0,
+        )
+        if self._program.stdin is None or self._program.stdout is None:
+            raise AssertionError("both were asked for")
+        self._input, self._output = self._program.stdin, self._program.stdout
+        os.set_blocking(self._input.fileno(), False)
+        self._closed_read, self._closed_write = os.pipe()
+        self._closed = False
+        self._reading, self._writing, self._closing = threading.Lock(), threading.Lock(), threading.Lock()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the program."""
+        return self._program.pid
+
+    def read(self) -> bytes:
+        """Waits for bytes; b"" at the end of the stream or after `close`."""
+        with self._reading:
+            if self._closed:
+                return b""
+            ready, _, _ = select.select([self._output.fileno(), self._closed_read], [], [])
+            return b"" if self._closed_read in ready else os.read(self._output.fileno(), READ_BYTES)
+
+    def write(self, data: bytes) -> None:
+        """Writes all of it.
+
+        Raises:
+            OSError: the other side is gone, or `close` was called.
+        """
+        left = memoryview(data)
+        with self._writing:
+            while left:
+                if self._closed or select.select([self._closed_read], [self._input.fileno()], [])[0]:
+                    raise BrokenPipeError("the stream was closed")
+                with contextlib.suppress(BlockingIOError):
+                    left = left[os.write(self._input.fileno(), left) :]
+
+    def close(self) -> None:
+        """Closes the program's input and waits for its end; kills it if it hangs."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            os.write(self._closed_write, b"x")  # wakes a `read` or `write`, which give their locks back
+            with self._writing:
+                self._input.close()
+            with self._reading:
+                self._output.close()
+            os.close(self._closed_read)
+            os.close(self._closed_write)
+        try:
+            self._program.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._program.kill()
+            self._program.wait(KILL_S)
+
+    def said(self) -> str:
+        """What the program said on standard error."""
+        self._errors.seek(0)
+        return self._errors.read(SAID_BYTES).decode(errors="replace").strip()

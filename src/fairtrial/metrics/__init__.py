@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.record.models import Window
 
 if TYPE_CHECKING:
-    from fairtrial.metrics import latency, timeline, tpcc
+    from fairtrial.metrics import frames, latency, per_transaction, telemetry, timeline, tpcc
 
-__all__ = ["compute", "latency", "timeline", "tpcc"]
+__all__ = ["compute", "frames", "latency", "per_transaction", "telemetry", "timeline", "tpcc"]
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -39,11 +39,11 @@ def compute(directory: Path, *, window: Window | None, facts: Mapping[str, Any],
     Raises:
         RecordError: a file is cut or damaged.
     """
-    from fairtrial.metrics import latency, tpcc  # noqa: PLC0415 - see the module's docstring
+    from fairtrial.metrics import latency, telemetry, tpcc  # noqa: PLC0415 - see the module's docstring
 
     if window is None:
         return {}
-    scalars: dict[str, float] = {}
+    scalars = telemetry.compute(directory, window=window, facts=facts)
     if workload == "tpcc":
         scalars |= tpcc.compute(directory, window=window)
     return scalars | latency.compute(directory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 import polars as pl
 
 from fairtrial.metrics import latency, timeline
+from fairtrial.metrics import telemetry as telemetry_files
 from fairtrial.metrics.latency import Distribution
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord, Window
@@ -26,6 +28,10 @@ IDENTITY: Final = {
     "invalid_reason": pl.String,
     "started": pl.String,
 }
+
+# Columns that say how much there is now, not how often something happened: proc(5), iostats.rst.
+LEVEL: Final = re.compile(r"^nr_|in_flight$|^procs_|_running$|_blocked$")
+PROCESS_COUNTERS: Final = ("_ticks", "_faults", "_switches", "read_bytes", "write_bytes")
 
 
 def used_trials(record: Record) -> tuple[TrialRecord, ...]:
@@ -77,6 +83,41 @@ def timelines(record: Record, *, measured_only: bool = True) -> pl.DataFrame:
         return timeline.rates(directory, window=window, measured_only=measured_only)
 
     return _stacked(record, rates)
+
+
+def telemetry(record: Record, source: str) -> pl.DataFrame:
+    """Every trial's samples of one source, ramp-up included, one below the other.
+
+    Returns:
+        `trial`, `cell`, `arm`, `second` (when it was read, since the measured window began), each raw column, and for
+        each counter `<column>_per_s` over the time since the sample before (null in a trial's first row).
+    """
+
+    def rates(directory: Path, window: Window) -> pl.DataFrame:
+        return telemetry_rates(telemetry_files.read(directory, source), source=source, window=window)
+
+    return _stacked(record, rates)
+
+
+def telemetry_rates(raw: pl.DataFrame, *, source: str, window: Window) -> pl.DataFrame:
+    """One trial's samples as `telemetry` gives them, without the trial."""
+    ordered = raw.sort("time_ns")
+    columns = [name for name in ordered.columns if name != "time_ns"]
+    elapsed_s = pl.col("time_ns").diff() / timeline.NANOSECONDS_PER_SECOND
+    rates = {
+        f"{name}_per_s": pl.col(name).cast(pl.Int64).diff() / elapsed_s for name in columns if counts(source, name)
+    }
+    second = (pl.col("time_ns") - window.start_ns) / timeline.NANOSECONDS_PER_SECOND
+    return ordered.select(second.alias("second"), *columns, **rates)
+
+
+def counts(source: str, column: str) -> bool:
+    """Whether a column is a counter, whose rate means something, or a level."""
+    if source == "memory":
+        return False
+    if source.startswith("process-"):
+        return column.endswith(PROCESS_COUNTERS)
+    return not LEVEL.search(column)
 
 
 def distributions(record: Record) -> dict[str, dict[str, Distribution]]:

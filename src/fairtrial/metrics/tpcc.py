@@ -1,4 +1,4 @@
-"""TPC-C's scalars from `result.json`: throughput, and how many transactions failed and why.
+"""TPC-C's scalars from `result.json`: throughput, how many transactions failed and why, what a transaction cost.
 
 A transaction counts in the window if it ended there. One rolled back by the workload's own rule (clause 2.4.1.4) did
 its work and counts as throughput, as HammerDB's TPM counts it; NOPM counts committed new orders only.
@@ -12,6 +12,7 @@ from typing import Final
 from pydantic import BaseModel, ValidationError
 
 from fairtrial.errors import RecordError
+from fairtrial.metrics import per_transaction
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
@@ -74,7 +75,7 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
     done = sum(outcome.committed + outcome.rolled_back for outcome in outcomes)
     failed = sum(outcome.failed for outcome in outcomes)
     new_orders = driven.transactions.get("new_order")
-    return {
+    return per_transaction.compute(directory, window=window, transactions=done) | {
         "throughput_tpm": done / minutes,
         "throughput_nopm": (new_orders.committed if new_orders else 0) / minutes,
         "transactions": float(done),
@@ -90,7 +91,7 @@ def _definition(name: str, label: str, *, unit: str, better: Better = "lower", s
     return MetricDefinition(name=name, label=label, unit=unit, better=better, kind=kind, source=f"{FILE}: {source}")
 
 
-DEFINITIONS: Final = {
+DEFINITIONS: Final = per_transaction.DEFINITIONS | {
     definition.name: definition
     for definition in (
         _definition(

@@ -159,7 +159,10 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
         title="order of the trials in the run → means",
         scale=alt.Scale(domain=[first - 0.7, means[-1]["order"] + 0.7 if means else last + 1], nice=False),
         axis=alt.Axis(
-            grid=False, values=sorted({dot["order"] for dot in dots})[:: max(1, len(dots) // 12)], format="d"
+            grid=False,
+            values=sorted({dot["order"] for dot in dots})[:: max(1, len(dots) // 12)],
+            format="d",
+            labelOverlap="greedy",
         ),
     )
     colour = arm_colour(scene)

@@ -13,12 +13,13 @@ RATIO_LARGE: Final = 100  # from here on decimals say nothing
 P_SMALLEST: Final = 1e-4  # smaller ones are printed as a bound: their digits depend on tails nobody checked
 ABSENT: Final = "–"
 
+_BYTES: Final = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
 _STEPS: Final = {
-    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")),
-    "bytes": ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "bytes")),
-    "bytes/s": ((2.0**30, "GiB/s"), (2.0**20, "MiB/s"), (2.0**10, "KiB/s"), (1.0, "bytes/s")),
-    "share": ((0.01, "%"),),
+    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "µs")),
+    "B": _BYTES,
+    "B/transaction": tuple((divisor, f"{unit}/transaction") for divisor, unit in _BYTES),
 }
+SHARE: Final = "share"  # `share of time` and the like are printed as percent
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ def scale(unit: str, values: Iterable[float | None]) -> Scale:
     """The scale that prints all `values` of one metric readably: the largest decides unit and decimals."""
     largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
     divisor, printed = next(((d, u) for d, u in _STEPS.get(unit, ()) if largest >= d), (1.0, unit))
-    if unit == "share":
-        divisor, printed = _STEPS["share"][0]
+    if unit.split(maxsplit=1)[:1] == [SHARE]:
+        divisor, printed = 0.01, "%" + unit.removeprefix(SHARE)
     return Scale(divisor=divisor, unit=printed, decimals=decimals(largest / divisor))
 
 
@@ -90,5 +91,5 @@ def change(ratio_value: float) -> str:
 
 def bytes_of(count: float) -> str:
     """A size: `1.94 GiB`."""
-    chosen = scale("bytes", [count])
+    chosen = scale("B", [count])
     return f"{chosen.value(count)} {chosen.unit}"

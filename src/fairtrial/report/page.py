@@ -17,7 +17,7 @@ import vl_convert
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
-from fairtrial.report import figures, numbers, raw, series, summary
+from fairtrial.report import figures, numbers, raw, series, summary, telemetry
 from fairtrial.report.background import background
 from fairtrial.report.figures import CellFigures, Figure
 from fairtrial.report.scene import Scene
@@ -43,6 +43,7 @@ def ratio_figures(scene: Scene) -> list[Figure]:
 def cell_figures(scene: Scene) -> list[CellFigures]:
     """The figures of every cell of the contrast."""
     tables = metric_tables(scene.analysis)
+    sampled = telemetry.sources(scene)
     drawn = []
     for cell in scene.analysis.cells:
         own = [*(figures.trials(scene, cell, table) for table in tables)]
@@ -51,7 +52,7 @@ def cell_figures(scene: Scene) -> list[CellFigures]:
             CellFigures(
                 label=" · ".join(f"{factor} {level}" for factor, level in cell.levels.items()) or "all trials",
                 figures=tuple(figure for figure in own if figure is not None),
-                telemetry=(),
+                telemetry=telemetry.figures(scene, cell, sampled),
             )
         )
     return drawn

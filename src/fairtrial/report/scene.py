@@ -61,6 +61,10 @@ class Scene:
         """`frames.distributions`."""
         return frames.distributions(self.record)
 
+    def telemetry(self, source: str) -> pl.DataFrame:
+        """`frames.telemetry`."""
+        return frames.telemetry(self.record, source)
+
     @property
     def colours(self) -> dict[str, str]:
         """Colour by arm, baseline first."""

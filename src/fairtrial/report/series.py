@@ -80,7 +80,7 @@ def latencies(scene: Scene, cell: CellResult) -> Figure | None:
             title="percentile",
             axis=alt.Axis(values=list(TICKS), labelExpr=f"({_labels()})[datum.value]", grid=True),
         ),
-        y=alt.Y("ms:Q", scale=alt.Scale(type="log", nice=False), title="latency, ms"),
+        y=alt.Y("ms:Q", scale=alt.Scale(type="log", nice=False), title="latency, ms", axis=alt.Axis(tickCount=5)),
         color=arm_colour(scene),
         detail="t:N",
     )

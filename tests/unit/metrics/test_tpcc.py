@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from fairtrial import metrics
 from fairtrial.errors import RecordError
-from fairtrial.metrics import tpcc
+from fairtrial.metrics import per_transaction, tpcc
 from fairtrial.record.models import Window
 
 WINDOW = Window(start_ns=5_000_000_000, end_ns=35_000_000_000)  # half a minute
@@ -55,9 +56,26 @@ def test_a_window_without_transactions_has_zero_throughput_and_no_failed_share(t
 
 
 def test_every_scalar_has_a_definition_with_its_direction(tmp_path: Path) -> None:
-    assert set(tpcc.compute(_result(tmp_path), window=WINDOW)) == set(tpcc.DEFINITIONS)
-    higher = {name for name, definition in tpcc.DEFINITIONS.items() if definition.better == "higher"}
+    own = set(tpcc.DEFINITIONS) - set(per_transaction.DEFINITIONS)
+    assert set(tpcc.compute(_result(tmp_path), window=WINDOW)) == own
+    higher = {name for name in own if tpcc.DEFINITIONS[name].better == "higher"}
     assert higher == {"throughput_tpm", "throughput_nopm", "transactions"}
+
+
+def test_counts_of_telemetry_are_given_per_transaction(tmp_path: Path) -> None:
+    seconds = range(4, 37)
+    samples = {
+        "time_ns": [second * 1_000_000_000 for second in seconds],
+        "workingset_refault_anon": [1_000_000 + 10 * second for second in seconds],
+        "workingset_refault_file": [20 * second for second in seconds],
+        "pgmajfault": [7] * len(seconds),
+    }
+    pl.DataFrame(samples).write_parquet(_result(tmp_path) / "telemetry-vmstat.parquet")
+    scalars = tpcc.compute(tmp_path, window=WINDOW)
+    assert scalars["refaults_per_transaction"] == pytest.approx(30 * 30 / 595)
+    assert scalars["major_faults_per_transaction"] == 0
+    assert "disk_read_bytes_per_transaction" not in scalars
+    assert tpcc.DEFINITIONS["refaults_per_transaction"].unit == "faults/transaction"
 
 
 @pytest.mark.parametrize("content", ["", '{"window": {"start_ns": 1}}', "{"])

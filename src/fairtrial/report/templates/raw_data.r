@@ -7,7 +7,10 @@ pick <- function(metric, cell, arm) {
 
 # A test that cannot be computed (too few values, no variance) gives NA; for Holm it counts as p = 1.
 t_test <- function(...) tryCatch(t.test(..., conf.level = confidence), error = function(e) NULL)
-number <- function(test, get) if (is.null(test)) NA else unname(get(test))
+number <- function(test, get) {
+  found <- if (is.null(test)) NA else unname(get(test))
+  if (is.nan(found)) NA else found
+}
 
 compare <- function(metric, cell, baseline, arm, paired, family) {
   x <- pick(metric, cell, baseline)

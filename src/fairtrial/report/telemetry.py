@@ -1,0 +1,170 @@
+"""Small figures of the machine and the server during trials: each arm's mean over its trials, and their range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import altair as alt
+import polars as pl
+
+from fairtrial.analyse.models import CellResult
+from fairtrial.metrics.telemetry_metrics import CPU_CLASSES, SECTOR_BYTES, whole_devices
+from fairtrial.report.figures import Figure, arm_colour, finished, values
+from fairtrial.report.scene import Scene
+from fairtrial.report.thinning import rows
+
+HEIGHT: Final = 120
+STEPS: Final = 120  # along the time axis: more than a small figure can show
+MEBI: Final = 2.0**20
+GIBI: Final = 2.0**30
+PERCENT_PER_MICROSECOND_PER_S: Final = 1e-4
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One small figure. `value` is an expression over a source's columns; those it needs are `needs`."""
+
+    name: str
+    title: str
+    source: str
+    needs: tuple[str, ...]
+    value: pl.Expr
+
+
+def _sum(*columns: str) -> pl.Expr:
+    """The columns' sum; null where one is, as every rate is in a trial's first row."""
+    return pl.sum_horizontal(*columns, ignore_nulls=False)
+
+
+def _cpu(title: str, *classes: str) -> Measure:
+    whole = _sum(*(f"{name}_per_s" for name in CPU_CLASSES))
+    part = _sum(*(f"{name}_per_s" for name in classes))
+    return Measure(
+        name=f"cpu-{classes[0]}", title=f"CPU, {title}, %", source="cpu", needs=classes, value=100 * part / whole
+    )
+
+
+def _stalled(resource: str, *, shown: str) -> Measure:
+    column = f"{resource}.some.total_us"
+    value = pl.col(f"{column}_per_s") * PERCENT_PER_MICROSECOND_PER_S
+    return Measure(
+        name=f"stall-{resource}",
+        title=f"stalled on {shown} (PSI), % of time",
+        source="pressure",
+        needs=(column,),
+        value=value,
+    )
+
+
+def _level(title: str, *, source: str, column: str) -> Measure:
+    name = column.replace("_", "-").lower()
+    return Measure(name=name, title=f"{title}, GiB", source=source, needs=(column,), value=pl.col(column) / GIBI)
+
+
+MEASURES: Final = (
+    _cpu("user", "user", "nice"),
+    _cpu("system", "system", "irq", "softirq"),
+    _cpu("waiting for I/O", "iowait"),
+    _cpu("stolen", "steal"),
+    _level("memory available", source="memory", column="MemAvailable"),
+    _level("server's memory", source="process-server", column="resident_bytes"),
+    Measure(
+        name="disk-read",
+        title="read from disks, MiB/s",
+        source="disks",
+        needs=("sectors_read",),
+        value=pl.col("sectors_read_per_s") * SECTOR_BYTES / MEBI,
+    ),
+    Measure(
+        name="disk-written",
+        title="written to disks, MiB/s",
+        source="disks",
+        needs=("sectors_written",),
+        value=pl.col("sectors_written_per_s") * SECTOR_BYTES / MEBI,
+    ),
+    _stalled("cpu", shown="CPU"),
+    _stalled("memory", shown="memory"),
+    _stalled("io", shown="I/O"),
+)
+
+
+def sources(scene: Scene) -> dict[str, pl.DataFrame]:
+    """Every source that a measure reads and the record has, ready to be measured."""
+    found = {source: scene.telemetry(source) for source in dict.fromkeys(measure.source for measure in MEASURES)}
+    if not found["disks"].is_empty():
+        found["disks"] = _all_disks(found["disks"])
+    if not found["cpu"].is_empty():
+        absent = [pl.lit(0.0).alias(f"{name}_per_s") for name in CPU_CLASSES if name not in found["cpu"].columns]
+        found["cpu"] = found["cpu"].with_columns(absent)  # old kernels know fewer classes
+    return {source: frame for source, frame in found.items() if not frame.is_empty()}
+
+
+def _all_disks(frame: pl.DataFrame) -> pl.DataFrame:
+    """Sectors over all whole devices: a partition's or a mapped device's traffic is that of the disk below it."""
+    devices = whole_devices([name for name in frame.columns if "." in name and not name.endswith("_per_s")])
+    summed = []
+    for field in ("sectors_read", "sectors_written"):
+        present = [f"{device}.{field}" for device in devices if f"{device}.{field}" in frame.columns]
+        if present:
+            summed += [
+                _sum(*present).alias(field),
+                _sum(*(f"{name}_per_s" for name in present)).alias(f"{field}_per_s"),
+            ]
+    return frame.with_columns(summed)
+
+
+def figures(scene: Scene, cell: CellResult, found: Mapping[str, pl.DataFrame]) -> tuple[Figure, ...]:
+    """The small figures of a cell; a measure that is zero throughout is left out."""
+    placed = scene.of(cell)
+    arms = pl.DataFrame(
+        {"trial": [each.trial.trial.id for each in placed], "arm": [each.arm for each in placed]},
+        schema={"trial": pl.String, "arm": pl.String},
+    )
+    drawn = []
+    for measure in MEASURES:
+        frame = found.get(measure.source)
+        if frame is None or not any(name in frame.columns for name in measure.needs):
+            continue
+        points = _points(frame.drop("arm").join(arms, on="trial"), measure)
+        if not points.is_empty() and points["high"].max() != 0:
+            drawn.append(_figure(scene, measure, rows(points, ["second", "arm", "mean", "low", "high"])))
+    return tuple(drawn)
+
+
+def _points(frame: pl.DataFrame, measure: Measure) -> pl.DataFrame:
+    """Per arm and step of time: mean, least and largest over the samples of its trials."""
+    measured = frame.select("second", "arm", value=measure.value).drop_nulls().filter(pl.col("value").is_finite())
+    if measured.is_empty():
+        return measured.clear()
+    seconds = measured["second"].to_numpy()
+    width = max(1.0, math.ceil((seconds.max() - seconds.min()) / STEPS))
+    return (
+        measured.group_by("arm", (pl.col("second") / width).floor().alias("step"))
+        .agg(mean=pl.col("value").mean(), low=pl.col("value").min(), high=pl.col("value").max())
+        .with_columns(second=(pl.col("step") + 0.5) * width)
+        .sort("arm", "second")
+    )
+
+
+def _figure(scene: Scene, measure: Measure, points: list[dict[str, Any]]) -> Figure:
+    colour = arm_colour(scene, legend=False)
+    x = alt.X("second:Q", title=None, axis=alt.Axis(grid=False, tickCount=5))
+    zero = measure.source not in ("memory", "process-server")  # levels move little beside their size
+    y = alt.Y("mean:Q", title=None, axis=alt.Axis(tickCount=4), scale=alt.Scale(zero=zero))
+    base = alt.Chart(values(points)).encode(x=x, color=colour)
+    tooltip = [
+        "arm:N",
+        alt.Tooltip("mean:Q", format=".3~f"),
+        alt.Tooltip("low:Q", format=".3~f"),
+        alt.Tooltip("high:Q", format=".3~f"),
+        "second:Q",
+    ]
+    chart = alt.layer(
+        base.mark_area(opacity=0.16).encode(y=alt.Y("low:Q", title=None), y2="high:Q"),
+        base.mark_line(strokeWidth=1.6).encode(y=y),
+        base.mark_point(size=40, opacity=0).encode(y=y, tooltip=tooltip),
+    )
+    return Figure(name=f"telemetry-{measure.name}", title=measure.title, note="", spec=finished(chart, height=HEIGHT))

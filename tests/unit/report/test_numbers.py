@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fairtrial.report import numbers
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "printed_unit", "printed"),
+    [
+        ("transactions/min", [18_561.7, 24_221.3], "transactions/min", "18,562"),
+        ("transactions/min", [4.7123, 4.71], "transactions/min", "4.712"),
+        ("ns", [19_400_000.0, 24_750_761.7], "ms", "19.40"),
+        ("ns", [950.0], "ns", "950.0"),
+        ("ns", [2.5e9], "s", "2.500"),
+        ("share", [0.0125], "%", "1.250"),
+        ("share of time", [0.25], "% of time", "25.00"),
+        ("B/transaction", [2048.0], "KiB/transaction", "2.000"),
+        ("B", [3 << 30], "GiB", "3.000"),
+    ],
+)
+def test_one_scale_prints_a_column_with_four_digits_of_its_largest(
+    unit: str, values: list[float], *, printed_unit: str, printed: str
+) -> None:
+    chosen = numbers.scale(unit, values)
+    assert chosen.unit == printed_unit
+    assert chosen.value(values[0]) == printed
+
+
+def test_scale_of_nothing_or_of_zeros_still_prints() -> None:
+    assert numbers.scale("ns", []).value(0.0) == "0"
+    assert numbers.scale("errors", [0.0, 0.0]).value(0.0) == "0"
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf])
+def test_what_is_not_a_number_is_a_dash(value: float | None) -> None:
+    assert numbers.ratio(value) == numbers.p_value(value) == numbers.scale("ns", [1.0]).value(value) == numbers.ABSENT
+
+
+def test_intervals() -> None:
+    assert numbers.ratio_interval(0.9934, 1.0091) == "0.993 – 1.009"
+    assert numbers.ratio_interval(None, 1.0) == numbers.ABSENT
+    assert numbers.scale("x", [100.0]).interval(-12.34, 5.0) == "[-12.3, 5.0]"
+    assert numbers.scale("x", [100.0]).interval(None, None) == numbers.ABSENT
+
+
+def test_small_p_is_a_bound_and_large_ratios_lose_decimals() -> None:
+    assert numbers.p_value(3.2e-9) == "< 0.0001"
+    assert numbers.p_value(0.03124) == "0.0312"
+    assert numbers.ratio(1.0804) == "1.080"
+    assert numbers.ratio(1234.5) == "1,234"
+
+
+def test_changes_and_percent() -> None:
+    assert numbers.change(1.0804) == "+8.0 %"
+    assert numbers.change(0.97) == "−3.0 %"
+    assert numbers.percent(0.02) == "2 %"
+    assert numbers.bytes_of(8 << 30) == "8.000 GiB"

@@ -1,0 +1,96 @@
+"""R, knowing only the raw data, comes to the figures of report.json."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fairtrial.analyse.models import Analysis, Comparison
+from fairtrial.report import r_script
+
+TOLERANCE = 1e-6
+
+
+def _rscript(script: str, directory: Path) -> list[dict[str, str]]:
+    path = directory / "raw_data.r"
+    path.write_text(script, encoding="utf-8")
+    ran = subprocess.run(["Rscript", "--vanilla", str(path)], capture_output=True, text=True, check=False, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    return list(csv.DictReader(io.StringIO(ran.stdout), delimiter="\t"))
+
+
+def _expected(analysis: Analysis, comparison: Comparison) -> dict[str, float | None]:
+    cell = next(cell for cell in analysis.cells if cell.cell == comparison.cell)
+    means = {summary.arm: summary.mean for summary in cell.summaries[comparison.metric]}
+    assert comparison.welch is not None
+    return {
+        "n": comparison.n,
+        "mean_baseline": means[comparison.baseline],
+        "mean_arm": means[comparison.arm],
+        "ratio": comparison.ratio.estimate,
+        "ratio_low": comparison.ratio.low,
+        "ratio_high": comparison.ratio.high,
+        "p": comparison.p,
+        "p_holm": comparison.p_adjusted,
+        "difference": comparison.difference.estimate,
+        "difference_low": comparison.difference.low,
+        "difference_high": comparison.difference.high,
+        "welch_t": comparison.welch.t,
+        "welch_df": comparison.welch.df,
+        "welch_p": comparison.welch.p,
+        "welch_low": comparison.welch.difference.low,
+        "welch_high": comparison.welch.difference.high,
+    }
+
+
+@pytest.mark.servers
+def test_r_recomputes_every_figure(analysis: Analysis, tmp_path: Path) -> None:
+    rows = _rscript(r_script.render(analysis), tmp_path)
+    comparisons = [one for cell in analysis.cells for found in cell.comparisons.values() for one in found]
+    assert [(row["metric"], row["cell"], row["arm"]) for row in rows] == [
+        (one.metric, one.cell, one.arm) for one in comparisons
+    ]
+    for row, comparison in zip(rows, comparisons, strict=True):
+        for name, expected in _expected(analysis, comparison).items():
+            if expected is None:
+                assert row[name] == "NA", name
+            else:
+                assert float(row[name]) == pytest.approx(expected, rel=TOLERANCE), (comparison.metric, name)
+
+
+@pytest.mark.servers
+def test_r_survives_values_no_test_can_be_made_of_and_names_with_quotes(analysis: Analysis, tmp_path: Path) -> None:
+    cell = analysis.cells[0]
+    constant = tuple(
+        summary.model_copy(update={"values": (5.0,) * summary.n}) for summary in cell.summaries["throughput_tpm"]
+    )
+    zero = tuple(
+        summary.model_copy(update={"values": (0.0,) * summary.n}) for summary in cell.summaries["throughput_nopm"]
+    )
+    changed = cell.model_copy(
+        update={
+            "cell": 'a "quoted" \\ name',
+            "summaries": cell.summaries | {"throughput_tpm": constant, "throughput_nopm": zero},
+            "comparisons": {
+                metric: tuple(one.model_copy(update={"cell": 'a "quoted" \\ name'}) for one in found)
+                for metric, found in cell.comparisons.items()
+            },
+        }
+    )
+    tricky = analysis.model_copy(update={"cells": (changed,), "question": "two\nlines"})
+    rows = {row["metric"]: row for row in _rscript(r_script.render(tricky), tmp_path)}
+    assert rows["throughput_tpm"]["p"] == "NA"
+    assert float(rows["throughput_tpm"]["p_holm"]) == 1.0
+    assert float(rows["throughput_tpm"]["ratio"]) == 1.0
+    assert rows["throughput_nopm"]["ratio"] == "NA"
+
+
+def test_values_are_written_so_that_they_read_back_exactly(analysis: Analysis) -> None:
+    script = r_script.render(analysis)
+    for cell in analysis.cells:
+        for summaries in cell.summaries.values():
+            assert all(repr(float(value)) in script for summary in summaries for value in summary.values)

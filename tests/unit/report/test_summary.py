@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from fairtrial.analyse.models import Analysis, Interval, Verdict
+from fairtrial.report import summary
+
+
+def _judged(analysis: Analysis, *verdicts: Verdict) -> Analysis:
+    """The analysis with these verdicts on its primary metric, cell by cell."""
+    cells = [
+        cell.model_copy(
+            update={
+                "comparisons": cell.comparisons
+                | {
+                    "throughput_tpm": tuple(
+                        comparison.model_copy(
+                            update={"verdict": verdict, "ratio": Interval(estimate=1.305, low=1.251, high=1.361)}
+                        )
+                        for comparison in cell.comparisons["throughput_tpm"]
+                    )
+                }
+            }
+        )
+        for cell, verdict in zip(analysis.cells, verdicts, strict=True)
+    ]
+    return analysis.model_copy(update={"cells": tuple(cells)})
+
+
+def test_a_claim_names_ratio_interval_and_where_and_the_rest_is_not_hidden(analysis: Analysis) -> None:
+    (paragraph,) = summary.sentences(_judged(analysis, "faster", "undecided"))
+    assert paragraph == (
+        "With journal wal instead of delete, throughput was 1.305 times as high (95 % interval 1.251 – 1.361, faster)"
+        " at users low. There was no statistically significant change at users high."
+    )
+
+
+def test_no_claim_at_all(analysis: Analysis) -> None:
+    (paragraph,) = summary.sentences(_judged(analysis, "undecided", "undecided"))
+    assert paragraph == (
+        "There was no statistically significant change in throughput with journal wal instead of delete at users low"
+        " and users high."
+    )
+
+
+def test_equivalence_names_its_margin_and_a_missing_verdict_is_said(analysis: Analysis) -> None:
+    (sentence,) = summary.sentences(_judged(analysis, "equivalent", "none"))
+    assert "within 2 %" in sentence
+    assert "no verdict" in sentence
+    assert "users high" in sentence
+
+
+def test_without_a_primary_metric_every_metric_is_summarised(analysis: Analysis) -> None:
+    demoted = analysis.model_copy(update={"roles": dict.fromkeys(analysis.roles, "secondary")})
+    assert len(summary.sentences(demoted)) == len(analysis.metrics)
+
+
+def test_headline_counts_primary_verdicts(analysis: Analysis) -> None:
+    assert summary.headline(_judged(analysis, "slower", "none")) == "1 slower, 1 without verdict"

@@ -1,0 +1,74 @@
+"""Everything that `report.write` leaves in its directory."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from fairtrial import report
+from fairtrial.analyse.models import Analysis
+from fairtrial.record import Record
+
+
+@pytest.fixture(scope="module")
+def written(record: Record, analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("written") / "report"
+    (directory / "figures").mkdir(parents=True)
+    (directory / "figures" / "stale.svg").write_text("<svg/>", encoding="utf-8")
+    report.write(record, analysis, directory)
+    return directory
+
+
+def test_every_form_is_there(written: Path) -> None:
+    assert {path.name for path in written.iterdir()} == {
+        "report.txt",
+        "report.html",
+        "report.json",
+        "raw_data.csv",
+        "raw_data.r",
+        "figures",
+    }
+
+
+def test_json_holds_the_analysis_whole_and_what_it_came_from(written: Path, analysis: Analysis) -> None:
+    document = json.loads((written / "report.json").read_bytes())
+    assert Analysis.model_validate(document["analysis"]) == analysis
+    assert document["record"]["factors"] == {"journal": ["delete", "wal"], "users": ["low", "high"]}
+    assert document["record"]["invalid"] == [{"label": "0015-high-wal-b3", "value": "the server restarted"}]
+    assert {"label": "kernel", "value": "6.1.0-18-amd64"} in document["record"]["places"][0]["facts"]
+
+
+def test_csv_has_every_trial_at_full_precision(written: Path, record: Record) -> None:
+    frame = pl.read_csv(written / "raw_data.csv")
+    assert frame["id"].to_list() == [trial.trial.id for trial in record.trials]
+    assert frame.columns[:3] == ["journal", "users", "id"]
+    assert frame["throughput_tpm"].to_list() == [trial.scalars["throughput_tpm"] for trial in record.trials]
+    assert frame.filter(~pl.col("used")).height == 2
+
+
+def test_figures_are_svg_with_plain_names_and_stale_ones_are_gone(written: Path) -> None:
+    figures = sorted((written / "figures").iterdir())
+    assert len(figures) == 3 + 2 * 5
+    for figure in figures:
+        assert re.fullmatch(r"[a-z0-9-]+\.svg", figure.name)
+        assert ET.fromstring(figure.read_text(encoding="utf-8")).tag.endswith("svg")
+    assert "stale.svg" not in {figure.name for figure in figures}
+
+
+def test_the_terminal_shows_verdicts_in_a_line_each_then_doubts(analysis: Analysis) -> None:
+    console = Console(width=100, force_terminal=False, file=io.StringIO())
+    console.print(report.terminal(analysis))
+    assert isinstance(console.file, io.StringIO)
+    lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
+    assert lines[1].split() == ["users", "delete", "wal", "ratio", "95", "%", "interval", "verdict"]
+    assert lines[2].startswith("low")
+    assert lines[2].endswith("faster")
+    assert any(line.startswith("doubt (high) 1 of 12 blocks was voided.") for line in lines)
+    assert "24 of 26 finished trials used, 1 invalid, 1 blocks voided, 1 replaced" in lines

@@ -102,7 +102,9 @@ fn move_tags_inside(definitions: &mut Map<String, Value>, name: &str) {
 fn simplify_numbers(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
-            if map.get("type") == Some(&json!("integer")) || map.get("type") == Some(&json!(["integer", "null"])) {
+            if map.get("type") == Some(&json!("integer"))
+                || map.get("type") == Some(&json!(["integer", "null"]))
+            {
                 map.remove("format");
             }
             for key in ["items", "additionalProperties"] {

@@ -5,8 +5,8 @@ comes as a `Catalogue`.
 """
 
 from fairtrial.study.expectations import Expectation
-from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.json_schema import schema
 from fairtrial.study.loading import Factor, Study, dump, load
+from fairtrial.study.resolved import ResolvedTrial
 
 __all__ = ["Expectation", "Factor", "ResolvedTrial", "Study", "dump", "load", "schema"]

@@ -116,7 +116,9 @@ def format_seconds(value: float) -> str:
 
 def format_share(value: float) -> str:
     """Share of one → `2%`; exact."""
-    return f"{(Decimal(repr(value)) * 100).normalize():f}%"
+    percent = (Decimal(repr(value)) * 100).normalize()
+    text = f"{percent:f}%"
+    return text if len(text) <= _LONGEST_TEXT else f"{percent}%"  # 3.8E-109%
 
 
 def _serialiser(formatter: Callable[[Any], str]) -> PlainSerializer:

@@ -1,0 +1,248 @@
+"""What a person sees who wrote a study with mistakes: all of them at once, each with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+Mistakes = Callable[..., list[str]]
+
+FIVE_KINDS = """\
+study: five-mistakes
+place: {vm: {memroy: 1GiB}}
+system: {mariadb: {}}
+workload: {tpcc: {ramp_up: 10 parsecs, transactions: 3000}}
+factors:
+  kernel:
+    baseline: {settings: {lru_gen: off}}
+    mglru: {settings: {lru_gen: yes}}
+    mglru: {}
+arm: kernl
+trials: {blocks: many}
+metrics: {primary: throughput_tpm}
+"""
+
+
+def test_five_kinds_of_mistakes_are_reported_together_in_the_order_of_the_file(mistakes: Mistakes) -> None:
+    assert mistakes(FIVE_KINDS) == [
+        (
+            "study.yaml:2:14: place.vm.memroy: unknown key; expected one of `kernel`, `memory`, `swap` "
+            "(did you mean `memory`?)"
+        ),
+        (
+            "study.yaml:4:28: workload.tpcc.ramp_up: expected a time such as 250ms, 60s or 10min, found '10 parsecs': "
+            "'parsecs' is none of ns, us, ms, s, min, h"
+        ),
+        "study.yaml:8:33: settings.lru_gen: expected 'on' or 'off', found 'yes', with kernel=mglru",
+        "study.yaml:9:5: key `mglru` is given twice (first at 8:5) (keep one of them)",
+        "study.yaml:10:6: arm: unknown factor `kernl`; expected one of `kernel` (did you mean `kernel`?)",
+        "study.yaml:11:18: trials.blocks: expected a whole number, found 'many'",
+    ]
+
+
+MINIMAL = """\
+study: minimal
+system: {mariadb: {}}
+workload: {tpcc: {duration: 60s}}
+factors: {lru: {off: {settings: {lru_gen: off}}, on: {settings: {lru_gen: on}}}}
+arm: lru
+metrics: {primary: throughput_tpm}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("trails: {blocks: 2}", ":7:1: trails: unknown key; expected one of `study`"),
+        ("trials: {ordr: abba}", ":7:10: trials.ordr: unknown key; expected one of `blocks`, `order`"),
+        ("trials: {order: abab}", "found 'abab' (did you mean `abba`?)"),
+        ("trials: 5", ":7:9: trials: expected a mapping, found 5"),
+        ("trials: {margin: 200 %}", "trials.margin: expected a value less than 1"),
+        ("telemetry: {interval: 1us}", "telemetry.interval: expected a value greater than or equal to 0.01"),
+        ("telemetry: {interval: 10500us}", "telemetry.interval: expected whole milliseconds, found 10.5 ms"),
+        (
+            "place: {lokal: {}}",
+            ":7:9: place.lokal: unknown kind of place `lokal`; expected one of `local`, `vm` (did you mean `local`?)",
+        ),
+        ("place: {vm: {}, local: {}}", ":7:8: place: found `vm`, `local`; expected exactly one kind"),
+        ("place: {local: }", "for all defaults write `local: {}`: null removes"),
+        ("place: here", ":7:8: place: expected a mapping, found 'here'"),
+        ("settings: {lru: on}", ":7:12: settings.lru: unknown setting `lru`"),
+        ("also_compare: [lru]", ":7:16: also_compare: `lru` is the arm already"),
+        ("also_compare: [mem]", ":7:16: also_compare: unknown factor `mem`"),
+        (
+            "expect: {on: {cpu_user_share: '> 3'}}",
+            "expect.on: `on` is an arm; a condition on what the arm itself changes",
+        ),
+        (
+            "expect: {hi: {cpu_user_share: 1..2}}",
+            ":7:10: expect.hi: unknown level `hi`; expected one of `lru.off`, `lru.on`",
+        ),
+        ("include: [5]", ":7:11: include: expected a file or a list of files, found 5"),
+        ("sizes: {ci: {trails: {}}}", ":7:14: sizes.ci.trails: unknown key `trails`"),
+        ("sizes: {ci: 3}", ":7:13: sizes.ci: expected a"),
+    ],
+)
+def test_one_wrong_line(mistakes: Mistakes, line: str, expected: str) -> None:
+    assert any(expected in problem for problem in mistakes(MINIMAL + line))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("study: minimal", "study: a b", ":1:8: study: expected text like"),
+        ("study: minimal", "question: what?", "study: required, but missing"),
+        ("metrics: {primary: throughput_tpm}", "", "metrics: required, but missing"),
+        ("metrics: {primary: throughput_tpm}", "metrics: {primary: []}", "metrics.primary: "),
+        (
+            "throughput_tpm",
+            "throughput_tmp",
+            ":6:20: metrics.primary: unknown metric `throughput_tmp`; expected one of",
+        ),
+        ("throughput_tpm", "throughput_tmp", "(did you mean `throughput_tpm`?)"),
+        (
+            "throughput_tpm}",
+            "throughput_tpm, secondary: [throughput_tpm]}",
+            "a metric has one role and stands there once",
+        ),
+        ("arm: lru", "", "arm: required, but missing"),
+        ("{duration: 60s}", "{}", ":3:18: workload.tpcc: exactly one of `duration` and `transactions`"),
+        ("{duration: 60s}", "{duration: -3s}", ":3:29: workload.tpcc.duration: expected a time"),
+        ("system: {mariadb: {}}", "", "system: found nothing; expected exactly one kind of `mariadb`, `sqlite`"),
+        ("on: {settings", "on: {sistem: {}, settings", "factors.lru.on.sistem: unknown key; expected one of `place`"),
+        ("on: {settings: {lru_gen: on}}", "on: 5", "factors.lru.on: expected a mapping, found 5"),
+        ("{lru: {", "{'bad name': {a: {}}, lru: {", "factors.bad name: expected text like"),
+        (", on: {settings: {lru_gen: on}}", "", "arm: factor `lru` has one level: nothing to compare it with"),
+        (
+            "factors: {lru: {off: {settings: {lru_gen: off}}, on: {settings: {lru_gen: on}}}}",
+            "factors: {}",
+            "factors: ",
+        ),
+    ],
+)
+def test_one_changed_line(mistakes: Mistakes, *, old: str, new: str, expected: str) -> None:
+    assert old in MINIMAL
+    assert any(expected in problem for problem in mistakes(MINIMAL.replace(old, new, 1)))
+
+
+def test_equal_arms_are_refused_even_where_their_texts_differ(mistakes: Mistakes, small: ModuleType) -> None:
+    text = small.MGLRU.replace("{settings: {lru_gen: off}}", "{place: {vm: {memory: 1GiB}}}")
+    text = text.replace("{settings: {lru_gen: on}}", "{place: {vm: {memory: 1024MiB}}}")
+    assert mistakes(text) == [
+        (
+            "study.yaml:9:5: factors.kernel.mglru: arms `baseline` and `mglru` resolve to equal trials in cell "
+            "underutilizing+low, underutilizing+high, overcommitting+low and others: nothing would be compared"
+        )
+    ]
+
+
+def test_two_factors_that_set_one_path_differently_are_named_both(mistakes: Mistakes, small: ModuleType) -> None:
+    text = small.MGLRU.replace("{workload: {tpcc: {virtual_users: 38}}}", "{settings: {lru_gen: on}}")
+    assert (
+        mistakes(text)
+        == [
+            (
+                "study.yaml:15:34: settings.lru_gen: factors `kernel` and `users` both set it: 'off' in kernel.baseline "
+                "(line 8), 'on' in users.high; their effects could not be told apart (let one factor own this path)"
+            ),
+            (
+                "study.yaml:9:5: factors.kernel.mglru: arms `baseline` and `mglru` resolve to equal trials in cell "
+                "underutilizing+high, overcommitting+high: nothing would be compared"
+            ),
+        ][::-1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "confounded"),
+    [
+        ("{system: {mariadb: {options: {a: 1}}}}", "{system: {mariadb: {options: {a: 1}}}}", False),
+        ("{system: {mariadb: {options: {a: 1}}}}", "{system: {mariadb: {options: {a: true}}}}", True),
+        ("{system: {mariadb: {options: {a: 1}}}}", "{system: {mariadb: {options: {b: 1}}}}", False),
+        ("{system: {mariadb: {options: {a: 1}}}}", "{system: {mariadb: {options: null}}}", True),
+        ("{system: {mariadb: {options: null}}}", "{system: {mariadb: {options: {a: 1}}}}", True),
+        ("{system: {mariadb: {options: {a: 1}}}}", "{system: {sqlite: {}}}", True),
+        ("{system: {mariadb: {}}}", "{system: {sqlite: {}}}", True),
+        ("{place: {vm: {}}}", "{place: {vm: {memory: 2GiB}}}", False),
+    ],
+)
+def test_confounding_is_about_paths_kinds_and_removals(
+    load: Callable[..., object], mistakes: Mistakes, *, first: str, second: str, confounded: bool
+) -> None:
+    text = MINIMAL.replace("factors: {", f"factors: {{f: {{a: {first}, none: {{}}}}, g: {{b: {second}, none: {{}}}}, ")
+    if confounded:
+        assert any("factors `f` and `g` both set it" in problem for problem in mistakes(text))
+    else:
+        load(text)
+
+
+def test_an_ambiguous_level_in_expect_suggests_its_full_names(mistakes: Mistakes) -> None:
+    text = MINIMAL.replace("factors: {", "factors: {one: {low: {}, high: {}}, two: {low: {}, high: {}}, ")
+    assert mistakes(text + "expect: {low: {cpu_user_share: 1..2}}") == [
+        "study.yaml:7:10: expect.low: level `low` is in more than one factor (write `one.low`, `two.low`)"
+    ]
+
+
+def test_a_metric_that_only_some_trials_give_says_which_do_not(mistakes: Mistakes) -> None:
+    text = MINIMAL.replace("factors: {", "factors: {load: {tpcc: {}, other: {workload: {command: {run: x}}}}, ")
+    assert mistakes(text) == [
+        (
+            "study.yaml:6:20: metrics.primary: metric `throughput_tpm` is not measured, with load=other "
+            "(name one that every trial gives)"
+        )
+    ]
+
+
+def test_a_metric_that_means_two_things_is_refused(mistakes: Mistakes) -> None:
+    levels = [
+        f"{{workload: {{command: {{run: x, metrics: {{t: {{regex: x, unit: {unit}}}}}}}}}}}" for unit in ("s", "ms")
+    ]
+    text = MINIMAL.replace("factors: {", f"factors: {{load: {{a: {levels[0]}, b: {levels[1]}}}, ")
+    problems = mistakes(text.replace("throughput_tpm", "t"))
+    assert problems == [
+        (
+            "study.yaml:6:20: metrics.primary: metric `t` means something else, with load=b "
+            "(define it equally for all levels)"
+        )
+    ]
+
+
+def test_a_mistake_in_one_level_is_reported_once_whatever_the_number_of_combinations(
+    mistakes: Mistakes, small: ModuleType
+) -> None:
+    problems = mistakes(small.MGLRU.replace("virtual_users: 38", "virtual_users: lots"))
+    assert problems == [
+        "study.yaml:15:47: workload.tpcc.virtual_users: expected a whole number, found 'lots', with users=high"
+    ]
+
+
+def test_too_many_combinations_are_refused_before_any_is_tried(mistakes: Mistakes) -> None:
+    factors = ", ".join(f"f{n}: {{a: {{}}, b: {{}}, c: {{}}, d: {{}}}}" for n in range(7))
+    assert any(
+        f"{2 * 4**7} combinations" in line
+        for line in mistakes(MINIMAL.replace("factors: {", f"factors: {{{factors}, "))
+    )
+
+
+def test_mistakes_in_an_include_name_the_included_file(mistakes: Mistakes) -> None:
+    problems = mistakes(MINIMAL + "include: part.yaml", files={"part.yaml": "trials:\n  blocks: x\n"})
+    assert problems == ["part.yaml:2:11: trials.blocks: expected a whole number, found 'x'"]
+
+
+def test_mistakes_on_the_command_line_name_the_option(mistakes: Mistakes) -> None:
+    assert mistakes(MINIMAL, overrides=["trials.blocks=x", "=3", "a b=1", "trials.sede=3"]) == [
+        "--set: expected path=value, found `=3` (for example trials.blocks=5)",
+        "--set: expected path=value, found `a b=1` (for example trials.blocks=5)",
+        "--set: trials.blocks: expected a whole number, found 'x'",
+        (
+            "--set: trials.sede: unknown key; expected one of `blocks`, `order`, `seed`, `stop`, `margin`, `confidence`, "
+            "`voided_limit` (did you mean `seed`?)"
+        ),
+    ]
+
+
+def test_an_unknown_size_suggests_the_nearest(mistakes: Mistakes, small: ModuleType) -> None:
+    assert mistakes(small.MGLRU, size="c1") == ["study.yaml:21:8: sizes: unknown size `c1`; expected one of `ci`"]
+    assert mistakes(MINIMAL, size="ci") == ["--size: sizes: unknown size `ci`; expected one of nothing"]

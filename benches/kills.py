@@ -14,6 +14,7 @@ import random
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -56,6 +57,11 @@ def finished(here: Desk) -> list[str]:
     return [event.trial for event in record.read(here.run).events if isinstance(event, TrialFinished)]
 
 
+def went_on(here: Desk, known: int) -> bool:
+    """Whether two more trials are finished: the one that lost its stream, and one by the new agent."""
+    return len(finished(here)) >= known + 2
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=50)
@@ -83,7 +89,7 @@ def main() -> int:
             kills += 1
             if kind == "agent":
                 # The run goes on with a new agent, which restores what the killed one left: stop it after a trial.
-                eventually(lambda more=len(known) + 2: len(finished(here)) >= more, "the run went on")
+                eventually(partial(went_on, here, len(known)), "the run went on")
                 process.terminate()
             process.communicate(timeout=120)
             eventually(lambda: not here.processes(), "every process gone")

@@ -1,0 +1,53 @@
+//! Why a place could not be sampled.
+
+use std::io;
+use std::path::PathBuf;
+
+use arrow_schema::ArrowError;
+
+use crate::SHORTEST_INTERVAL_MS;
+
+/// Why a place could not be sampled. A source that is missing is a warning instead.
+#[derive(Debug, thiserror::Error)]
+pub enum SampleError {
+    /// The interval is too short.
+    #[error("an interval of {given_ms} ms is too short, the shortest is {SHORTEST_INTERVAL_MS} ms")]
+    Interval {
+        /// As asked.
+        given_ms: u32,
+    },
+    /// A followed process has a name that cannot be part of a file's name.
+    #[error("a followed process cannot be called {name:?}")]
+    ProcessName {
+        /// As asked.
+        name: String,
+    },
+    /// A file of samples cannot be created or written.
+    #[error("cannot write {path}: {cause}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What Arrow or the system said.
+        cause: ArrowError,
+    },
+    /// The timer or the signals cannot be waited for.
+    #[error("cannot wait for the next tick: {0}")]
+    Wait(#[source] io::Error),
+    /// Standard output is gone.
+    #[error("cannot write to standard output: {0}")]
+    StandardOutput(#[source] io::Error),
+}
+
+impl SampleError {
+    /// What the user can do next.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Interval { .. } => "set `telemetry: {interval: …}` to 10ms or more",
+            Self::ProcessName { .. } => "use letters, digits, `-` and `_`",
+            Self::Write { .. } => "check that the directory exists, is writable and has free space",
+            Self::Wait(_) => "check the limit of open files (`ulimit -n`)",
+            Self::StandardOutput(_) => "the reader of the sampler's output went away; run it again",
+        }
+    }
+}

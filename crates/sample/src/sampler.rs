@@ -1,0 +1,123 @@
+//! All sources of one run, each with its file.
+
+use std::mem;
+use std::path::Path;
+
+use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::sample::Sample;
+
+use crate::error::SampleError;
+use crate::source::{self, Counters, Opened};
+use crate::table::{Table, batch_rows};
+
+/// All sources of one run.
+pub struct Sampler {
+    followed: Vec<Followed>,
+    warnings: Vec<String>,
+}
+
+struct Followed {
+    name: String,
+    counters: Box<dyn Counters>,
+    row: Vec<Option<u64>>,
+    table: Table,
+}
+
+impl Sampler {
+    /// Opens every source below `root`, the place's `/proc`, and creates its file. What is missing is a warning.
+    pub fn open(root: &Path, parameters: &Sample) -> Result<Self, SampleError> {
+        let mut sampler = Self {
+            followed: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let directory = Path::new(&parameters.output_directory);
+        let rows = batch_rows(parameters.interval_ms);
+        let sources = parameters
+            .sources
+            .iter()
+            .map(|kind| (source::name(*kind).to_owned(), source::open(root, *kind)));
+        let processes = parameters.processes.iter().map(|(name, process)| {
+            (
+                format!("process-{name}"),
+                source::open_process(root, *process),
+            )
+        });
+        if let Some(name) = parameters.processes.keys().find(|name| !is_plain(name)) {
+            return Err(SampleError::ProcessName { name: name.clone() });
+        }
+        for (name, opened) in sources.chain(processes) {
+            match opened {
+                Ok(opened) => sampler.follow(directory, name, opened, rows)?,
+                Err(error) => sampler
+                    .warnings
+                    .push(format!("{name} is not sampled: {error}")),
+            }
+        }
+        Ok(sampler)
+    }
+
+    fn follow(
+        &mut self,
+        directory: &Path,
+        name: String,
+        opened: Opened,
+        rows: usize,
+    ) -> Result<(), SampleError> {
+        let (counters, missing) = opened;
+        self.warnings.extend(missing);
+        let table = Table::create(
+            &directory.join(format!("telemetry-{name}.arrows")),
+            counters.columns(),
+            rows,
+        )?;
+        let row = vec![None; counters.columns().len()];
+        self.followed.push(Followed {
+            name,
+            counters,
+            row,
+            table,
+        });
+        Ok(())
+    }
+
+    /// Reads every source once. One that can no longer be read is a warning, and its file ends.
+    pub fn tick(&mut self) -> Result<(), SampleError> {
+        let mut index = 0;
+        while let Some(followed) = self.followed.get_mut(index) {
+            followed.row.fill(None);
+            let time_ns = monotonic_ns();
+            match followed.counters.read(&mut followed.row) {
+                Ok(()) => {
+                    followed.table.append(time_ns, &followed.row)?;
+                    index += 1;
+                }
+                Err(error) => {
+                    followed.table.finish()?;
+                    self.warnings
+                        .push(format!("{} ended: {error}", followed.name));
+                    self.followed.remove(index);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what was gathered and the end of every stream.
+    pub fn finish(mut self) -> Result<(), SampleError> {
+        self.followed
+            .iter_mut()
+            .try_for_each(|followed| followed.table.finish())
+    }
+
+    /// What was said since the last time.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        mem::take(&mut self.warnings)
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}

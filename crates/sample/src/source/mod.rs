@@ -1,0 +1,65 @@
+//! Sources of counters: each opens its files, names its columns, and reads a row.
+
+mod cpu;
+mod disks;
+mod keyed;
+mod pressure;
+mod process;
+
+use std::io;
+use std::path::Path;
+
+use fairtrial_protocol::sample::Source;
+
+/// One row: a value for each column, nothing where the kernel did not say one.
+pub type Row = [Option<u64>];
+
+/// A source of counters.
+pub trait Counters {
+    /// Names of its columns, fixed when it was opened.
+    fn columns(&self) -> &[String];
+
+    /// Fills a row, all of it nothing before. An error ends the source.
+    fn read(&mut self, row: &mut Row) -> io::Result<()>;
+}
+
+/// A source ready to be read, and what it had to leave out, in words.
+pub type Opened = (Box<dyn Counters>, Vec<String>);
+
+/// What a source is called in file names and messages.
+pub fn name(source: Source) -> &'static str {
+    match source {
+        Source::Cpu => "cpu",
+        Source::Memory => "memory",
+        Source::Vmstat => "vmstat",
+        Source::Disks => "disks",
+        Source::Pressure => "pressure",
+    }
+}
+
+/// Opens a source below `root`, the place's `/proc`.
+pub fn open(root: &Path, source: Source) -> io::Result<Opened> {
+    Ok(match source {
+        Source::Cpu => (Box::new(cpu::Cpu::open(root)?), vec![]),
+        Source::Memory => (Box::new(keyed::Keyed::open(&root.join("meminfo"))?), vec![]),
+        Source::Vmstat => (Box::new(keyed::Keyed::open(&root.join("vmstat"))?), vec![]),
+        Source::Disks => (Box::new(disks::Disks::open(root)?), vec![]),
+        Source::Pressure => {
+            let (pressure, missing) = pressure::Pressure::open(root)?;
+            (Box::new(pressure), missing)
+        }
+    })
+}
+
+/// Opens a process below `root`.
+pub fn open_process(root: &Path, process: i32) -> io::Result<Opened> {
+    let (process, missing) = process::Process::open(root, process)?;
+    Ok((Box::new(process), missing))
+}
+
+fn damaged(what: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("not what a kernel prints: {what}"),
+    )
+}

@@ -1,0 +1,170 @@
+//! One Arrow IPC stream: rows gathered in columns, written in batches.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
+use arrow_ipc::MetadataVersion;
+use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+
+use crate::error::SampleError;
+
+/// Most rows of a batch.
+const MOST_ROWS: u32 = 128;
+/// Fewest rows of a batch: a column costs some 60 bytes in each batch besides its values.
+const FEWEST_ROWS: u32 = 10;
+const MILLISECONDS_PER_SECOND: u32 = 1000;
+
+/// Arrow's smallest alignment: with its default of 64 bytes, padding would be most of a batch this small.
+const ALIGNMENT_BYTES: usize = 8;
+
+/// One batch should reach the kernel in one write.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// How many rows make a batch: those of about a second.
+pub fn batch_rows(interval_ms: u32) -> usize {
+    (MILLISECONDS_PER_SECOND / interval_ms.max(1)).clamp(FEWEST_ROWS, MOST_ROWS) as usize
+}
+
+/// One stream. What was not yet written when the process is killed is lost, at most a batch.
+pub struct Table {
+    path: PathBuf,
+    schema: Arc<Schema>,
+    writer: StreamWriter<BufWriter<File>>,
+    times_ns: Vec<i64>,
+    columns: Vec<Column>,
+    batch_rows: usize,
+}
+
+struct Column {
+    values: Vec<u64>,
+    /// Whether each value was said; looked at only if one was not.
+    said: Vec<bool>,
+    all_said: bool,
+}
+
+impl Table {
+    /// Creates the file and writes its schema: `time_ns`, then the columns named.
+    pub fn create(path: &Path, columns: &[String], batch_rows: usize) -> Result<Self, SampleError> {
+        let time = Field::new("time_ns", DataType::Int64, false);
+        let counters = columns
+            .iter()
+            .map(|name| Field::new(name, DataType::UInt64, true));
+        let schema = Arc::new(Schema::new(
+            std::iter::once(time).chain(counters).collect::<Vec<_>>(),
+        ));
+        let writer = create_stream(path, &schema).map_err(|cause| SampleError::Write {
+            path: path.to_owned(),
+            cause,
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            schema,
+            writer,
+            times_ns: Vec::with_capacity(batch_rows),
+            columns: columns.iter().map(|_| Column::new(batch_rows)).collect(),
+            batch_rows,
+        })
+    }
+
+    /// Adds a row; writes the batch if it is full.
+    pub fn append(&mut self, time_ns: i64, row: &[Option<u64>]) -> Result<(), SampleError> {
+        self.times_ns.push(time_ns);
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            column.push(*value);
+        }
+        if self.times_ns.len() < self.batch_rows {
+            Ok(())
+        } else {
+            self.flush()
+        }
+    }
+
+    /// Writes the rows gathered. Nothing is synced: a sampler must not wait for the disk it watches.
+    pub fn flush(&mut self) -> Result<(), SampleError> {
+        self.write().map_err(|cause| SampleError::Write {
+            path: self.path.clone(),
+            cause,
+        })
+    }
+
+    /// Writes the rows gathered and the end of the stream.
+    pub fn finish(&mut self) -> Result<(), SampleError> {
+        self.flush()?;
+        self.writer.finish().map_err(|cause| SampleError::Write {
+            path: self.path.clone(),
+            cause,
+        })
+    }
+
+    fn write(&mut self) -> Result<(), ArrowError> {
+        if self.times_ns.is_empty() {
+            return Ok(());
+        }
+        let times_ns = mem::replace(&mut self.times_ns, Vec::with_capacity(self.batch_rows));
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(1 + self.columns.len());
+        arrays.push(Arc::new(Int64Array::from(times_ns)));
+        arrays.extend(
+            self.columns
+                .iter_mut()
+                .map(|column| Arc::new(column.take(self.batch_rows)) as ArrayRef),
+        );
+        self.writer
+            .write(&RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)?;
+        Ok(self.writer.get_mut().flush()?)
+    }
+}
+
+impl Column {
+    fn new(rows: usize) -> Self {
+        Self {
+            values: Vec::with_capacity(rows),
+            said: Vec::with_capacity(rows),
+            all_said: true,
+        }
+    }
+
+    fn push(&mut self, value: Option<u64>) {
+        self.values.push(value.unwrap_or_default());
+        self.said.push(value.is_some());
+        self.all_said &= value.is_some();
+    }
+
+    fn take(&mut self, rows: usize) -> UInt64Array {
+        let Self {
+            values,
+            said,
+            all_said,
+        } = mem::replace(self, Self::new(rows));
+        UInt64Array::new(values.into(), (!all_said).then(|| said.into()))
+    }
+}
+
+fn create_stream(
+    path: &Path,
+    schema: &Schema,
+) -> Result<StreamWriter<BufWriter<File>>, ArrowError> {
+    let options = IpcWriteOptions::try_new(ALIGNMENT_BYTES, false, MetadataVersion::V5)?;
+    let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
+    let mut writer = StreamWriter::try_new_with_options(file, schema, options)?;
+    writer.get_mut().flush()?;
+    Ok(writer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::batch_rows;
+
+    #[test]
+    fn a_batch_is_about_a_second_and_never_tiny() {
+        assert_eq!(batch_rows(10), 100);
+        assert_eq!(batch_rows(1), 128);
+        assert_eq!(batch_rows(50), 20);
+        assert_eq!(batch_rows(1000), 10);
+        assert_eq!(batch_rows(60_000), 10);
+    }
+}

@@ -29,7 +29,8 @@ LOWEST_NS: Final = 1
 HIGHEST_NS: Final = 3_600_000_000_000  # the reader wants a reference; an hour exceeds any transaction here
 SIGNIFICANT_DIGITS: Final = 3
 PERCENTILES: Final = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
-EXCEEDANCES_WANTED: Final = 100  # observations beyond a percentile below which METHODS.md B7 asks for doubt
+EXCEEDANCES_WANTED: Final = 100  # fewer observations beyond a percentile make it a guess
+COUNT: Final = "latency_count"
 TYPES: Final = ("new_order", "payment", "order_status", "delivery", "stock_level")
 
 Counts = npt.NDArray[np.int64]
@@ -72,10 +73,6 @@ class Distribution:
             return math.nan
         rank = max(1, min(self.n, int(percent * self.n / 100 + 0.5)))
         return float(self.highest_ns[np.searchsorted(np.cumsum(self.counts), rank)])
-
-    def exceedances(self, percent: float) -> int:
-        """Observations expected beyond a percentile: too few make it a guess."""
-        return round(self.n * (100 - percent) / 100)
 
 
 def merged(distributions: Iterable[Distribution]) -> Distribution:
@@ -125,7 +122,20 @@ def _scalars(distribution: Distribution, *, prefix: str) -> dict[str, float]:
         return {}
     values = {name: distribution.percentile_ns(percent) for name, percent in PERCENTILES.items()}
     values |= {"max": distribution.max_ns, "mean": distribution.mean_ns}
-    return {f"{prefix}latency_ns_{name}": value for name, value in values.items()}
+    scalars = {f"{prefix}latency_ns_{name}": value for name, value in values.items()}
+    return scalars | {f"{prefix}{COUNT}": float(distribution.n)}
+
+
+def exceedances(metric: str, scalars: Mapping[str, float]) -> float | None:
+    """How many of a trial's observations lie beyond a percentile; None if `metric` is no latency percentile.
+
+    Fewer than `EXCEEDANCES_WANTED` make the percentile a statement about single observations.
+    """
+    prefix, found, percentile = metric.partition("latency_ns_")
+    n = scalars.get(f"{prefix}{COUNT}")
+    if not found or percentile not in PERCENTILES or n is None:
+        return None
+    return n * (100 - PERCENTILES[percentile]) / 100
 
 
 def _intervals(path: Path) -> Iterator[Any]:
@@ -165,6 +175,15 @@ def _definitions() -> Mapping[str, MetricDefinition]:
                 source=f"{FILE}, merged over the measured window"
                 + (f", {kind} transactions" if kind else ", all transaction types"),
             )
+        name = f"{kind}_{COUNT}".removeprefix("_")
+        defined[name] = MetricDefinition(
+            name=name,
+            label=f"{kind.replace('_', '-')} latencies observed".strip(),
+            unit="transactions",
+            better="higher",
+            kind="count",
+            source=f"{FILE}, observations in the measured window",
+        )
     return defined
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
 from fairtrial.report.background import background
+from fairtrial.report.words import tail_doubts
 
 REPORT_FORMAT_VERSION: Final = 1
 
@@ -25,6 +26,7 @@ def document(record: Record, analysis: Analysis) -> dict[str, Any]:
             "factors": record.plan.factors,
             "design": record.plan.design.model_dump(mode="json"),
             "finished": record.finished,
+            "tail_doubts": [doubt.model_dump(mode="json") for doubt in tail_doubts(record, analysis)],
             **asdict(background(record)),
         },
     }

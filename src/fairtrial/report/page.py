@@ -30,7 +30,7 @@ from fairtrial.report.tables import (
     procedure,
     verdict,
 )
-from fairtrial.report.words import again, counted, fates
+from fairtrial.report.words import again, counted, fates, tail_doubts
 
 CELLS_OPEN: Final = 4  # more than a few cells are opened by hand: a page of fifty figures is slow to read and to draw
 
@@ -124,7 +124,7 @@ def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]
         "methods": sorted({row.comparison.method for table in tables for row in table.rows}),
         "doubts": [
             {"code": doubt.code, "message": doubt.message, "advice": doubt.advice, "place": doubt_place(doubt)}
-            for doubt in doubts(analysis)
+            for doubt in doubts(analysis) + tail_doubts(record, analysis)
         ],
         "expectations": [
             {

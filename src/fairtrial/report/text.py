@@ -10,6 +10,7 @@ from fairtrial.record import Record
 from fairtrial.report import numbers, summary
 from fairtrial.report.background import Background, Fact, background
 from fairtrial.report.columns import heading, pairs, prose, table
+from fairtrial.report.grid import grid
 from fairtrial.report.tables import (
     MetricTable,
     cell_label,
@@ -19,7 +20,7 @@ from fairtrial.report.tables import (
     metric_tables,
     procedure,
 )
-from fairtrial.report.words import again, counted, fates
+from fairtrial.report.words import again, counted, fates, tail_doubts
 
 OPTIONS_SHOWN: Final = 40  # a server may read back hundreds; all are in every trial.json
 VALUES_PER_LINE: Final = 6
@@ -35,7 +36,7 @@ def render(record: Record, analysis: Analysis) -> str:
     for number, metric in enumerate(metric_tables(analysis), start=1):
         lines += _metric(analysis, metric, number=number)
     lines += _expectations(analysis)
-    lines += _doubts(analysis)
+    lines += _doubts(record, analysis)
     lines += _counts(analysis, behind)
     lines += _where(behind)
     lines += _again(record)
@@ -96,6 +97,12 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
         ]
         for row in metric.rows
     ]
+    for arm in analysis.levels[1:]:
+        if lines_of_grid := grid(metric, factors=factors, arm=arm):
+            means = (
+                f"Means of {analysis.levels[0]} / {arm} in {metric.scale.unit}, and the difference's {share} interval."
+            )
+            lines += [*lines_of_grid, *prose(means), ""]
     lines += table(header, rows, left=len(factors) + 1)
     methods = sorted({row.comparison.method for row in metric.rows})
     lines += ["", *prose(f"Table {number}a. Ratio to {analysis.levels[0]}; {'; '.join(methods)}.")]
@@ -199,9 +206,9 @@ def _expectations(analysis: Analysis) -> list[str]:
     return [*heading("Expectations"), *table(["cell", "expectation", "mean", "n", "outcome"], rows, left=2)]
 
 
-def _doubts(analysis: Analysis) -> list[str]:
+def _doubts(record: Record, analysis: Analysis) -> list[str]:
     lines = heading("Doubts")
-    found = doubts(analysis)
+    found = doubts(analysis) + tail_doubts(record, analysis)
     if not found:
         return [*lines, "None of the checks made found a reason for doubt."]
     for doubt in found:

@@ -53,7 +53,8 @@ def test_percentiles_over_all_intervals_and_types_are_those_of_the_pooled_sample
             assert scalars[f"{prefix}latency_ns_{name}"] == pytest.approx(expected, rel=PRECISION), (prefix, name)
         assert scalars[f"{prefix}latency_ns_max"] == pytest.approx(values.max(), rel=PRECISION)
         assert scalars[f"{prefix}latency_ns_mean"] == pytest.approx(values.mean(), rel=PRECISION)
-    assert len(scalars) == 6 * len(pooled)
+        assert scalars[f"{prefix}latency_count"] == len(values)
+    assert len(scalars) == 7 * len(pooled)
 
 
 def test_merged_percentile_is_not_the_mean_of_percentiles(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_untagged_lines_count_towards_all_types_only(tmp_path: Path) -> None:
     line = _line(np.full(5, 1e6), tag="x", start_s=1).removeprefix("Tag=x,")
     assert set(latency.compute(_log(tmp_path, line))) == {
         f"latency_ns_{name}" for name in (*latency.PERCENTILES, "max", "mean")
-    }
+    } | {"latency_count"}
 
 
 def test_a_trial_without_a_log_or_without_observations_has_no_latency(tmp_path: Path) -> None:
@@ -117,10 +118,11 @@ def test_a_damaged_log_is_an_error_that_names_the_file(tmp_path: Path) -> None:
 
 
 def test_exceedances_say_how_many_observations_a_tail_percentile_rests_on() -> None:
-    one = latency.Distribution(
-        lowest_ns=np.array([1]), highest_ns=np.array([1]), counts=np.array([50_000], dtype=np.int64)
-    )
-    assert one.exceedances(99.9) == 50 < latency.EXCEEDANCES_WANTED
+    scalars = {"latency_count": 50_000.0, "payment_latency_count": 1_000.0}
+    assert latency.exceedances("latency_ns_p999", scalars) == pytest.approx(50)
+    assert latency.exceedances("payment_latency_ns_p99", scalars) == pytest.approx(10)
+    for other in ("latency_ns_mean", "delivery_latency_ns_p99", "throughput_tpm"):
+        assert latency.exceedances(other, scalars) is None
 
 
 def test_every_scalar_has_a_definition(tmp_path: Path) -> None:

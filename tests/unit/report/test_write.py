@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from fairtrial import report
 from fairtrial.analyse.models import Analysis
-from fairtrial.record import Record
+from fairtrial.record import Record, read
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +73,46 @@ def test_the_terminal_shows_verdicts_in_a_line_each_then_doubts(analysis: Analys
     assert lines[2].endswith("faster")
     assert any(line.startswith("doubt (high) 1 of 12 blocks was voided.") for line in lines)
     assert "24 of 26 finished trials used, 1 invalid, 1 blocks voided, 1 replaced" in lines
+
+
+def test_a_record_of_a_plain_command_has_no_series_and_still_a_whole_report(
+    record: Record, analysis: Analysis, tmp_path: Path
+) -> None:
+    """No timeline, latency log or telemetry; no conditions; three arms."""
+    bare = tmp_path / "run"
+    shutil.copytree(record.directory, bare, ignore=shutil.ignore_patterns("*.parquet", "*.hlog"))
+    cell = analysis.cells[0]
+    third = {metric: (*arms, arms[1].model_copy(update={"arm": "memory"})) for metric, arms in cell.summaries.items()}
+    compared = {
+        metric: (*found, found[0].model_copy(update={"arm": "memory", "verdict": "equivalent"}))
+        for metric, found in cell.comparisons.items()
+    }
+    only = cell.model_copy(update={"cell": "all", "levels": {}, "summaries": third, "comparisons": compared})
+    plain = analysis.model_copy(update={"cells": (only,), "levels": (*analysis.levels, "memory")})
+    report.write(read(bare), plain, bare / "report")
+    text = (bare / "report" / "report.txt").read_text(encoding="utf-8")
+    assert "With journal memory instead of delete" not in text  # equivalent is no claim
+    assert "They are equivalent within 2 % in throughput with journal memory instead of delete." in text
+    assert {path.name for path in (bare / "report" / "figures").iterdir()} == {
+        *(f"ratio-{metric.replace('_', '-')}.svg" for metric in analysis.metrics),
+        *(f"cell0-all-trials-trials-{metric.replace('_', '-')}.svg" for metric in analysis.metrics),
+    }
+    assert "equivalent (within 2 %)" in (bare / "report" / "report.html").read_text(encoding="utf-8")
+    console = Console(width=100, file=io.StringIO())
+    console.print(report.terminal(plain))
+    assert isinstance(console.file, io.StringIO)
+    assert "memory" in console.file.getvalue()
+
+
+def test_a_run_stopped_before_its_first_trial_still_has_a_report(
+    record: Record, analysis: Analysis, tmp_path: Path
+) -> None:
+    nothing = tmp_path / "run"
+    (nothing / "trials").mkdir(parents=True)
+    shutil.copy(record.directory / "plan.json", nothing)
+    (nothing / "journal.jsonl").write_text("", encoding="utf-8")
+    cells = tuple(cell.model_copy(update={"summaries": {}, "comparisons": {}}) for cell in analysis.cells)
+    empty = analysis.model_copy(update={"cells": cells, "finished": False, "doubts": ()})
+    report.write(read(nothing), empty, nothing / "report")
+    assert "preliminary" in (nothing / "report" / "report.txt").read_text(encoding="utf-8")
+    assert (nothing / "report" / "raw_data.csv").read_text(encoding="utf-8").startswith("journal,users,id,")

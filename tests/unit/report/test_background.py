@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from fairtrial.record import Record
+from fairtrial.record.models import TrialRecord
+from fairtrial.report import background
+from fairtrial.report.background import Fact
+
+
+def _with_trials(record: Record, trials: tuple[TrialRecord, ...]) -> Record:
+    changed = replace(record)
+    changed.__dict__["trials"] = trials  # the cached property, as if it had been read so
+    return changed
+
+
+def test_a_value_all_trials_share_is_said_once_and_others_say_who_has_them(record: Record) -> None:
+    options = background.background(record).options
+    assert Fact("synchronous", "2") in options
+    assert Fact("journal_mode", "delete (journal delete); wal (journal wal)") in {
+        Fact(fact.label, "; ".join(sorted(fact.value.split("; ")))) for fact in options
+    }
+
+
+def test_facts_of_places_are_in_a_reader_s_units(record: Record) -> None:
+    (place,) = background.background(record).places
+    assert place.name == "local"
+    facts = {fact.label: fact.value for fact in place.facts}
+    assert facts["memory"] == "8.000 GiB"
+    assert facts["swap"] == "none"
+    assert facts["processors"] == "4"
+    assert facts["file system"] == "ext4"
+    assert facts["server's user"] == "nobody"
+
+
+def test_a_trial_s_facts_are_those_of_its_place(record: Record) -> None:
+    trial = record.trials[0]
+    assert background.place_facts(record, trial)["ticks_per_s"] == 100
+    elsewhere = trial.resolved.model_copy(update={"place": {"ssh": {"host": "other"}}})
+    assert background.place_facts(record, trial.model_copy(update={"resolved": elsewhere})) == {}
+
+
+def test_a_place_reached_by_ssh_is_called_by_its_host(record: Record) -> None:
+    place = {"ssh": {"host": "bench-7"}}
+    changed = replace(record)
+    changed.__dict__["places"] = {json.dumps(place): {"place": place, "facts": {"kernel": "6.1"}}}
+    assert [found.name for found in background.background(changed).places] == ["ssh bench-7"]
+
+
+def test_what_was_lost_and_checked_is_counted(record: Record) -> None:
+    found = background.background(record)
+    assert found.invalid == (Fact("0015-high-wal-b3", "the server restarted"),)
+    assert found.added == ("high, block 6 in round 6 replaces block 3",)
+    assert found.checks == (("3.3.2.1", 26, 0),)
+
+
+def test_violations_are_added_up(record: Record) -> None:
+    first, *others = record.trials
+    broken = first.model_copy(update={"checks": [first.checks[0].model_copy(update={"violations": 4})]})
+    found = background.background(_with_trials(record, (broken, *others)))
+    assert found.checks == (("3.3.2.1", 26, 4),)
+
+
+def test_values_of_a_study_are_shown_as_written() -> None:
+    assert background.shown("WAL") == "WAL"
+    assert background.shown(None) == "–"
+    assert background.shown({"a": [1, True]}) == '{"a": [1, true]}'

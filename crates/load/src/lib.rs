@@ -4,9 +4,12 @@
 //! once against [`driver::Connection`]; which system answers, and which reactor waits for it, is known to one file
 //! per system below `driver`. It must not know studies, trials or arms.
 
+mod calendar;
 mod driver;
 mod error;
+mod progress;
 mod random;
+mod tpcc;
 
 use std::io::Write;
 
@@ -16,21 +19,21 @@ pub use driver::{DriverError, ErrorKind};
 pub use error::LoadError;
 
 /// Creates and fills TPC-C's tables (clauses 1.3 and 4.3), replacing what is there; progress goes out as JSON lines.
-pub fn load(_parameters: &TpccLoad, _progress: &mut dyn Write) -> Result<Loaded, LoadError> {
-    Err(LoadError::Panicked("not yet linked"))
+pub fn load(parameters: &TpccLoad, progress: &mut dyn Write) -> Result<Loaded, LoadError> {
+    tpcc::load::load(parameters, progress)
 }
 
 /// Runs TPC-C's mix (clause 5.2.3) and writes `result.json`, `latency.hlog` and `timeline.arrows`.
-pub fn drive(_parameters: &TpccDrive, _progress: &mut dyn Write) -> Result<Driven, LoadError> {
+pub fn drive(parameters: &TpccDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
     Err(LoadError::Panicked("not yet linked"))
 }
 
 /// Checks TPC-C's twelve consistency conditions (clause 3.3.2).
-pub fn check(_parameters: &TpccCheck) -> Result<Checked, LoadError> {
+pub fn check(parameters: &TpccCheck) -> Result<Checked, LoadError> {
     Err(LoadError::Panicked("not yet linked"))
 }
 
 /// Runs statements in order on one connection.
-pub fn sql(_parameters: &Sql) -> Result<Vec<Rows>, LoadError> {
+pub fn sql(parameters: &Sql) -> Result<Vec<Rows>, LoadError> {
     Err(LoadError::Panicked("not yet linked"))
 }

@@ -5,7 +5,8 @@
 
 pub mod batch;
 pub mod dialect;
-// pub mod mysql;
+pub mod endpoint;
+pub mod mysql;
 pub mod sqlite;
 mod stop;
 pub mod table;
@@ -134,10 +135,10 @@ pub trait Driver: Clone + Send + Sync + 'static {
     /// The connection settings that shape results, as the system reports them.
     async fn effective(&self, connection: &mut Self::Connection) -> Result<BTreeMap<String, String>, DriverError>;
 
-    /// Makes an empty database ready to be filled (creates it if missing) and returns a connection to it.
-    async fn begin_load(&self) -> Result<Self::Connection, DriverError>;
+    /// Makes a database ready to be filled: creates it if missing.
+    async fn begin_load(&self) -> Result<(), DriverError>;
 
-    /// Opens a further connection to fill the database.
+    /// Opens a connection that fills the database, with the settings that make it fast.
     async fn load_connection(&self) -> Result<Self::Connection, DriverError>;
 
     /// Puts normal operation back after loading; the data are on disk as far as the system promises it.

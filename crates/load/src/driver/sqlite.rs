@@ -54,9 +54,8 @@ impl Sqlite {
     }
 
     fn ordered_pragmas(&self) -> impl Iterator<Item = (&String, &String)> {
-        let shapes = |name: &String| SHAPING.contains(&name.to_ascii_lowercase().as_str());
-        let first = self.pragmas.iter().filter(move |(name, _)| shapes(name));
-        first.chain(self.pragmas.iter().filter(move |(name, _)| !shapes(name)))
+        let first = self.pragmas.iter().filter(|(name, _)| shapes(name));
+        first.chain(self.pragmas.iter().filter(|(name, _)| !shapes(name)))
     }
 }
 
@@ -104,8 +103,7 @@ impl Driver for Sqlite {
         Ok(effective)
     }
 
-    /// Removes the file and opens a new one with the pragmas that shape it and those that make loading fast.
-    async fn begin_load(&self) -> Result<SqliteConnection, DriverError> {
+    async fn begin_load(&self) -> Result<(), DriverError> {
         for suffix in ["", "-wal", "-shm", "-journal"] {
             let mut name = self.path.clone().into_os_string();
             name.push(suffix);
@@ -114,24 +112,20 @@ impl Driver for Sqlite {
                 _ => {}
             }
         }
+        Ok(())
+    }
+
+    async fn load_connection(&self) -> Result<SqliteConnection, DriverError> {
         let connection = self.open()?;
-        for (name, value) in self.ordered_pragmas().take_while(|(name, _)| SHAPING.contains(&name.as_str())) {
-            set_pragma(&connection, name, value)?;
-        }
-        for (name, value) in LOADING {
+        let shaping = self.ordered_pragmas().filter(|(name, _)| shapes(name));
+        for (name, value) in shaping.map(|(name, value)| (name.as_str(), value.as_str())).chain(LOADING) {
             set_pragma(&connection, name, value)?;
         }
         Ok(SqliteConnection { connection, statements: Vec::new() })
     }
 
-    async fn load_connection(&self) -> Result<SqliteConnection, DriverError> {
-        Ok(SqliteConnection { connection: self.open()?, statements: Vec::new() })
-    }
-
     /// Closes the loading connection, syncs the file and puts the asked pragmas in force.
     async fn end_load(&self, connection: SqliteConnection) -> Result<(), DriverError> {
-        connection.text_now("PRAGMA locking_mode = normal")?;
-        connection.text_now("ANALYZE")?;
         connection.connection.close().map_err(|(_, error)| classify(&error))?;
         fs::File::open(&self.path).and_then(|file| file.sync_all()).map_err(|error| from_io(&error))?;
         self.connect(&[]).await.map(drop)
@@ -260,6 +254,10 @@ fn as_text(value: ValueRef<'_>) -> Option<String> {
         ValueRef::Real(real) => Some(real.to_string()),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
     }
+}
+
+fn shapes(name: &str) -> bool {
+    SHAPING.iter().any(|shaping| shaping.eq_ignore_ascii_case(name))
 }
 
 fn set_pragma(connection: &rusqlite::Connection, name: &str, value: &str) -> Result<(), DriverError> {

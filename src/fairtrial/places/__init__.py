@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from fairtrial.places import local
+from fairtrial.places import local, ssh
 from fairtrial.study.catalogue import Kind
 from fairtrial.wire import Agent, Transport
 
@@ -26,7 +26,7 @@ class Place(Protocol):
         """
 
 
-PLACES: Mapping[str, Place] = {place.KIND.name: place for place in (local,)}
+PLACES: Mapping[str, Place] = {place.KIND.name: place for place in (local, ssh)}
 
 
 def open_place(kind: str, parameters: Mapping[str, Any] | None, *, holder: str, lock: bool = True) -> Agent:

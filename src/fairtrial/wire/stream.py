@@ -138,8 +138,8 @@ class Stream:
 
     def close(self) -> None:
         """Ends the stream and its threads."""
-        self._transport.close()
         self.lose("the stream was closed")
+        self._transport.close()
         for thread in (self._reader, self._pinger):
             if thread is not threading.current_thread():
                 thread.join()

@@ -58,6 +58,7 @@ class PipeTransport:
         os.set_blocking(self._input.fileno(), False)
         self._closed_read, self._closed_write = os.pipe()
         self._closed = False
+        self._said = ""
         self._reading, self._writing, self._closing = threading.Lock(), threading.Lock(), threading.Lock()
 
     @property
@@ -105,8 +106,11 @@ class PipeTransport:
         except subprocess.TimeoutExpired:
             self._program.kill()
             self._program.wait(KILL_S)
+        self._said = self.said()
+        self._errors.close()
 
     def said(self) -> str:
         """What the program said on standard error."""
-        self._errors.seek(0)
-        return self._errors.read(SAID_BYTES).decode(errors="replace").strip()
+        if self._errors.closed:
+            return self._said
+        return os.pread(self._errors.fileno(), SAID_BYTES, 0).decode(errors="replace").strip()

@@ -1,0 +1,143 @@
+"""A host over SSH: the user's own configuration, keys and host checks; the agent is brought there by its hash.
+
+ssh(1) does everything that has to do with trust. Nothing is asked (BatchMode) and nothing is accepted for the user.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import subprocess
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from fairtrial.errors import PlaceError
+from fairtrial.study.catalogue import Kind
+from fairtrial.wire import PipeTransport, find_agent
+
+CONNECT_S = 20
+ALIVE_EVERY_S = 5  # with three unanswered, ssh ends after the wire's own limit of silence at the latest
+ALIVE_COUNT = 3
+LOOK_S = 60.0
+PUSH_S = 600.0  # 10 MB over a slow line
+SSH_FAILED = 255  # ssh's exit code for its own errors; others are the remote command's
+
+LOOK = """
+set -eu
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/fairtrial/agents"
+found="$cache/HASH/fairtrial-agent"
+if [ -x "$found" ] && echo "HASH  $found" | sha256sum -c --status; then echo "ready $found"; else echo missing; fi
+"""
+PUSH = """
+set -eu
+umask 077
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/fairtrial/agents"
+mkdir -p "$cache/HASH"
+new=$(mktemp "$cache/HASH/.new.XXXXXX")
+trap 'rm -f "$new"' EXIT
+cat >"$new"
+echo "HASH  $new" | sha256sum -c --status || { echo "the agent arrived damaged" >&2; exit 1; }
+chmod 755 "$new"
+mv "$new" "$cache/HASH/fairtrial-agent"
+echo "ready $cache/HASH/fairtrial-agent"
+"""
+# What ssh says, in lower case, and what the user can do.
+HINTS = (
+    ("host identification has changed", "if the host really has a new key, remove the old one with ssh-keygen -R"),
+    ("host key verification failed", "connect once by hand with ssh to see and accept the host's key"),
+    ("permission denied", "ssh must log in without asking: check the user, and that a key is loaded or named"),
+    ("could not resolve", "check the host's name, or its Host entry in the ssh configuration"),
+    ("connection refused", "check the port, and that sshd runs there"),
+    ("timed out", "check that the host is up and can be reached from here"),
+    ("no route to host", "check that the host is up and can be reached from here"),
+)
+
+
+class SshParameters(BaseModel):
+    """A host reached by ssh."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str = Field(min_length=1, pattern=r"^[^-]", description="Host name, address, or an alias of the ssh config.")
+    user: str | None = Field(None, pattern=r"^[^-]", description="Log in as this user; else as ssh would.")
+    port: int | None = Field(None, ge=1, le=65535, description="Port; else as ssh would.")
+    config: str | None = Field(None, description="Another ssh configuration file, for `ssh -F`.")
+    state_directory: str | None = Field(
+        None, pattern="^/", description="Where the agent keeps its state there, as for a local place."
+    )
+
+
+KIND = Kind(name="ssh", summary="A host over SSH.", parameters=TypeAdapter(SshParameters))
+
+
+def connect(parameters: SshParameters) -> PipeTransport:
+    """Brings the agent there unless it is there already, and starts it.
+
+    Raises:
+        PlaceError: ssh cannot log in, in ssh's own words; or the host cannot run the agent.
+    """
+    agent = find_agent()
+    content = agent.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    answer = _run(parameters, LOOK.replace("HASH", digest), b"", limit_s=LOOK_S)
+    if not answer.startswith("ready "):
+        answer = _run(parameters, PUSH.replace("HASH", digest), content, limit_s=PUSH_S)
+    remote = answer.removeprefix("ready ").strip()
+    state = parameters.state_directory
+    environment = f"FAIRTRIAL_STATE_DIRECTORY={shlex.quote(state)} " if state else ""
+    command = f"exec env {environment}{shlex.quote(remote)} serve"
+    return PipeTransport([*_ssh(parameters), _in_sh(command)])
+
+
+def _ssh(parameters: SshParameters) -> list[str]:
+    options = {
+        "BatchMode": "yes",
+        "ConnectTimeout": CONNECT_S,
+        "ServerAliveInterval": ALIVE_EVERY_S,
+        "ServerAliveCountMax": ALIVE_COUNT,
+        "ClearAllForwardings": "yes",
+        "RequestTTY": "no",
+        "LogLevel": "ERROR",
+    }
+    argv = ["ssh", *(["-F", str(Path(parameters.config).expanduser())] if parameters.config else [])]
+    for name, value in options.items():
+        argv += ["-o", f"{name}={value}"]
+    argv += ["-p", str(parameters.port)] if parameters.port else []
+    argv += ["-l", parameters.user] if parameters.user else []
+    return [*argv, "--", parameters.host]
+
+
+def _in_sh(script: str) -> str:
+    """For the user's login shell there, whichever it is."""
+    return f"sh -c {shlex.quote(script)}"
+
+
+def _run(parameters: SshParameters, script: str, data: bytes, *, limit_s: float) -> str:
+    """Runs a script there and returns what it prints."""
+    argv = [*_ssh(parameters), _in_sh(script)]
+    try:
+        finished = subprocess.run(
+            argv, input=data, capture_output=True, timeout=limit_s, start_new_session=True, check=False
+        )
+    except FileNotFoundError as error:
+        raise PlaceError("no ssh on this machine", hint="install an OpenSSH client") from error
+    except subprocess.TimeoutExpired as error:
+        raise PlaceError(f"{parameters.host} did not answer within {limit_s:.0f} s", hint=HINTS[-1][1]) from error
+    said = finished.stderr.decode(errors="replace").strip()
+    if finished.returncode == SSH_FAILED:
+        raise PlaceError(f"ssh cannot log in to {parameters.host}: {said}", hint=_hint(said, parameters))
+    if finished.returncode != 0:
+        raise PlaceError(
+            f"{parameters.host} cannot take the agent: {said or f'exit code {finished.returncode}'}",
+            hint="the host needs sh, sha256sum, mktemp and room in ~/.cache",
+        )
+    lines = finished.stdout.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""  # a login shell's start-up files may print, too
+
+
+def _hint(said: str, parameters: SshParameters) -> str:
+    for words, hint in HINTS:
+        if words in said.lower():
+            return hint
+    return f"try `ssh {parameters.host}` by hand"

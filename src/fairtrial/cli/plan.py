@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtrial.record.models import Difference, Plan
+from fairtrial.study.quantities import format_share
 
 MINIMUM_WIDTH = 80  # narrower, names of trials wrap and cannot be copied
 _MINUTE_S, _HOUR_S = 60, 3600
@@ -67,12 +68,15 @@ def _heading(plan: Plan) -> RenderableType:
     ]
     design = plan.design
     lines.append(
-        f"design       {design.order}, {design.blocks} blocks per cell, seed {design.seed},"
-        f" margin {design.margin:.3g}, "
-        f"confidence {design.confidence:.3g}"
+        f"design       {design.order}, {_counted(design.blocks, 'block')} per cell, seed {design.seed}, "
+        f"margin {format_share(design.margin)}, confidence {format_share(design.confidence)}"
     )
-    lines.append(f"             at most {design.voided_limit} voided blocks replaced per cell")
+    lines.append(f"             at most {_counted(design.voided_limit, 'voided block')} replaced per cell")
     return Text("\n".join(lines))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _better(plan: Plan, name: str) -> str:
@@ -110,7 +114,7 @@ def _trials(plan: Plan) -> RenderableType:
 def _costs(plan: Plan) -> RenderableType:
     cells, arms = len(plan.cells), len(plan.factors[plan.arm])
     return Text(
-        f"{len(plan.trials)} trials ({cells} cells × {plan.design.blocks} blocks × {arms} arms)\n"
+        f"{len(plan.trials)} trials ({_counted(cells, 'cell')} × {_counted(plan.design.blocks, 'block')} × {arms} arms)\n"
         f"expected duration {duration(plan.duration_s)}; a workload that ends by count is estimated\n"
         f"expected disk {size(plan.disk_bytes)}"
     )

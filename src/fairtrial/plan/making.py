@@ -96,7 +96,7 @@ def _warnings(design: Design) -> list[str]:
     warnings = []
     if design.order == "sequential":
         warnings.append(ordering.SEQUENTIAL_WARNING)
-    if design.order == "abba" and design.blocks % 2:
+    if design.order == "abba" and design.blocks > 1 and design.blocks % 2:
         warnings.append(
             f"order `abba` with {design.blocks} blocks: an odd number leaves one direction in the majority, so "
             "a linear drift does not cancel; use an even number"

@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from fairtrial.record.models import Difference, Plan
 from fairtrial.study.quantities import format_share
 
-MINIMUM_WIDTH = 80  # narrower, names of trials wrap and cannot be copied
+MINIMUM_WIDTH = 80  # narrower, seeds would be cut
 _MINUTE_S, _HOUR_S = 60, 3600
 _BINARY_UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
@@ -84,10 +84,12 @@ def _better(plan: Plan, name: str) -> str:
     return f"{definition.unit}, {definition.better} is better"
 
 
-def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+def _table(*columns: str, right: tuple[str, ...] = (), whole: tuple[str, ...] = ()) -> Table:
+    """A plain table; columns named in `whole` never wrap, so that their numbers can be copied."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        justify: JustifyMethod = "right" if column in right else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in whole)
     return table
 
 
@@ -104,18 +106,20 @@ def _value(value: Any) -> str:
 
 
 def _trials(plan: Plan) -> RenderableType:
-    table = _table("position", "round", "block", "cell", "arm", "seed", "trial", right=("position", "round", "block"))
+    numbers = ("position", "round", "block")
+    table = _table(*numbers, "cell", "arm", "seed", right=numbers, whole=(*numbers, "seed"))
     for trial in plan.trials:
-        cells = (trial.position, trial.round, trial.block, trial.cell, trial.arm, trial.seed, trial.id)
-        table.add_row(*(Text(str(cell)) for cell in cells))
+        values = (trial.position, trial.round, trial.block, trial.cell, trial.arm, trial.seed)
+        table.add_row(*(Text(str(value)) for value in values))
     return table
 
 
 def _costs(plan: Plan) -> RenderableType:
-    cells, arms = len(plan.cells), len(plan.factors[plan.arm])
+    cells, blocks = _counted(len(plan.cells), "cell"), _counted(plan.design.blocks, "block")
     return Text(
-        f"{len(plan.trials)} trials ({_counted(cells, 'cell')} × {_counted(plan.design.blocks, 'block')} × {arms} arms)\n"
-        f"expected duration {duration(plan.duration_s)}; a workload that ends by count is estimated\n"
+        f"{len(plan.trials)} trials ({cells} × {blocks} × {len(plan.factors[plan.arm])} arms), each named "
+        f"CELL.bBLOCK.ARM, the first {plan.trials[0].id}\n"
+        f"expected duration {duration(plan.duration_s)}, an estimate before anything was measured\n"
         f"expected disk {size(plan.disk_bytes)}"
     )
 

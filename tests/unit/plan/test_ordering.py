@@ -26,9 +26,8 @@ def design(*, order: str = "randomised_blocks", blocks: int = 3, seed: int = 1) 
 def test_every_arm_stands_once_in_every_block_of_every_cell(
     *, cells: list[str], arms: list[str], seed: int, order: str
 ) -> None:
-    counted = Counter(
-        (slot.cell, slot.block, slot.arm) for slot in slots(design(order=order, seed=seed), cells=cells, arms=arms)
-    )
+    every = slots(design(order=order, seed=seed), cells=cells, arms=arms)
+    counted = Counter((slot.cell, slot.block, slot.arm) for slot in every)
     assert counted == Counter((cell, block, arm) for cell in cells for block in (1, 2, 3) for arm in arms)
 
 

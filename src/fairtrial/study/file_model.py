@@ -103,7 +103,7 @@ class StudyFile(FileModel):
         [], description="Files merged below this one, in this order; relative to the file that includes."
     )
     place: dict[str, Any] = Field({"local": {}}, description="Where trials run: exactly one kind.")
-    system: dict[str, Any] = Field({}, description="What is tested: exactly one kind.")
+    system: dict[str, Any] = Field({"command": {}}, description="What is tested: exactly one kind.")
     workload: dict[str, Any] = Field({}, description="What loads the system: exactly one kind.")
     settings: dict[str, Any] = Field({}, description="Changes outside system and workload, by kind.")
     factors: dict[Name, Annotated[dict[Name, Overlay], Field(min_length=1)]] = Field(

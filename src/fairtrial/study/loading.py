@@ -28,7 +28,8 @@ from fairtrial.study.reading import read_documents
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.resolving import overlaid, resolve
 
-DEFAULT_PLACE: Mapping[str, Any] = {"local": {}}
+# This machine, and no server: a command compared with a command needs neither.
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {"place": {"local": {}}, "system": {"command": {}}}
 _FILE = TypeAdapter(StudyFile)
 _NOT_IN_SIZES = ("study", "include", "sizes")
 _LINE_WIDTH = 4096  # a folded line would be harder to compare
@@ -152,8 +153,7 @@ def _completed(tree: Tree) -> Tree:
     """Every section of the base trial present, so that equal studies have equal trees."""
     entries: dict[str, Node] = dict(tree.entries)
     for section in SECTIONS:
-        default = DEFAULT_PLACE if section == "place" else {}
-        entries.setdefault(section, from_plain(default, tree.at))
+        entries.setdefault(section, from_plain(DEFAULTS.get(section, {}), tree.at))
     return Tree(entries, tree.at, tree.key_at)
 
 

@@ -1,0 +1,89 @@
+//! Where the agent keeps its state.
+
+use std::env;
+use std::path::PathBuf;
+
+use rustix::process::geteuid;
+
+/// Names the directory outright.
+const VARIABLE: &str = "FAIRTRIAL_STATE_DIRECTORY";
+
+/// Where the agent keeps its state: `$FAIRTRIAL_STATE_DIRECTORY`; else `/var/lib/fairtrial` for root; else `fairtrial`
+/// below `$XDG_STATE_HOME` or `~/.local/state` (XDG base directory specification).
+#[must_use]
+pub fn state_directory() -> PathBuf {
+    chosen(
+        |name| {
+            env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        },
+        geteuid().is_root(),
+    )
+}
+
+fn chosen(variable: impl Fn(&str) -> Option<PathBuf>, is_root: bool) -> PathBuf {
+    if let Some(directory) = variable(VARIABLE) {
+        return directory;
+    }
+    if is_root {
+        return PathBuf::from("/var/lib/fairtrial");
+    }
+    // The specification wants a relative path there ignored.
+    let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let home = || {
+        variable("HOME")
+            .unwrap_or_else(|| PathBuf::from("/tmp"))
+            .join(".local/state")
+    };
+    state.unwrap_or_else(home).join("fairtrial")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::chosen;
+
+    fn with(variables: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<PathBuf> {
+        move |name| {
+            variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| PathBuf::from(value))
+        }
+    }
+
+    #[test]
+    fn the_variable_comes_first_even_for_root() {
+        let variables = with(&[
+            ("FAIRTRIAL_STATE_DIRECTORY", "/srv/state"),
+            ("HOME", "/home/a"),
+        ]);
+        assert_eq!(chosen(&variables, true), Path::new("/srv/state"));
+        assert_eq!(chosen(&variables, false), Path::new("/srv/state"));
+    }
+
+    #[test]
+    fn root_has_a_system_directory_and_users_their_own() {
+        assert_eq!(
+            chosen(with(&[("HOME", "/root")]), true),
+            Path::new("/var/lib/fairtrial")
+        );
+        assert_eq!(
+            chosen(with(&[("HOME", "/home/a")]), false),
+            Path::new("/home/a/.local/state/fairtrial")
+        );
+        let variables = with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "/data/a")]);
+        assert_eq!(chosen(variables, false), Path::new("/data/a/fairtrial"));
+    }
+
+    #[test]
+    fn a_relative_state_home_is_ignored() {
+        let variables = with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "state")]);
+        assert_eq!(
+            chosen(variables, false),
+            Path::new("/home/a/.local/state/fairtrial")
+        );
+    }
+}

@@ -49,6 +49,8 @@ class Kind:
         metrics: the metrics a workload of this kind measures, from its validated parameters; empty for other kinds.
         duration_s: what this kind adds to a trial's expected duration, seconds, from its parameters as a resolved
             trial holds them (JSON values in base units): a workload its drive, a system its start and stop.
+        example: parameters as a study file gives them, smallest that validate; the reference page shows them and the
+            metrics they give.
         disk_bytes: what this kind is expected to need on the place's disk, bytes, from the same.
     """
 
@@ -58,6 +60,7 @@ class Kind:
     metrics: Callable[[Any], Mapping[str, MetricDefinition]] = lambda _parameters: {}
     duration_s: Callable[[Any], float] = lambda _parameters: 0.0
     disk_bytes: Callable[[Any], int] = lambda _parameters: 0
+    example: Any = None
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
         merged = merge(merged, _size(merged, size, problems))
     for overlay in assignments.overlays(overrides, problems):
         merged = merge(merged, overlay)
-    tree = _completed(merged.without("sizes"))
+    tree = _completed(merged.without("sizes"), catalogue)
     file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
     checked = check(tree, catalogue=catalogue, problems=problems)
     problems.raise_if_any()
@@ -149,11 +149,13 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
     )
 
 
-def _completed(tree: Tree) -> Tree:
+def _completed(tree: Tree, catalogue: Catalogue) -> Tree:
     """Every section of the base trial present, so that equal studies have equal trees."""
     entries: dict[str, Node] = dict(tree.entries)
     for section in SECTIONS:
-        entries.setdefault(section, from_plain(DEFAULTS.get(section, {}), tree.at))
+        known = catalogue.places if section == "place" else catalogue.systems
+        default = {kind: value for kind, value in DEFAULTS.get(section, {}).items() if kind in known}
+        entries.setdefault(section, from_plain(default, tree.at))
     return Tree(entries, tree.at, tree.key_at)
 
 
@@ -165,7 +167,9 @@ def _named(tree: Tree) -> dict[str, Any]:
         if isinstance(node, Scalar) and node.value is not None:
             values[key] = node.text
     also = tree.entries.get("also_compare")
-    if isinstance(also, Listing):
+    if isinstance(also, Scalar) and also.value is not None:
+        values["also_compare"] = also.text
+    elif isinstance(also, Listing):
         values["also_compare"] = [item.text if isinstance(item, Scalar) else plain(item) for item in also.items]
     return values
 

@@ -5,6 +5,7 @@
 //! per system below `driver`. It must not know studies, trials or arms.
 
 mod calendar;
+mod drive;
 mod driver;
 mod error;
 mod progress;
@@ -25,7 +26,7 @@ pub fn load(parameters: &TpccLoad, progress: &mut dyn Write) -> Result<Loaded, L
 
 /// Runs TPC-C's mix (clause 5.2.3) and writes `result.json`, `latency.hlog` and `timeline.arrows`.
 pub fn drive(parameters: &TpccDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
-    Err(LoadError::Panicked("not yet linked"))
+    drive::drive(parameters, progress)
 }
 
 /// Checks TPC-C's twelve consistency conditions (clause 3.3.2).

@@ -2,10 +2,13 @@
 
 pub mod constants;
 pub mod content;
+pub mod inputs;
 pub mod load;
 pub mod names;
 mod populate;
 pub mod schema;
+pub mod statements;
+pub mod transactions;
 
 /// Rows of `item` (clause 1.2.1).
 pub const ITEMS: i64 = 100_000;

@@ -1,0 +1,249 @@
+//! Follows a drive from the thread that began it: sets the schedule, merges intervals, says progress, ends the window.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::event::Usage;
+use fairtrial_protocol::load::{Driven, Outcomes, Progress, Window};
+
+use super::files::{LatencyLog, Timeline, write_result};
+use super::recorder::{Slot, add_outcomes};
+use super::schedule::{Measure, Moment, Schedule};
+use super::user::{START_POLL, Shared};
+use super::{lock, nanoseconds, usage};
+use crate::driver::{Driver, DriverError, ErrorKind};
+use crate::error::LoadError;
+use crate::progress;
+use crate::tpcc::inputs::Kind;
+
+/// How often the collector looks at signals and the window's end: late by no more than a scheduler's tick or two.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A server that lets users wait longer than this to connect is not going to serve them.
+const CONNECT_LIMIT_NS: i64 = 60_000_000_000;
+
+/// A drive that waits for a number of transactions ends when none ended for this long.
+const STALL_LIMIT_S: u64 = 30;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// Merges intervals and writes the files.
+pub struct Collector<'a> {
+    directory: PathBuf,
+    progress: &'a mut dyn Write,
+    latency: LatencyLog,
+    timeline: Timeline,
+    merged: Slot,
+    totals: [Outcomes; Kind::ALL.len()],
+}
+
+/// What following a drive has found.
+pub struct Measured {
+    moment: Moment,
+    client: Usage,
+    stalled: Option<LoadError>,
+}
+
+/// What the collector remembers between two looks.
+struct Watch {
+    started: Usage,
+    measuring: bool,
+    told_ns: i64,
+    told: u64,
+    moved_ns: i64,
+    seen: u64,
+}
+
+impl<'a> Collector<'a> {
+    /// Creates the files in a directory that exists.
+    pub fn open(directory: &Path, progress: &'a mut dyn Write) -> Result<Self, LoadError> {
+        Ok(Self {
+            directory: directory.to_owned(),
+            progress,
+            latency: LatencyLog::create(directory)?,
+            timeline: Timeline::create(directory)?,
+            merged: Slot::new(Moment::After),
+            totals: Default::default(),
+        })
+    }
+
+    /// Follows the drive until its window is over and everyone has been asked to stop.
+    pub fn collect<D: Driver>(
+        &mut self,
+        shared: &Shared<D>,
+        measure: Measure,
+        end_asked: &AtomicBool,
+    ) -> Result<Measured, LoadError> {
+        wait_for_users(shared, end_asked)?;
+        let parameters = shared.parameters();
+        let start_ns = monotonic_ns() + 2 * i64::try_from(START_POLL.as_nanos()).unwrap_or_default();
+        let interval_ns = i64::from(parameters.interval_ms) * 1_000_000;
+        let schedule = Schedule::new(start_ns, nanoseconds(parameters.ramp_up_s), interval_ns, measure);
+        let schedule = shared.recorder.begin(schedule);
+        progress::say(self.progress, &Progress::RampUp { time_ns: schedule.ramp_ns })?;
+        let measured = self.follow(shared, schedule, end_asked)?;
+        shared.stop.stop();
+        progress::say(self.progress, &Progress::Finishing { time_ns: schedule.end_ns() })?;
+        Ok(measured)
+    }
+
+    fn follow<D: Driver>(
+        &mut self,
+        shared: &Shared<D>,
+        schedule: &Schedule,
+        end_asked: &AtomicBool,
+    ) -> Result<Measured, LoadError> {
+        let mut watch = Watch {
+            started: usage::now(),
+            measuring: false,
+            told_ns: schedule.ramp_ns,
+            told: 0,
+            moved_ns: schedule.ramp_ns,
+            seen: 0,
+        };
+        let mut moment = schedule.moment(schedule.ramp_ns);
+        let mut stalled = None;
+        loop {
+            let now_ns = monotonic_ns();
+            if end_asked.load(Ordering::Relaxed) {
+                shared.recorder.end_now();
+            }
+            if !watch.measuring && now_ns >= schedule.window_ns {
+                watch.measuring = true;
+                watch.started = usage::now();
+                progress::say(self.progress, &Progress::Measuring { time_ns: schedule.window_ns })?;
+            }
+            if now_ns >= schedule.end_ns() {
+                let client = usage::between(&watch.started, &usage::now());
+                return Ok(Measured { moment, client, stalled });
+            }
+            if now_ns >= schedule.span(moment).1 {
+                self.write(shared, schedule, moment)?;
+                moment = schedule.next(moment);
+                continue;
+            }
+            self.tell_rate(shared, &mut watch, now_ns)?;
+            if let Some(error) = stall(schedule, &watch, shared.parameters().transactions, now_ns) {
+                stalled = Some(error);
+                shared.recorder.end_now();
+                shared.stop.abandon();
+                continue;
+            }
+            let next_ns = schedule.span(moment).1.min(schedule.end_ns());
+            let left = Duration::from_nanos(u64::try_from(next_ns - now_ns).unwrap_or_default());
+            std::thread::sleep(left.min(LOOK));
+        }
+    }
+
+    fn tell_rate<D: Driver>(&mut self, shared: &Shared<D>, watch: &mut Watch, now_ns: i64) -> Result<(), LoadError> {
+        let (ended, errors) = shared.recorder.totals();
+        if ended != watch.seen {
+            (watch.seen, watch.moved_ns) = (ended, now_ns);
+        }
+        if now_ns - watch.told_ns < SECOND_NS {
+            return Ok(());
+        }
+        #[allow(clippy::cast_precision_loss)] // counts of one second
+        let per_s = (ended - watch.told) as f64 / ((now_ns - watch.told_ns) as f64 / 1e9);
+        (watch.told, watch.told_ns) = (ended, now_ns);
+        progress::say(self.progress, &Progress::Rate { per_s, errors })
+    }
+
+    /// Merges one interval that is over and appends it to the files.
+    fn write<D: Driver>(&mut self, shared: &Shared<D>, schedule: &Schedule, moment: Moment) -> Result<(), LoadError> {
+        self.merged.reset(moment);
+        shared.recorder.take(&mut self.merged);
+        let span = schedule.span(moment);
+        let measured = matches!(moment, Moment::Measured(_));
+        if measured {
+            self.latency.append(&self.merged, span)?;
+            self.totals.iter_mut().zip(&self.merged.counts).for_each(|(sum, counts)| add_outcomes(sum, counts));
+        }
+        self.timeline.append(&self.merged, measured, span.0)
+    }
+
+    /// Writes what is left once all users have ended, and the result.
+    pub fn finish<D: Driver>(
+        mut self,
+        shared: &Shared<D>,
+        measured: Measured,
+        effective: BTreeMap<String, String>,
+    ) -> Result<Driven, LoadError> {
+        let Some(schedule) = shared.recorder.schedule() else {
+            return Err(LoadError::Panicked("collector"));
+        };
+        let mut moment = measured.moment;
+        while moment != Moment::After {
+            self.write(shared, schedule, moment)?;
+            moment = schedule.next(moment);
+        }
+        self.timeline.finish()?;
+        let end_ns = schedule.end_ns();
+        let driven = Driven {
+            window: Window { start_ns: schedule.window_ns.min(end_ns), end_ns },
+            transactions: Kind::ALL.iter().map(|kind| (kind.name().into(), self.totals[*kind as usize])).collect(),
+            errors: shared.recorder.errors(),
+            drawn: drawn(shared),
+            effective,
+            client: measured.client,
+        };
+        write_result(&self.directory, &driven)?;
+        measured.stalled.map_or(Ok(driven), Err)
+    }
+}
+
+fn drawn<D: Driver>(shared: &Shared<D>) -> BTreeMap<String, u64> {
+    let constants = shared.site.constants;
+    let mut drawn: BTreeMap<String, u64> =
+        lock(&shared.drawn).iter().map(|(name, count)| ((*name).into(), *count)).collect();
+    for (name, constant) in [
+        ("nurand_c_last_name_load", constants.last_name_load),
+        ("nurand_c_last_name_run", constants.last_name),
+        ("nurand_c_customer", constants.customer),
+        ("nurand_c_item", constants.item),
+    ] {
+        drawn.insert(name.into(), u64::try_from(constant).unwrap_or_default());
+    }
+    drawn
+}
+
+/// Waits until all users are connected, or the end is asked for; an error if one is refused.
+fn wait_for_users<D: Driver>(shared: &Shared<D>, end_asked: &AtomicBool) -> Result<(), LoadError> {
+    let began_ns = monotonic_ns();
+    while shared.connected.load(Ordering::Acquire) < shared.users {
+        let refused = lock(&shared.refused).take();
+        let late = monotonic_ns() - began_ns > CONNECT_LIMIT_NS;
+        if let Some(source) = refused.or_else(|| late.then(too_late)) {
+            return Err(LoadError::Connect { endpoint: shared.driver.describe(), source });
+        }
+        if end_asked.load(Ordering::Relaxed) {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+fn too_late() -> DriverError {
+    DriverError {
+        kind: ErrorKind::Connection,
+        code: "connect_timeout".into(),
+        message: format!("not all users were connected after {} s", CONNECT_LIMIT_NS / SECOND_NS),
+        retryable: false,
+    }
+}
+
+/// The error of a drive that waits for transactions which do not come.
+fn stall(schedule: &Schedule, watch: &Watch, asked: Option<u64>, now_ns: i64) -> Option<LoadError> {
+    let limit_ns = i64::try_from(STALL_LIMIT_S).unwrap_or_default() * SECOND_NS;
+    let missing = schedule.missing()?;
+    (now_ns - watch.moved_ns.max(schedule.ramp_ns) > limit_ns).then_some(LoadError::Stalled {
+        seconds: STALL_LIMIT_S,
+        missing,
+        asked: asked.unwrap_or_default(),
+    })
+}

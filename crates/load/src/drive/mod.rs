@@ -1,0 +1,183 @@
+//! A drive: users on their threads, a schedule, and three files of results.
+
+mod collector;
+mod files;
+mod recorder;
+mod schedule;
+mod usage;
+mod user;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::load::{Driven, TpccDrive};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use self::collector::Collector;
+use self::recorder::Recorder;
+use self::schedule::Measure;
+use self::user::Shared;
+use crate::driver::endpoint::{self, Job};
+use crate::driver::{Connection, Driver, DriverError, Stop};
+use crate::error::LoadError;
+use crate::tpcc::constants::Constants;
+use crate::tpcc::inputs::Site;
+use crate::tpcc::statements;
+
+/// Narrower intervals cost more than they show.
+const NARROWEST_INTERVAL_MS: u32 = 10;
+
+/// Users that have not finished by then are abandoned: longer than the 50 s a MariaDB lock wait takes by default.
+const FINISH_LIMIT_NS: i64 = 60_000_000_000;
+
+const JOIN_POLL: Duration = Duration::from_millis(5);
+
+/// A thread per virtual user needs no deep stack: futures of this engine live on it, and SQLite's parser does.
+const STACK_BYTES: usize = 512 * 1024;
+
+/// Runs the mix and writes the files; the result is what `result.json` holds.
+pub fn drive(parameters: &TpccDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
+    let measure = measure(parameters)?;
+    endpoint::with(&parameters.endpoint, Driving { parameters, measure, progress })
+}
+
+fn measure(parameters: &TpccDrive) -> Result<Measure, LoadError> {
+    let refuse = |field, problem: &str| Err(LoadError::Parameter { field, problem: problem.into() });
+    let time = |seconds: f64| seconds.is_finite() && (0.0..1e9).contains(&seconds);
+    if parameters.warehouses == 0 {
+        return refuse("warehouses", "must be 1 at least");
+    }
+    if parameters.virtual_users == 0 {
+        return refuse("virtual_users", "must be 1 at least");
+    }
+    if parameters.interval_ms < NARROWEST_INTERVAL_MS {
+        return refuse("interval_ms", "must be 10 at least");
+    }
+    if !time(parameters.ramp_up_s) {
+        return refuse("ramp_up_s", "must be a time in seconds");
+    }
+    if !time(parameters.think_time_scale) {
+        return refuse("think_time_scale", "must be a number of at least 0");
+    }
+    match (parameters.duration_s, parameters.transactions) {
+        (Some(duration_s), None) if time(duration_s) && duration_s > 0.0 => {
+            Ok(Measure::DurationNs(nanoseconds(duration_s)))
+        }
+        (None, Some(count)) if count > 0 => Ok(Measure::Transactions(count)),
+        (Some(_), None) => refuse("duration_s", "must be a time in seconds above 0"),
+        (None, Some(_)) => refuse("transactions", "must be 1 at least"),
+        _ => refuse("duration_s", "exactly one of duration_s and transactions must be given"),
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // below 10^9 seconds, which `measure` has checked
+fn nanoseconds(seconds: f64) -> i64 {
+    (seconds * 1e9).round() as i64
+}
+
+struct Driving<'a> {
+    parameters: &'a TpccDrive,
+    measure: Measure,
+    progress: &'a mut dyn Write,
+}
+
+impl Job for Driving<'_> {
+    type Output = Result<Driven, LoadError>;
+
+    fn run<D: Driver>(self, driver: D) -> Self::Output {
+        let effective = preflight(&driver, self.parameters)?;
+        let end_asked = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGINT] {
+            signal_hook::flag::register(signal, Arc::clone(&end_asked))
+                .map_err(|source| LoadError::Start { what: "a signal handler", source })?;
+        }
+        let threads = driver.user_threads(self.parameters.virtual_users as usize);
+        let shared = Arc::new(Shared::new(driver, self.parameters, threads));
+        let mut collector = Collector::open(Path::new(&self.parameters.output_directory), self.progress)?;
+        let workers = spawn_users(&shared, threads)?;
+        let collected = collector.collect(&shared, self.measure, &end_asked);
+        if collected.is_err() {
+            shared.stop.abandon();
+        }
+        join(&shared, workers)?;
+        let measured = collected?;
+        collector.finish(&shared, measured, effective)
+    }
+}
+
+/// Looks before the first user does: that the scale is right, and what is in force on a connection.
+fn preflight<D: Driver>(driver: &D, parameters: &TpccDrive) -> Result<BTreeMap<String, String>, LoadError> {
+    let looked = driver.block_on(async {
+        let mut connection = driver.connect(&[]).await?;
+        let found = connection.text("SELECT COUNT(*) FROM warehouse").await?;
+        Ok::<_, DriverError>((found, driver.effective(&mut connection).await?))
+    });
+    let looked = looked.map_err(|source| LoadError::Start { what: "a reactor", source })?;
+    let (found, effective) =
+        looked.map_err(|source| LoadError::Connect { endpoint: driver.describe(), source })?;
+    let found = found.rows.first().and_then(|row| row.first()?.as_ref()?.parse().ok()).unwrap_or_default();
+    if found != i64::from(parameters.warehouses) {
+        return Err(LoadError::Scale { asked: parameters.warehouses, found });
+    }
+    Ok(effective)
+}
+
+type Worker = thread::JoinHandle<Result<(), LoadError>>;
+
+/// Starts the threads; user `u` lives on thread `u` modulo their number.
+fn spawn_users<D: Driver>(shared: &Arc<Shared<D>>, threads: usize) -> Result<Vec<Worker>, LoadError> {
+    let mut workers = Vec::with_capacity(threads);
+    for thread in 0..threads {
+        let shared_here = Arc::clone(shared);
+        let run = move || {
+            let users = (thread..shared_here.users).step_by(threads);
+            let tasks = users.map(|user| user::live(Arc::clone(&shared_here), user, thread)).collect();
+            let ran = shared_here.driver.run(tasks, &shared_here.stop);
+            ran.map_err(|source| LoadError::Start { what: "a reactor", source })
+        };
+        let spawned = thread::Builder::new().name(format!("users-{thread}")).stack_size(STACK_BYTES).spawn(run);
+        match spawned {
+            Ok(worker) => workers.push(worker),
+            Err(source) => {
+                // Users that did start hear it and leave; no one is left to wait for them.
+                shared.stop.abandon();
+                return Err(LoadError::Start { what: "a thread for virtual users", source });
+            }
+        }
+    }
+    Ok(workers)
+}
+
+/// Waits for the users to finish what they began, but not for ever.
+fn join<D: Driver>(shared: &Shared<D>, workers: Vec<Worker>) -> Result<(), LoadError> {
+    let asked_ns = monotonic_ns();
+    while workers.iter().any(|worker| !worker.is_finished()) {
+        if monotonic_ns() - asked_ns > FINISH_LIMIT_NS {
+            shared.stop.abandon();
+        }
+        thread::sleep(JOIN_POLL);
+    }
+    for worker in workers {
+        worker.join().map_err(|_| LoadError::Panicked("virtual user"))??;
+    }
+    Ok(())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The site that all terminals of a drive share.
+fn site(parameters: &TpccDrive) -> Site {
+    Site {
+        warehouses: parameters.warehouses.into(),
+        constants: Constants::draw(parameters.seed, parameters.load_seed),
+        all_warehouses: parameters.all_warehouses,
+    }
+}

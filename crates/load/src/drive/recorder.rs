@@ -1,0 +1,286 @@
+//! Where workers put what they measured, and where a collector takes it from.
+//!
+//! A worker's shard holds one open slot: histograms and counts of the present interval. Recording adds to it and
+//! allocates nothing; a slot whose interval is over moves aside, once per interval, until the collector takes it.
+//! The end of a transaction is read under the shard's lock, so a slot once taken can get no later sample.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::load::{ErrorCount, Outcomes};
+use hdrhistogram::Histogram;
+
+use super::schedule::{Moment, Schedule};
+use crate::driver::DriverError;
+use crate::tpcc::inputs::Kind;
+
+/// A slot takes about 0.7 MiB: this many shards bound the recorder's memory whatever the number of users.
+pub const SHARDS_LIMIT: usize = 8;
+
+/// Digits that a latency keeps.
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Longest latency told apart, an hour; longer ones are recorded as this.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Number of transaction types.
+const KINDS: usize = Kind::ALL.len();
+
+/// How one transaction ended, retries included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Committed.
+    Committed,
+    /// Rolled back by the workload's own rule.
+    RolledBack,
+    /// Given up.
+    Failed,
+}
+
+/// What was measured in one interval.
+#[derive(Debug)]
+pub struct Slot {
+    /// The interval.
+    pub moment: Moment,
+    /// Latencies of completed transactions (committed, or rolled back by rule) by type, nanoseconds.
+    pub latencies: [Histogram<u32>; KINDS],
+    /// Counts by type.
+    pub counts: [Outcomes; KINDS],
+}
+
+impl Slot {
+    /// An empty slot.
+    pub fn new(moment: Moment) -> Self {
+        let histogram = || {
+            Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS).expect("constant bounds that fit")
+        };
+        Self { moment, latencies: std::array::from_fn(|_| histogram()), counts: [Outcomes::default(); KINDS] }
+    }
+
+    /// Adds another slot's content.
+    pub fn add(&mut self, other: &Self) {
+        for kind in 0..KINDS {
+            if !other.latencies[kind].is_empty() {
+                self.latencies[kind].add(&other.latencies[kind]).expect("both have the same bounds");
+            }
+            add_outcomes(&mut self.counts[kind], &other.counts[kind]);
+        }
+    }
+
+    /// Empties it for another interval.
+    pub fn reset(&mut self, moment: Moment) {
+        self.moment = moment;
+        self.latencies.iter_mut().filter(|latencies| !latencies.is_empty()).for_each(Histogram::reset);
+        self.counts = [Outcomes::default(); KINDS];
+    }
+}
+
+/// Adds counts to counts.
+pub fn add_outcomes(sum: &mut Outcomes, other: &Outcomes) {
+    sum.committed += other.committed;
+    sum.rolled_back += other.rolled_back;
+    sum.failed += other.failed;
+    sum.retried += other.retried;
+}
+
+#[derive(Debug)]
+struct Shard {
+    open: Slot,
+    over: Vec<Slot>,
+    spare: Vec<Slot>,
+    errors: BTreeMap<(Kind, String), ErrorCount>,
+}
+
+/// All shards and the schedule that places a sample.
+#[derive(Debug)]
+pub struct Recorder {
+    shards: Vec<Mutex<Shard>>,
+    schedule: OnceLock<Schedule>,
+    ended: AtomicU64,
+    errors: AtomicU64,
+}
+
+impl Recorder {
+    /// A recorder for this many workers.
+    pub fn new(workers: usize) -> Self {
+        let shard = || {
+            let (over, spare) = (Vec::with_capacity(2), vec![Slot::new(Moment::After)]);
+            Mutex::new(Shard { open: Slot::new(Moment::RampUp(0)), over, spare, errors: BTreeMap::new() })
+        };
+        let shards = (0..workers.clamp(1, SHARDS_LIMIT)).map(|_| shard()).collect();
+        Self { shards, schedule: OnceLock::new(), ended: 0.into(), errors: 0.into() }
+    }
+
+    /// Sets the schedule, once.
+    pub fn begin(&self, schedule: Schedule) -> &Schedule {
+        self.schedule.get_or_init(|| schedule)
+    }
+
+    /// The schedule, once set.
+    pub fn schedule(&self) -> Option<&Schedule> {
+        self.schedule.get()
+    }
+
+    /// Transactions ended and errors met so far, over the whole drive.
+    pub fn totals(&self) -> (u64, u64) {
+        (self.ended.load(Ordering::Relaxed), self.errors.load(Ordering::Relaxed))
+    }
+
+    /// Says that a transaction ends now. Returns whether the window is over.
+    pub fn ended(&self, worker: usize, kind: Kind, outcome: Outcome, started_ns: i64, retried: u64) -> bool {
+        let finished_ns = monotonic_ns();
+        let Some(schedule) = self.schedule() else { return false };
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        let mut shard = self.shard(worker);
+        let (_, moment) = schedule.transaction_ends();
+        shard.open_for(moment);
+        let counts = &mut shard.open.counts[kind as usize];
+        counts.retried += retried;
+        match outcome {
+            Outcome::Committed => counts.committed += 1,
+            Outcome::RolledBack => counts.rolled_back += 1,
+            Outcome::Failed => counts.failed += 1,
+        }
+        if outcome != Outcome::Failed {
+            let latency_ns = u64::try_from(finished_ns - started_ns).unwrap_or_default();
+            shard.open.latencies[kind as usize].saturating_record(latency_ns);
+        }
+        moment == Moment::After || schedule.missing() == Some(0)
+    }
+
+    /// Counts an error of a transaction; errors outside the window only in the total.
+    pub fn error(&self, worker: usize, kind: Kind, error: &DriverError) {
+        self.errors.fetch_add(1, Ordering::Relaxed);
+        let Some(schedule) = self.schedule() else { return };
+        if !matches!(schedule.moment(monotonic_ns()), Moment::Measured(_)) {
+            return;
+        }
+        let mut shard = self.shard(worker);
+        let entry = shard.errors.entry((kind, error.code.clone())).or_insert_with(|| ErrorCount {
+            transaction: kind.name().into(),
+            code: error.code.clone(),
+            kind: error.kind.name().into(),
+            message: error.message.clone(),
+            count: 0,
+        });
+        entry.count += 1;
+    }
+
+    /// Ends the window now: with every shard held, no sample is between its clock and its place.
+    pub fn end_now(&self) {
+        let Some(schedule) = self.schedule() else { return };
+        let _held: Vec<_> = (0..self.shards.len()).map(|worker| self.shard(worker)).collect();
+        schedule.end_by(monotonic_ns());
+    }
+
+    /// Merges all slots of an interval that is over into `merged`. Later slots stay.
+    pub fn take(&self, merged: &mut Slot) {
+        for worker in 0..self.shards.len() {
+            let mut shard = self.shard(worker);
+            if shard.open.moment == merged.moment {
+                shard.set_aside(Moment::After);
+            }
+            while let Some(position) = shard.over.iter().position(|slot| slot.moment == merged.moment) {
+                let slot = shard.over.swap_remove(position);
+                merged.add(&slot);
+                shard.spare.push(slot);
+            }
+        }
+    }
+
+    /// Errors inside the window, all workers together.
+    pub fn errors(&self) -> Vec<ErrorCount> {
+        let mut all: BTreeMap<(Kind, String), ErrorCount> = BTreeMap::new();
+        for worker in 0..self.shards.len() {
+            for (key, error) in &self.shard(worker).errors {
+                let sum = all.entry(key.clone()).or_insert_with(|| ErrorCount { count: 0, ..error.clone() });
+                sum.count += error.count;
+            }
+        }
+        all.into_values().collect()
+    }
+
+    fn shard(&self, worker: usize) -> MutexGuard<'_, Shard> {
+        // A panic inside a shard ends the drive as a fault; until then its numbers are whole.
+        self.shards[worker % self.shards.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shard {
+    fn open_for(&mut self, moment: Moment) {
+        if self.open.moment != moment {
+            self.set_aside(moment);
+        }
+    }
+
+    fn set_aside(&mut self, next: Moment) {
+        let mut slot = self.spare.pop().unwrap_or_else(|| Slot::new(next));
+        slot.reset(next);
+        let over = std::mem::replace(&mut self.open, slot);
+        self.over.push(over);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::ErrorKind;
+    use crate::drive::schedule::Measure;
+    use std::thread;
+
+    const HOUR_NS: i64 = 3_600_000_000_000;
+
+    fn measured(recorder: &Recorder) -> Slot {
+        let mut merged = Slot::new(Moment::Measured(0));
+        recorder.take(&mut merged);
+        merged
+    }
+
+    #[test]
+    fn every_transaction_asked_for_is_counted_once_however_many_threads_record() {
+        let recorder = Recorder::new(3);
+        recorder.begin(Schedule::new(monotonic_ns(), 0, HOUR_NS, Measure::Transactions(1_000)));
+        thread::scope(|scope| {
+            for worker in 0..5 {
+                let recorder = &recorder;
+                scope.spawn(move || {
+                    while !recorder.ended(worker, Kind::Payment, Outcome::Committed, monotonic_ns(), 0) {}
+                });
+            }
+        });
+        let slot = measured(&recorder);
+        assert_eq!(slot.counts[Kind::Payment as usize].committed, 1_000);
+        assert_eq!(slot.latencies[Kind::Payment as usize].len(), 1_000);
+        assert!(recorder.totals().0 >= 1_000);
+    }
+
+    #[test]
+    fn failed_transactions_have_no_latency_and_errors_outside_the_window_only_a_total() {
+        let recorder = Recorder::new(1);
+        recorder.begin(Schedule::new(monotonic_ns(), 0, HOUR_NS, Measure::DurationNs(HOUR_NS)));
+        let error = DriverError { kind: ErrorKind::Deadlock, code: "1213".into(), message: "m".into(), retryable: true };
+        recorder.error(0, Kind::Delivery, &error);
+        recorder.ended(0, Kind::Delivery, Outcome::Failed, monotonic_ns(), 2);
+        recorder.end_now();
+        recorder.error(0, Kind::Delivery, &error);
+        assert!(recorder.ended(0, Kind::Delivery, Outcome::Committed, monotonic_ns(), 0), "the window is over");
+        let slot = measured(&recorder);
+        let counts = slot.counts[Kind::Delivery as usize];
+        assert_eq!((counts.committed, counts.failed, counts.retried), (0, 1, 2));
+        assert!(slot.latencies[Kind::Delivery as usize].is_empty());
+        assert_eq!(recorder.errors().iter().map(|error| error.count).collect::<Vec<_>>(), [1]);
+        assert_eq!(recorder.totals(), (2, 2));
+    }
+
+    #[test]
+    fn a_latency_beyond_the_longest_is_kept_as_the_longest() {
+        let recorder = Recorder::new(1);
+        recorder.begin(Schedule::new(monotonic_ns(), 0, HOUR_NS, Measure::DurationNs(HOUR_NS)));
+        recorder.ended(0, Kind::NewOrder, Outcome::Committed, monotonic_ns() - 2 * HOUR_NS, 0);
+        let slot = measured(&recorder);
+        assert_eq!(slot.latencies[0].len(), 1);
+        assert!(slot.latencies[0].max() >= LONGEST_NS / 1_000 * 999);
+    }
+}

@@ -1,0 +1,158 @@
+//! When ramp-up, the measured window and its intervals begin and end, on the place's monotonic clock.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use fairtrial_protocol::clock::monotonic_ns;
+
+/// What ends the measured window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Its length.
+    DurationNs(i64),
+    /// The number of transactions that ended in it.
+    Transactions(u64),
+}
+
+/// Where a moment lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Moment {
+    /// In this interval of ramp-up, counted from 0.
+    RampUp(i64),
+    /// In this interval of the window, counted from 0.
+    Measured(i64),
+    /// After the window.
+    After,
+}
+
+/// The schedule of one drive. The window's end becomes known when it happens, if it depends on transactions or a signal.
+#[derive(Debug)]
+pub struct Schedule {
+    /// Ramp-up begins.
+    pub ramp_ns: i64,
+    /// The window begins.
+    pub window_ns: i64,
+    /// Width of an interval.
+    pub interval_ns: i64,
+    end_ns: AtomicI64,
+    missing: Option<Mutex<u64>>,
+}
+
+impl Schedule {
+    /// A schedule whose ramp-up begins at `ramp_ns`.
+    pub fn new(ramp_ns: i64, ramp_length_ns: i64, interval_ns: i64, measure: Measure) -> Self {
+        let window_ns = ramp_ns + ramp_length_ns;
+        let (end_ns, missing) = match measure {
+            Measure::DurationNs(length_ns) => (window_ns + length_ns, None),
+            Measure::Transactions(count) => (i64::MAX, Some(Mutex::new(count))),
+        };
+        Self { ramp_ns, window_ns, interval_ns, end_ns: end_ns.into(), missing }
+    }
+
+    /// The first nanosecond after the window; far away while unknown.
+    pub fn end_ns(&self) -> i64 {
+        self.end_ns.load(Ordering::Acquire)
+    }
+
+    /// Transactions still missing, if the window waits for a number of them.
+    pub fn missing(&self) -> Option<u64> {
+        self.missing.as_ref().map(|missing| *missing.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Says that a transaction ends now: the time, and where it lies. The one that completes the number asked for
+    /// ends the window, itself included.
+    pub fn transaction_ends(&self) -> (i64, Moment) {
+        let Some(missing) = &self.missing else {
+            let now = monotonic_ns();
+            return (now, self.moment(now));
+        };
+        // The clock is read under the lock, so that the order of ends is the order of counting.
+        let mut missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = monotonic_ns();
+        let moment = self.moment(now);
+        if let Moment::Measured(_) = moment {
+            *missing = missing.saturating_sub(1);
+            if *missing == 0 {
+                self.end_by(now + 1);
+            }
+        }
+        (now, moment)
+    }
+
+    /// Ends the window at `time_ns`, unless it ends before that; a window that has not begun is empty.
+    pub fn end_by(&self, time_ns: i64) {
+        self.end_ns.fetch_min(time_ns, Ordering::AcqRel);
+    }
+
+    /// Where a moment lies.
+    pub fn moment(&self, time_ns: i64) -> Moment {
+        if time_ns >= self.end_ns() {
+            Moment::After
+        } else if time_ns < self.window_ns {
+            Moment::RampUp((time_ns - self.ramp_ns).max(0) / self.interval_ns)
+        } else {
+            Moment::Measured((time_ns - self.window_ns) / self.interval_ns)
+        }
+    }
+
+    /// First and last-but-one nanosecond of an interval; the last intervals of ramp-up and window are cut.
+    pub fn span(&self, moment: Moment) -> (i64, i64) {
+        let (first, limit) = match moment {
+            Moment::RampUp(index) => (self.ramp_ns + index * self.interval_ns, self.window_ns),
+            Moment::Measured(index) => (self.window_ns + index * self.interval_ns, i64::MAX),
+            Moment::After => return (self.end_ns(), i64::MAX),
+        };
+        (first, (first + self.interval_ns).min(limit).min(self.end_ns()))
+    }
+
+    /// The interval after one, if there is another before the window's end.
+    pub fn next(&self, moment: Moment) -> Moment {
+        let (_, end) = self.span(moment);
+        self.moment(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_cover_ramp_up_and_window_without_gap_or_overlap() {
+        let schedule = Schedule::new(1_000, 25, 10, Measure::DurationNs(34));
+        let mut spans = Vec::new();
+        let mut moment = schedule.moment(1_000);
+        while moment != Moment::After {
+            spans.push((moment, schedule.span(moment)));
+            moment = schedule.next(moment);
+        }
+        let expected = [
+            (Moment::RampUp(0), (1_000, 1_010)),
+            (Moment::RampUp(1), (1_010, 1_020)),
+            (Moment::RampUp(2), (1_020, 1_025)),
+            (Moment::Measured(0), (1_025, 1_035)),
+            (Moment::Measured(1), (1_035, 1_045)),
+            (Moment::Measured(2), (1_045, 1_055)),
+            (Moment::Measured(3), (1_055, 1_059)),
+        ];
+        assert_eq!(spans, expected);
+    }
+
+    #[test]
+    fn the_last_transaction_asked_for_is_inside_the_window_and_the_next_is_not() {
+        let schedule = Schedule::new(monotonic_ns(), 0, 1_000_000_000, Measure::Transactions(3));
+        let ends: Vec<_> = (0..5).map(|_| schedule.transaction_ends()).collect();
+        let measured = ends.iter().filter(|(_, moment)| matches!(moment, Moment::Measured(_))).count();
+        assert_eq!(measured, 3, "{ends:?}");
+        assert_eq!(schedule.end_ns(), ends[2].0 + 1);
+        assert_eq!(schedule.missing(), Some(0));
+    }
+
+    #[test]
+    fn ramp_up_counts_no_transaction() {
+        let schedule = Schedule::new(monotonic_ns(), 3_600_000_000_000, 1_000, Measure::Transactions(1));
+        assert!(matches!(schedule.transaction_ends().1, Moment::RampUp(_)));
+        assert_eq!(schedule.missing(), Some(1));
+        schedule.end_by(monotonic_ns());
+        assert_eq!(schedule.transaction_ends().1, Moment::After, "ended before it began");
+    }
+}

@@ -135,6 +135,8 @@ fn listen(input: OwnedFd, wires: Arc<Wires>) {
                     };
                     wires.outbox.push_urgent(frame::event(&Event::Pong(pong)));
                 }
+                // Not after what waits: a step that hangs must not keep the stream from ending.
+                Ok(Some(Frame::Request(Request::Bye(bye)))) => wires.end(Reason::Bye(bye.id)),
                 Ok(Some(frame)) => wires.inbox.push(frame, 1),
                 Ok(None) => return wires.end(Reason::EndOfStream),
                 Err(frame::FrameError::Stream(_)) => return wires.end(Reason::EndOfStream),

@@ -57,7 +57,6 @@ impl Session {
     pub fn take(&mut self, frame: Frame) {
         match frame {
             Frame::Chunk { id, bytes } => put::chunk(self, id, &bytes),
-            Frame::Request(Request::Bye(bye)) => self.wires.end(Reason::Bye(bye.id)),
             Frame::Request(request) => {
                 let id = request.id();
                 if let Err(failure) = self.carry_out(request) {

@@ -5,7 +5,7 @@ Owns the shape of every statistical result; `report.json` is this, dumped. It mu
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,6 +13,24 @@ from fairtrial.study.catalogue import MetricDefinition
 
 Verdict = Literal["faster", "slower", "equivalent", "undecided", "none"]
 Role = Literal["primary", "secondary", "guardrail"]
+
+# Every reason to trust a result less; docs/methodology.md explains each with its rate of false alarms.
+DOUBT_CODES: Final = (
+    "zero_variance",
+    "quantised",
+    "sorted",
+    "unequal_n",
+    "missing",
+    "drift",
+    "not_randomised",
+    "voided",
+    "few_blocks",
+    "non_positive",
+    "not_computable",
+    "disagreement",
+    "expectation_failed",
+    "unfinished",
+)
 
 
 class Result(BaseModel):
@@ -25,7 +43,7 @@ class Doubt(Result):
     """A reason to trust a result less, with advice; Python owns the name `Warning`.
 
     Attributes:
-        code: stable name on the reference page: `zero_variance`, `quantised`, `sorted`, `unequal_n`, `drift`, `voided`.
+        code: stable name on the reference page, one of `DOUBT_CODES`.
         message: what was seen, with the figures.
         advice: what the reader can do.
         cell, metric, arm: where; empty means everywhere.
@@ -62,9 +80,13 @@ class Summary(Result):
 
 
 class Interval(Result):
-    """An estimate with its interval; `low` and `high` are None where n does not allow one."""
+    """An estimate with its interval.
 
-    estimate: float
+    `low` and `high` are None where n or spread does not allow one; `estimate` is None where the scale itself does not
+    exist: a ratio of values that are not all positive.
+    """
+
+    estimate: float | None
     low: float | None
     high: float | None
 
@@ -81,6 +103,9 @@ class Welch(Result):
 class Comparison(Result):
     """One arm against the baseline in one cell on one metric.
 
+    Intervals hold one at a time at `confidence`; verdicts hold for the whole family. So an interval may leave out 1
+    where the verdict is `undecided`: with many cells that is what chance alone does in some of them.
+
     Attributes:
         method: the estimator in words: `paired t on log ratios over blocks`, `Welch on logs`, …
         n: pairs if paired, else the smaller arm's n.
@@ -90,9 +115,12 @@ class Comparison(Result):
         p: two-sided, unadjusted; 1 with a doubt if it cannot be computed.
         p_adjusted: Holm over the family for primary metrics; None outside a family.
         p_equivalence: larger of the two one-sided tests against the margin; None if it cannot be computed.
+        p_equivalence_adjusted: the same, Holm over the family; None outside a family or if it cannot be computed.
         family_size: number of primary comparisons adjusted together; 0 outside a family.
-        verdict: `none` where the cell's expectations failed or the run is unfinished.
-        smallest_effect: ratio - 1 that this n and spread would have found with power 0.8; None if unknown.
+        verdict: `faster` means better by the metric's direction, whatever its unit; `none` where an expectation of a
+            compared cell failed or the run is unfinished.
+        smallest_effect: ratio - 1 that this n and spread would have found with power 0.8 at the level that Holm's
+            hardest step asks for; None if unknown.
         assumptions: in words.
     """
 
@@ -110,6 +138,7 @@ class Comparison(Result):
     p: float
     p_adjusted: float | None
     p_equivalence: float | None
+    p_equivalence_adjusted: float | None = None
     family_size: int
     verdict: Verdict
     smallest_effect: float | None

@@ -1,0 +1,173 @@
+"""The analysis of a run: trials in, verdicts with their doubts out. Puts the other modules of this package in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fairtrial.analyse import doubts, judging, run_doubts
+from fairtrial.analyse.comparing import Named, Setting, comparable, compare
+from fairtrial.analyse.course import course
+from fairtrial.analyse.expecting import expectations
+from fairtrial.analyse.measured import Measured, measured, summary
+from fairtrial.analyse.models import Analysis, CellResult, Comparison, Doubt, ExpectationResult, Role
+from fairtrial.analyse.selection import ContrastCell, Selection, select
+from fairtrial.record.models import Plan, TrialRecord
+
+Expected = Mapping[str, tuple[ExpectationResult, ...]]
+Table = Mapping[tuple[str, str], Mapping[str, Measured]]  # (cell, metric) → level → values
+
+
+def analyse(
+    plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None = None, finished: bool = True
+) -> Analysis:
+    """Analyses a run's trials.
+
+    Args:
+        plan: as recorded; the study itself is never read.
+        trials: every committed trial, valid or not, in any order.
+        contrast: the factor to compare, its first level as baseline; the plan's arm if None. The cells are then the
+            combinations of all other factors, and trials pair by block.
+        finished: whether the run reached its planned end; without it there is no verdict.
+
+    Raises:
+        InputError: the plan has no such factor.
+        RecordError: two trials stand for the same arm in the same block.
+    """
+    selection = select(plan, trials, contrast=contrast)
+    roles = _roles(plan)
+    table = _table(selection, roles)
+    paired = plan.design.order != "sequential"  # trials of a block are then not close in time
+    pairs = _pairs(table, selection, roles=roles, paired=paired)
+    setting = Setting(
+        paired=paired,
+        confidence=plan.design.confidence,
+        margin=plan.design.margin,
+        family_size=sum(pair.named.role == "primary" for pair in pairs),
+    )
+    expected = expectations(plan, trials)
+    unmet = {cell.name: _unmet_levels(cell, expected) for cell in selection.cells}
+
+    def without_verdict(comparison: Comparison) -> bool:
+        return not finished or bool(unmet[comparison.cell] & {comparison.baseline, comparison.arm})
+
+    judged = judging.judge(
+        [_compared(pair, setting) for pair in pairs],
+        metrics=plan.metrics.definitions,
+        alpha=setting.alpha,
+        without_verdict=without_verdict,
+    )
+    return Analysis(
+        study=plan.study,
+        question=plan.question,
+        contrast=selection.contrast,
+        levels=selection.levels,
+        finished=finished,
+        paired=setting.paired,
+        margin=setting.margin,
+        confidence=setting.confidence,
+        metrics={name: plan.metrics.definitions[name] for name in roles},
+        roles=roles,
+        cells=tuple(_cell(cell, table, judged=judged, expected=expected, setting=setting) for cell in selection.cells),
+        counts=selection.counts,
+        doubts=_run_doubts(
+            plan,
+            selection,
+            table=table,
+            judged=judged,
+            about_course=tuple(course(plan, selection, expected=expected, finished=finished)),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two arms to compare on one metric in one cell."""
+
+    named: Named
+    baseline: Measured
+    arm: Measured
+
+
+def _roles(plan: Plan) -> dict[str, Role]:
+    """Role by metric name: primary first."""
+    named: list[tuple[Role, list[str]]] = [
+        ("primary", plan.metrics.primary),
+        ("secondary", plan.metrics.secondary),
+        ("guardrail", plan.metrics.guardrails),
+    ]
+    roles: dict[str, Role] = {}
+    for role, names in named:
+        for name in names:
+            roles.setdefault(name, role)  # named twice, a metric keeps its stricter role
+    return roles
+
+
+def _table(selection: Selection, roles: Mapping[str, Role]) -> Table:
+    return {
+        (cell.name, metric): {
+            level: measured(cell.groups[level], metric=metric, arm=level) for level in selection.levels
+        }
+        for cell in selection.cells
+        for metric in roles
+    }
+
+
+def _pairs(table: Table, selection: Selection, *, roles: Mapping[str, Role], paired: bool) -> list[_Pair]:
+    """Every level against the first, cell by cell and metric by metric, where there is anything to compare."""
+    first, *others = selection.levels
+    return [
+        _Pair(Named(metric=metric, role=roles[metric], cell=cell), baseline=arms[first], arm=arms[level])
+        for (cell, metric), arms in table.items()
+        for level in others
+        if comparable(arms[first], arms[level], paired=paired)
+    ]
+
+
+def _compared(pair: _Pair, setting: Setting) -> Comparison:
+    comparison = compare(pair.baseline, pair.arm, named=pair.named, setting=setting)
+    found = doubts.about(comparison, pair.baseline, pair.arm, alpha=setting.alpha)
+    return comparison.model_copy(update={"doubts": tuple(found)})
+
+
+def _unmet_levels(cell: ContrastCell, expected: Expected) -> set[str]:
+    """Levels of the contrast whose planned cell failed an expectation."""
+    return {level for level, name in cell.planned_cells.items() if any(not result.met for result in expected[name])}
+
+
+def _cell(
+    cell: ContrastCell, table: Table, *, judged: Sequence[Comparison], expected: Expected, setting: Setting
+) -> CellResult:
+    metrics = [metric for name, metric in table if name == cell.name]
+    summaries = {
+        metric: [summary(each, confidence=setting.confidence) for each in table[cell.name, metric].values()]
+        for metric in metrics
+    }
+    return CellResult(
+        cell=cell.name,
+        levels=cell.levels,
+        summaries={metric: tuple(each for each in found if each) for metric, found in summaries.items()},
+        comparisons={
+            metric: tuple(each for each in judged if (each.cell, each.metric) == (cell.name, metric))
+            for metric in metrics
+        },
+        expectations=tuple(result for name in dict.fromkeys(cell.planned_cells.values()) for result in expected[name]),
+    )
+
+
+def _run_doubts(
+    plan: Plan,
+    selection: Selection,
+    *,
+    table: Table,
+    judged: Sequence[Comparison],
+    about_course: Sequence[Doubt],
+) -> tuple[Doubt, ...]:
+    """What shows only across cells, after what is known of the run's course."""
+    paired = plan.design.order != "sequential"
+    found = [*about_course, *run_doubts.few_blocks(judged, paired=paired, alpha=1 - plan.design.confidence)]
+    for metric in dict.fromkeys(metric for _, metric in table):
+        groups = [(cell.name, each) for cell in selection.cells for each in table[cell.name, metric].values()]
+        found += run_doubts.sorted_values(metric, groups)
+        found += run_doubts.drift(metric, groups, unit=plan.metrics.definitions[metric].unit, paired=paired)
+    return tuple(found)

@@ -1,0 +1,73 @@
+"""How the run went, as doubts: voided blocks, failed expectations, an unfinished end, an order that is not random."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from fairtrial.analyse.models import Doubt, ExpectationResult
+from fairtrial.analyse.selection import Selection
+from fairtrial.record.models import Plan
+
+
+def course(
+    plan: Plan,
+    selection: Selection,
+    *,
+    expected: Mapping[str, tuple[ExpectationResult, ...]],
+    finished: bool,
+) -> Iterator[Doubt]:
+    """Every doubt about the course of a run. None of them can be a false alarm: they count, they do not estimate."""
+    if not finished:
+        yield Doubt(
+            code="unfinished",
+            message=f"the run ended after {selection.counts.finished} of {selection.counts.planned} planned trials",
+            advice="go on with `fairtrial run --resume`; until then there is no verdict",
+        )
+    yield from _voided(selection)
+    yield from _failed(expected)
+    yield from _order(plan, selection)
+
+
+def _voided(selection: Selection) -> Iterator[Doubt]:
+    counts = selection.counts
+    if not counts.blocks_voided:
+        return
+    by_cell = {cell: sum(name == cell for name, _ in selection.voided) for cell, _ in selection.voided}
+    where = ", ".join(f"{count} of {cell}" for cell, count in by_cell.items())
+    yield Doubt(
+        code="voided",
+        message=f"{counts.invalid} invalid trials voided {counts.blocks_voided} blocks ({where}), "
+        f"{counts.blocks_replaced} replaced; {counts.finished - counts.used} finished trials are in no estimate",
+        advice="read why in the trials' `invalid_reason`: if one arm breaks more often, that is a result too",
+    )
+
+
+def _failed(expected: Mapping[str, tuple[ExpectationResult, ...]]) -> Iterator[Doubt]:
+    for results in expected.values():
+        for result in results:
+            if not result.met:
+                mean = "unknown" if result.mean is None else f"{result.mean:.4g}"
+                yield Doubt(
+                    code="expectation_failed",
+                    message=f"expected {result.text}, but the mean of {result.n} trials is {mean}",
+                    advice="the cell is not what its name says, so it gets no verdict: change its levels",
+                    cell=result.cell,
+                    metric=result.metric,
+                )
+
+
+def _order(plan: Plan, selection: Selection) -> Iterator[Doubt]:
+    order = plan.design.order
+    if order == "sequential":
+        yield Doubt(
+            code="not_randomised",
+            message="trials ran one arm after the other, so trials are not paired",
+            advice="whatever changed with time looks like the arm's effect; use randomised_blocks",
+        )
+    elif order == "abba" and selection.contrast != plan.arm:
+        yield Doubt(
+            code="not_randomised",
+            message=f"order `abba` balances {plan.arm} only; levels of {selection.contrast} ran in the same order in "
+            "every round",
+            advice="what changes within a round looks like their effect; use randomised_blocks",
+        )

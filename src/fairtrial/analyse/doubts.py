@@ -1,0 +1,156 @@
+"""Reasons to trust one comparison less: what its own values show. Each check says how often it cries wolf.
+
+Owns the checks that look at two arms on one metric in one cell. What shows only across a run is in `run_doubts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.models import Comparison, Doubt
+
+# Fewer distinct values than this share of n count as quantised. Continuous values never tie; values rounded to a
+# twentieth of their standard deviation tie this often in fewer than 1 of 1,000 samples of 10 (tests simulate it).
+DISTINCT_SHARE: Final = 0.7
+SMALLEST_N_TO_TIE: Final = 5  # below it two equal values are already most of the sample
+# Paired and Welch's test disagree if one is below the level and the other above this many times the level: without
+# the gap, p values of 0.049 and 0.051 would be a finding.
+DISAGREEMENT_FACTOR: Final = 2
+
+
+def about(comparison: Comparison, baseline: Measured, arm: Measured, *, alpha: float) -> Iterator[Doubt]:
+    """Every doubt about one comparison, in a fixed order."""
+    place = {"cell": comparison.cell, "metric": comparison.metric}
+    yield from _missing(baseline, place)
+    yield from _missing(arm, place)
+    yield from _unequal(comparison, baseline, arm)
+    yield from _not_computable(comparison)
+    for each in (baseline, arm):
+        yield from _zero_variance(each, place)
+        yield from _quantised(each, place)
+    yield from _non_positive(comparison, baseline, arm)
+    yield from _disagreement(comparison, alpha=alpha)
+
+
+def _missing(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
+    """Never a false alarm: it counts."""
+    if each.absent:
+        yield Doubt(
+            code="missing",
+            message=f"{each.absent} of {each.absent + len(each.values)} used trials have no finite value",
+            advice="look into those trials: what keeps a metric from being measured may depend on the arm",
+            arm=each.arm,
+            **place,
+        )
+
+
+def _unequal(comparison: Comparison, baseline: Measured, arm: Measured) -> Iterator[Doubt]:
+    """Never a false alarm: it counts."""
+    sizes = len(baseline.values), len(arm.values)
+    if comparison.method.startswith("paired"):
+        alone = sum(sizes) - 2 * comparison.n
+        if alone:
+            yield Doubt(
+                code="unequal_n",
+                message=f"{alone} trials have no partner in their block and are left out of the comparison: "
+                f"{sizes[0]} of {baseline.arm}, {sizes[1]} of {arm.arm}, {comparison.n} pairs",
+                advice="the means of the arms still contain them; prefer the ratio, which does not",
+                cell=comparison.cell,
+                metric=comparison.metric,
+                arm=arm.arm,
+            )
+    elif sizes[0] != sizes[1]:
+        yield Doubt(
+            code="unequal_n",
+            message=f"{sizes[0]} trials of {baseline.arm} but {sizes[1]} of {arm.arm}",
+            advice="ask why trials are missing in one arm: if it is because they failed, the arms are not comparable",
+            cell=comparison.cell,
+            metric=comparison.metric,
+            arm=arm.arm,
+        )
+
+
+def _not_computable(comparison: Comparison) -> Iterator[Doubt]:
+    """Never a false alarm: without an interval there was no test, and p = 1 stands for that."""
+    if comparison.difference.low is None or (comparison.ratio.estimate is not None and comparison.ratio.low is None):
+        why = f"n = {comparison.n}" if comparison.n < 2 else "the values show no spread"  # noqa: PLR2004 - one value
+        yield Doubt(
+            code="not_computable",
+            message=f"no test can be computed ({why}); p = 1 stands for that",
+            advice="add blocks" if comparison.n < 2 else "measure more finely",  # noqa: PLR2004 - the same
+            cell=comparison.cell,
+            metric=comparison.metric,
+            arm=comparison.arm,
+        )
+
+
+def _zero_variance(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
+    """Never a false alarm for continuous values."""
+    if len(each.values) > 1 and np.ptp(each.values) == 0:
+        yield Doubt(
+            code="zero_variance",
+            message=f"all {len(each.values)} values are {each.values[0]:g}",
+            advice="the metric cannot resolve what varies here: its interval is too narrow to be believed",
+            arm=each.arm,
+            **place,
+        )
+
+
+def _quantised(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
+    """See `DISTINCT_SHARE` for how often it cries wolf."""
+    n, distinct = len(each.values), np.unique(each.values)
+    if n >= SMALLEST_N_TO_TIE and 1 < len(distinct) <= DISTINCT_SHARE * n:
+        step = float(np.diff(distinct).min())
+        share = step / float(np.std(each.values, ddof=1))
+        yield Doubt(
+            code="quantised",
+            message=f"only {len(distinct)} distinct values of {n}, {step:g} apart at the closest, "
+            f"which is {share:.2g} standard deviations",
+            advice="the metric is rounded (histogram bins, timer ticks): spreads and intervals are approximate",
+            arm=each.arm,
+            **place,
+        )
+
+
+def _non_positive(comparison: Comparison, baseline: Measured, arm: Measured) -> Iterator[Doubt]:
+    """Never a false alarm: it counts."""
+    if comparison.ratio.estimate is None:
+        count = sum(int((each.values <= 0).sum()) for each in (baseline, arm))
+        yield Doubt(
+            code="non_positive",
+            message=f"{count} of {len(baseline.values) + len(arm.values)} values are zero or negative and have no "
+            "logarithm: differences are compared instead, there is no ratio and equivalence cannot be shown",
+            advice="judge the difference in the metric's unit, or choose a metric that is never zero",
+            cell=comparison.cell,
+            metric=comparison.metric,
+            arm=arm.arm,
+        )
+
+
+def _disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
+    """In about 2 of 100 comparisons of equal arms whose blocks do not matter (tests simulate it)."""
+    welch = comparison.welch
+    if not comparison.method.startswith("paired") or welch is None:
+        return
+    low, high = sorted((comparison.p, welch.p))
+    if low >= alpha or high <= DISAGREEMENT_FACTOR * alpha:
+        return
+    figures = f"paired p = {comparison.p:.3g}, Welch's p = {welch.p:.3g}"
+    if comparison.p < welch.p:
+        message = f"only the paired test finds a difference ({figures}): blocks differ more than arms"
+        advice = "this is what blocks are for; look at drift before quoting the arms' own intervals"
+    else:
+        message = f"only Welch's test finds a difference ({figures}): pairing found more noise, not less"
+        advice = "look for single blocks in which the arms swap places; do not quote Welch's result instead"
+    yield Doubt(
+        code="disagreement",
+        message=message,
+        advice=advice,
+        cell=comparison.cell,
+        metric=comparison.metric,
+        arm=comparison.arm,
+    )

@@ -1,0 +1,67 @@
+"""One arm's values of one metric, with their blocks and places in time, and their summary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairtrial.analyse import t_tests
+from fairtrial.analyse.models import Summary
+from fairtrial.analyse.t_tests import Values
+from fairtrial.record.models import TrialRecord
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Values in time order, shape (n,), in the metric's unit; `absent` counts used trials without a finite value."""
+
+    arm: str
+    values: Values
+    blocks: tuple[int, ...]
+    positions: tuple[int, ...]
+    absent: int
+
+    @property
+    def positive(self) -> bool:
+        """Whether every value has a logarithm."""
+        return bool((self.values > 0).all())
+
+
+def measured(trials: Sequence[TrialRecord], *, metric: str, arm: str) -> Measured:
+    """Takes one metric out of an arm's trials."""
+    found = [trial for trial in trials if math.isfinite(trial.scalars.get(metric, math.nan))]
+    return Measured(
+        arm=arm,
+        values=t_tests.array([trial.scalars[metric] for trial in found]),
+        blocks=tuple(trial.trial.block for trial in found),
+        positions=tuple(trial.trial.position for trial in found),
+        absent=len(trials) - len(found),
+    )
+
+
+def summary(of: Measured, *, confidence: float) -> Summary | None:
+    """Mean, spread and Student's interval of the mean, descriptive only; None without values.
+
+    The interval is of no use to compare arms: it holds what varies between blocks, which pairing takes out.
+    """
+    n = len(of.values)
+    if n == 0:
+        return None
+    mean = float(np.mean(of.values))
+    spread = float(np.std(of.values, ddof=1)) if n >= t_tests.SMALLEST_N else None
+    reach = None if spread is None else t_tests.quantile((1 + confidence) / 2, n - 1) * spread / math.sqrt(n)
+    return Summary(
+        arm=of.arm,
+        n=n,
+        mean=mean,
+        sd=spread,
+        low=None if reach is None else mean - reach,
+        high=None if reach is None else mean + reach,
+        median=float(np.median(of.values)),
+        confidence=confidence,
+        values=tuple(of.values.tolist()),
+        blocks=of.blocks,
+    )

@@ -1,0 +1,159 @@
+"""Reasons to trust a whole analysis less: what shows only across cells, or in how the run went.
+
+Time order is the order of positions in the run. Rates of false alarms hold for each metric of a run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse import t_tests
+from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.models import Comparison, Doubt
+
+SORTED_LEVEL: Final = 0.001  # chance of a false alarm per metric; sorted data are pasted data, and rare
+DRIFT_LEVEL: Final = 0.01  # drift is common, and blocks take most of it out: one false alarm in 100 metrics is fair
+SMALLEST_N_TO_SORT: Final = 3  # two values are always sorted
+SMALLEST_DF_TO_DRIFT: Final = 3  # a slope through fewer residuals says nothing
+
+Groups = Sequence[tuple[str, Measured]]  # (cell, values of one arm in it)
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A straight line through a run's residuals.
+
+    Attributes:
+        change: from the first to the last trial, as a share of the mean (logarithms) or in the unit.
+        relative: whether `change` is a share.
+        p: two-sided t test of the slope, residuals taken as independent.
+        n: trials.
+    """
+
+    change: float
+    relative: bool
+    p: float
+    n: int
+
+
+def monotone_probability(values: t_tests.Values) -> float:
+    """Chance that these values, in random order, never fall or never rise: 2 · ∏(ties!) / n!, 1 if all are equal."""
+    n = len(values)
+    _, ties = np.unique(values, return_counts=True)
+    if len(ties) <= 1:
+        return 1.0
+    logarithm = math.log(2) + sum(math.lgamma(count + 1) for count in ties.tolist()) - math.lgamma(n + 1)
+    return min(1.0, math.exp(logarithm))
+
+
+def is_monotone(values: t_tests.Values) -> bool:
+    """Whether values never fall or never rise."""
+    steps = np.diff(values)
+    return bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def at_least(count: int, probabilities: Sequence[float]) -> float:
+    """Chance that at least `count` of independent events happen (Poisson binomial, by convolution)."""
+    happened = np.array([1.0])
+    for probability in probabilities:
+        happened = np.convolve(happened, [1 - probability, probability])
+    return float(min(1.0, happened[count:].sum()))
+
+
+def sorted_values(metric: str, groups: Groups) -> Iterator[Doubt]:
+    """Asks whether more groups are sorted than chance allows. False alarms: `SORTED_LEVEL` per metric.
+
+    Groups of constant values are left aside: they are sorted whatever the order.
+    """
+    usable = [
+        (cell, each) for cell, each in groups if len(each.values) >= SMALLEST_N_TO_SORT and np.ptp(each.values) > 0
+    ]
+    ordered = [(cell, each) for cell, each in usable if is_monotone(each.values)]
+    chance = at_least(len(ordered), [monotone_probability(each.values) for _, each in usable])
+    if ordered and chance < SORTED_LEVEL:
+        where = ", ".join(f"{cell}/{each.arm}" for cell, each in ordered[:3])
+        more = f" and {len(ordered) - 3} more" if len(ordered) > 3 else ""  # noqa: PLR2004 - three examples are enough
+        yield Doubt(
+            code="sorted",
+            message=f"values are sorted in time order in {len(ordered)} of {len(usable)} groups ({where}{more}); "
+            f"random order does that with probability {chance:.2g}",
+            advice="the order was lost before analysis, so drift cannot be seen, or the values follow time",
+            metric=metric,
+        )
+
+
+def slope(groups: Groups) -> Slope | None:
+    """Least squares of values on position, each group around its own mean; logarithms if all values are positive.
+
+    None with too few trials, or without spread in values or positions.
+    """
+    relative = all(each.positive for _, each in groups)
+    values = [_centred(np.log(each.values) if relative else each.values) for _, each in groups if len(each.values)]
+    positions = [_centred(t_tests.array(each.positions)) for _, each in groups if len(each.values)]
+    if not values:
+        return None
+    residuals, slots = np.concatenate(values), np.concatenate(positions)
+    df = len(residuals) - len(values) - 1
+    spread = float(slots @ slots)
+    if df < SMALLEST_DF_TO_DRIFT or spread == 0 or float(residuals @ residuals) == 0:
+        return None
+    rate = float(slots @ residuals) / spread
+    left = residuals - rate * slots
+    error = math.sqrt(float(left @ left) / df / spread)
+    every = [position for _, each in groups for position in each.positions]
+    reach = max(every) - min(every)
+    change = math.expm1(rate * reach) if relative else rate * reach
+    p = t_tests.two_sided_p(rate / error, df) if error > 0 else 0.0
+    return Slope(change=change, relative=relative, p=p, n=len(residuals))
+
+
+def drift(metric: str, groups: Groups, *, unit: str, paired: bool) -> Iterator[Doubt]:
+    """False alarms: `DRIFT_LEVEL` per metric if trials are independent, more if neighbours in time are alike."""
+    found = slope(groups)
+    if found is None or found.p >= DRIFT_LEVEL:
+        return
+    size = f"{found.change:+.1%} of the mean" if found.relative else f"{found.change:+.3g} {unit}"
+    yield Doubt(
+        code="drift",
+        message=f"values drift by {size} from the first trial to the last "
+        f"(p = {found.p:.2g}, {found.n} trials around their groups' means)",
+        advice="comparisons within blocks are protected, intervals of single arms are not; find what drifts"
+        if paired
+        else "arms were not interleaved: the drift may be the difference that is reported",
+        metric=metric,
+    )
+
+
+def few_blocks(comparisons: Sequence[Comparison], *, paired: bool, alpha: float) -> Iterator[Doubt]:
+    """Says where no exact test could claim anything: n is too small for any order of the data to reach the level.
+
+    Paired, the signs of n differences give at best p = 2 / 2ⁿ (n ≥ 6 for 0.05); unpaired, the ranks of n + n values
+    give at best 2 / C(2n, n) (n ≥ 4). Below that a claim rests on the normal distribution alone.
+    """
+    small = [each for each in comparisons if smallest_exact_p(each.n, paired=paired) > alpha]
+    if not small:
+        return
+    least = min(each.n for each in small)
+    claimed = sum(each.verdict in ("faster", "slower", "equivalent") for each in small)
+    unit = "blocks" if paired else "trials per arm"
+    yield Doubt(
+        code="few_blocks",
+        message=f"{len(small)} of {len(comparisons)} comparisons rest on as few as {least} {unit}, {claimed} with a "
+        f"claim; no exact test can go below p = {smallest_exact_p(least, paired=paired):.2g} there",
+        advice="claims rest on normality alone: run at least 6 blocks, better 10",
+    )
+
+
+def smallest_exact_p(n: int, *, paired: bool) -> float:
+    """The smallest two-sided p of the exact sign-flip test of n pairs, or of the exact rank test of n + n values."""
+    orders = 2.0**n if paired else float(math.comb(2 * n, n))
+    return min(1.0, 2 / orders)
+
+
+def _centred(values: t_tests.Values) -> t_tests.Values:
+    return values - np.float64(values.mean())

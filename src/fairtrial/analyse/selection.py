@@ -1,0 +1,125 @@
+"""Which trials an estimate uses, and in which cell and arm of a contrast they stand.
+
+Owns the rule of voided blocks: a block with an invalid trial of any arm is left out whole, whatever is contrasted.
+Leaving out the invalid trial alone would let what breaks in one arm only (slow trials that time out, say) improve it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from fairtrial.analyse.models import Counts
+from fairtrial.errors import InputError, Problem, RecordError
+from fairtrial.record.models import Plan, TrialRecord
+
+ONLY_CELL = "all"  # the name of the cell of a contrast without conditions
+
+
+@dataclass(frozen=True)
+class ContrastCell:
+    """One combination of levels of every factor but the contrast.
+
+    Attributes:
+        groups: used trials by level of the contrast, baseline first, in time order; empty where none was used.
+        planned_cells: by level of the contrast, the plan's cell those trials were planned in.
+    """
+
+    name: str
+    levels: dict[str, str]
+    groups: dict[str, tuple[TrialRecord, ...]]
+    planned_cells: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Used trials by cell of the contrast, and what was left out.
+
+    Attributes:
+        voided: (cell of the plan, block) of every block that lost a trial.
+        used: every used trial, in time order.
+    """
+
+    contrast: str
+    levels: tuple[str, ...]
+    cells: tuple[ContrastCell, ...]
+    used: tuple[TrialRecord, ...]
+    voided: tuple[tuple[str, int], ...]
+    counts: Counts
+
+
+def select(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None) -> Selection:
+    """Sorts trials into the cells and levels of a contrast; the plan's arm if None.
+
+    Raises:
+        InputError: the plan has no such factor.
+        RecordError: two trials stand for the same arm in the same block.
+    """
+    chosen = contrast or plan.arm
+    if chosen not in plan.factors:
+        known = ", ".join(plan.factors)
+        problem = Problem(message=f"no factor `{chosen}`; factors: {known}", file=plan.study, field="arm")
+        raise InputError([problem], hint="compare one of the study's factors")
+    lost = {(trial.trial.cell, trial.trial.block) for trial in trials if not trial.valid}
+    used = sorted(
+        (trial for trial in trials if (trial.trial.cell, trial.trial.block) not in lost),
+        key=lambda trial: trial.trial.position,
+    )
+    _refuse_twins(used)
+    return Selection(
+        contrast=chosen,
+        levels=tuple(plan.factors[chosen]),
+        cells=_cells(plan, used, contrast=chosen),
+        used=tuple(used),
+        voided=tuple(sorted(lost)),
+        counts=_counts(plan, trials, used=len(used), voided=len(lost)),
+    )
+
+
+def _refuse_twins(used: Sequence[TrialRecord]) -> None:
+    seen: dict[tuple[str, str, int], str] = {}
+    for each in used:
+        key = (each.trial.cell, each.trial.arm, each.trial.block)
+        if key in seen:
+            raise RecordError(
+                f"trials {seen[key]} and {each.trial.id} both stand for arm {each.trial.arm} in block "
+                f"{each.trial.block} of cell {each.trial.cell}",
+                hint="the record was put together by hand: keep one of them",
+            )
+        seen[key] = each.trial.id
+
+
+def _cells(plan: Plan, used: Sequence[TrialRecord], *, contrast: str) -> tuple[ContrastCell, ...]:
+    conditions = [factor for factor in plan.factors if factor != contrast]
+    standing: Mapping[tuple[str, ...], list[TrialRecord]] = defaultdict(list)
+    for trial in used:
+        standing[tuple(trial.levels[factor] for factor in plan.factors)].append(trial)
+    names = {tuple(cell.levels.items()): cell.name for cell in plan.cells}
+    cells = []
+    for combination in product(*(plan.factors[factor] for factor in conditions)):
+        levels = dict(zip(conditions, combination, strict=True))
+        groups, planned = {}, {}
+        for level in plan.factors[contrast]:
+            everything = {factor: level if factor == contrast else levels[factor] for factor in plan.factors}
+            groups[level] = tuple(standing.get(tuple(everything.values()), ()))
+            planned[level] = names[tuple((name, value) for name, value in everything.items() if name != plan.arm)]
+        name = "+".join(combination) or ONLY_CELL
+        cells.append(ContrastCell(name=name, levels=levels, groups=groups, planned_cells=planned))
+    return tuple(cells)
+
+
+def _counts(plan: Plan, trials: Sequence[TrialRecord], *, used: int, voided: int) -> Counts:
+    planned = {(trial.cell, trial.block) for trial in plan.trials}
+    ran = {(trial.trial.cell, trial.trial.block) for trial in trials}
+    valid = sum(trial.valid for trial in trials)
+    return Counts(
+        planned=len(plan.trials),
+        finished=len(trials),
+        valid=valid,
+        invalid=len(trials) - valid,
+        used=used,
+        blocks_voided=voided,
+        blocks_replaced=len(ran - planned),
+    )

@@ -1,0 +1,49 @@
+"""What a test could have shown: equivalence within a margin, and the smallest effect it would have found."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from scipy import optimize, special
+
+from fairtrial.analyse.t_tests import TTest, quantile
+
+POWER: Final = 0.8  # the convention of planning: four of five true effects of that size are found
+_LARGEST_SHIFT: Final = 1e6  # standard errors; beyond it a test of 1 degree of freedom has still found everything
+
+
+def equivalence(test: TTest, *, bound: float) -> float:
+    """Two one-sided tests: p for "the true value is not inside (-bound, bound)". Small p means equivalent.
+
+    Source: Schuirmann (1987).
+    """
+    above_low = float(special.stdtr(test.df, -(test.estimate + bound) / test.standard_error))
+    below_high = float(special.stdtr(test.df, (test.estimate - bound) / test.standard_error))
+    return max(above_low, below_high)
+
+
+def detectable(test: TTest, *, alpha: float) -> float:
+    """The true value, on the test's scale, that a repeat with this spread would find with probability `POWER`."""
+    return shift(test.df, alpha=alpha) * test.standard_error
+
+
+@lru_cache(maxsize=4096)
+def shift(df: float, *, alpha: float) -> float:
+    """The noncentrality at which a two-sided t test at `alpha` has power `POWER`."""
+    critical = quantile(1 - alpha / 2, df)
+
+    def missing(noncentrality: float) -> float:
+        return power(df, critical=critical, noncentrality=noncentrality) - POWER
+
+    high = critical + 2.0
+    while missing(high) < 0 and high < _LARGEST_SHIFT:
+        high *= 2
+    return float(optimize.brentq(missing, 0.0, high, xtol=1e-9))
+
+
+def power(df: float, *, critical: float, noncentrality: float) -> float:
+    """Probability that |t| exceeds `critical`; the wrong tail counts too, as in R's `power.t.test(strict = TRUE)`."""
+    upper = 1 - float(special.nctdtr(df, noncentrality, critical))
+    lower = float(special.nctdtr(df, noncentrality, -critical))
+    return upper + lower

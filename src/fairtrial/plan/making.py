@@ -5,9 +5,9 @@ Owns the composition of a plan and of replacements for voided blocks.
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from itertools import product
 
-from fairtrial import __version__
 from fairtrial.plan import costs, ordering
 from fairtrial.plan.differences import differences
 from fairtrial.record.models import Cell, Design, Plan, PlannedMetrics, PlannedTrial, RangeExpectation
@@ -35,7 +35,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
     ]
     file = study.file
     return Plan(
-        fairtrial_version=__version__,
+        fairtrial_version=version("fairtrial"),
         study=study.name,
         question=file.question,
         size=study.size,

@@ -15,7 +15,7 @@ from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.confounding import Factors, check_confounding
 from fairtrial.study.expectations import Expectation, read_expectations
 from fairtrial.study.merging import SECTIONS
-from fairtrial.study.nodes import Listing, Position, Scalar, Tree
+from fairtrial.study.nodes import Listing, Node, Position, Scalar, Tree
 from fairtrial.study.problems import Problems
 from fairtrial.study.resolving import Resolution, overlaid, resolve
 
@@ -74,9 +74,7 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> Checked:
 def _check_arm(tree: Tree, factors: Factors, problems: Problems) -> str:
     node = tree.entries.get("arm")
     arm = node.text if isinstance(node, Scalar) else ""
-    also = tree.entries.get("also_compare")
-    items = also.items if isinstance(also, Listing) else ()
-    named = [("arm", node), *(("also_compare", item) for item in items)]
+    named = [("arm", node), *(("also_compare", item) for item in _items(tree.entries.get("also_compare")))]
     for key, scalar in named:
         if not isinstance(scalar, Scalar):
             continue
@@ -140,6 +138,13 @@ def _check_arms_differ(
             )
 
 
+def _items(node: Node | None) -> tuple[Node, ...]:
+    """The items of a list; one value stands for a list of one."""
+    if isinstance(node, Listing):
+        return node.items
+    return () if node is None else (node,)
+
+
 @dataclass(frozen=True)
 class _Wanted:
     """A metric that the study names. `among`: index of a factor and the level that must measure it; None: all."""
@@ -154,7 +159,7 @@ def _named_metrics(tree: Tree) -> Iterable[_Wanted]:
     section = tree.tree("metrics")
     for role in ROLES:
         node = section.entries.get(role)
-        for item in node.items if isinstance(node, Listing) else (node,):
+        for item in _items(node):
             if isinstance(item, Scalar) and isinstance(item.value, str):
                 yield _Wanted(item.text, item.at, ("metrics", role))
 

@@ -44,7 +44,7 @@ def check_confounding(factors: Factors, problems: Problems) -> None:
 
 def _values(overlay: Tree) -> Iterator[tuple[Path, tuple[object, Position]]]:
     for path, node in leaves(overlay):
-        if not (isinstance(node, Tree) or len(path) == 0):
+        if path:
             yield path, (plain(node), node.at)
     for section in KIND_SECTIONS:
         tree = overlay.tree(section)
@@ -64,8 +64,8 @@ def _conflicts(first: _Set, second: _Set) -> Iterator[tuple[Path, Path]]:
 
 
 def _nested(outer: _Set, inner: _Set) -> Iterator[tuple[Path, Path]]:
-    """Paths of `inner` strictly below a value of `outer`."""
+    """Paths of `inner` strictly below a value of `outer`; below an empty mapping there is room."""
     for path in inner:
         for length in range(1, len(path)):
-            if path[:length] in outer:
+            if path[:length] in outer and outer[path[:length]][0] != {}:
                 yield path[:length], path

@@ -23,7 +23,7 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-MetricNames = Annotated[list[str], BeforeValidator(_as_list)]
+Names = Annotated[list[str], BeforeValidator(_as_list)]
 
 
 def _whole_milliseconds(seconds: float) -> float:
@@ -71,11 +71,11 @@ class Trials(FileModel):
 class Metrics(FileModel):
     """Which quantities are judged, by role."""
 
-    primary: Annotated[MetricNames, Field(min_length=1)] = Field(
+    primary: Annotated[Names, Field(min_length=1)] = Field(
         description="Verdicts are adjusted for these: every cell and arm of one family. One name or a list."
     )
-    secondary: MetricNames = Field([], description="Reported with intervals, outside the family.")
-    guardrails: MetricNames = Field([], description="Must not get worse, whatever the primary metric gains.")
+    secondary: Names = Field([], description="Reported with intervals, outside the family.")
+    guardrails: Names = Field([], description="Must not get worse, whatever the primary metric gains.")
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
@@ -110,7 +110,7 @@ class StudyFile(FileModel):
         min_length=1, description="Factors, each with its levels; the first level is the baseline."
     )
     arm: str = Field(description="The factor under test.")
-    also_compare: list[str] = Field([], description="Other factors that are contrasted as well.")
+    also_compare: Names = Field([], description="Other factors that are contrasted as well. One name or a list.")
     expect: dict[str, dict[str, str]] = Field(
         {},
         description="By level (or `factor.level`): metric → range, one of `8..12 %`, `'>= 3'`, `'<= 0.1'`. A cell that "

@@ -37,8 +37,8 @@ def schema(catalogue: Catalogue) -> Schema:
     properties["factors"] = _names_to(
         _names_to({"$ref": "#/$defs/Overlay"}, names), names, description=properties["factors"]["description"]
     )
-    for role in definitions["Metrics"]["properties"].values():
-        role["type"] = [*role["type"], "string"]
+    for names_or_one in (*definitions["Metrics"]["properties"].values(), properties["also_compare"]):
+        names_or_one["type"] = [*names_or_one["type"], "string"]
     definitions["Size"] = {
         "type": "object",
         "description": "A partial study.",

@@ -6,6 +6,7 @@ Owns reading files and `include`. It must not know any other key of a study.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ MAXIMUM_BYTES = 4 << 20  # the same, before parsing
 _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = ("str", "timestamp", "value")  # a date is text to a study, and so is a lone `=`
 _VALUE_TAGS = ("int", "float", "bool", "null")
+_DIRECTIVE = re.compile(r"^%YAML", re.MULTILINE)  # 1.1 would make `on` true
 _SYNTAX_HINT = "mend the YAML; a value that starts with one of > | * & % @ ` must stand in quotes"
 
 
@@ -95,6 +97,8 @@ def parse(text: str, *, file: str, problems: Problems) -> Node | None:
     Raises:
         InputError: it is no YAML, or too large.
     """
+    if _DIRECTIVE.search(text):
+        raise _refusal("a %YAML directive; studies are YAML 1.2", Position(file), hint="remove the directive")
     yaml = YAML(typ="safe", pure=True)
     try:
         root = yaml.compose(text)

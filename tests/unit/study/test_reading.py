@@ -81,6 +81,7 @@ def test_every_duplicate_key_is_reported_where_it_stands() -> None:
         ("base: &b {x: 1}\n<<: *b", "study.yaml:2:1: a key must be plain text"),
         ("? [a, b]\n: 1", "a key must be plain text"),
         ("a: \x00", "not YAML"),
+        ("%YAML 1.1\n---\na: on", "a %YAML directive; studies are YAML 1.2"),
     ],
 )
 def test_what_is_no_study_yaml_is_refused_with_its_position(text: str, expected: str) -> None:

@@ -126,7 +126,7 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
     )
     return Figure(
         name=f"ratio-{table.definition.name}",
-        title=f"{table.definition.label}: ratio to {analysis.levels[0]}, {table.definition.better} is better",
+        title=f"{table.definition.label} ({table.definition.better} is better)",
         note=f"Point and {numbers.percent(analysis.confidence)} interval; the grey band is the margin of equivalence,"
         f" ± {numbers.percent(analysis.margin)}.",
         spec=finished(chart, height=FOREST_ROW_HEIGHT * max(1, len(rows)) + 10),

@@ -28,7 +28,7 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
 def _paragraph(analysis: Analysis, table: MetricTable, rows: list[Row]) -> str:
     label = table.definition.label
     compared = f"{analysis.contrast} {rows[0].arm.arm} instead of {analysis.levels[0]}"
-    claims = [_claim(analysis, row) for row in rows if row.comparison.verdict in ("faster", "slower")]
+    claims = [_claim(analysis, table, row) for row in rows if row.comparison.verdict in ("faster", "slower")]
     spoken = [f"With {compared}, {label} was {_joined(claims)}."] if claims else []
     for verdict, words in _NO_CLAIM.items():
         places = [_place(row) for row in rows if row.comparison.verdict == verdict]
@@ -39,14 +39,17 @@ def _paragraph(analysis: Analysis, table: MetricTable, rows: list[Row]) -> str:
     return " ".join(spoken)
 
 
-def _claim(analysis: Analysis, row: Row) -> str:
-    ratio = row.comparison.ratio
-    interval = numbers.ratio_interval(ratio.low, ratio.high)
+def _claim(analysis: Analysis, table: MetricTable, row: Row) -> str:
+    compared = row.comparison
+    if compared.ratio.estimate is None:  # values without a logarithm have a difference only
+        moved = compared.difference.estimate or 0.0
+        changed = f"{table.scale.value(abs(moved))} {table.scale.unit} {'higher' if moved > 0 else 'lower'}"
+        interval = table.scale.interval(compared.difference.low, compared.difference.high)
+    else:
+        changed = f"{numbers.ratio(compared.ratio.estimate)} times as high"
+        interval = numbers.ratio_interval(compared.ratio.low, compared.ratio.high)
     share = numbers.percent(analysis.confidence)
-    place = _at([_place(row)])
-    return (
-        f"{numbers.ratio(ratio.estimate)} times as high ({share} interval {interval}, {row.comparison.verdict}){place}"
-    )
+    return f"{changed} ({share} interval {interval}, {compared.verdict}){_at([_place(row)])}"
 
 
 def _place(row: Row) -> str:

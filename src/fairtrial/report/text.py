@@ -107,7 +107,8 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
     methods = sorted({row.comparison.method for row in metric.rows})
     lines += ["", *prose(f"Table {number}a. Ratio to {analysis.levels[0]}; {'; '.join(methods)}.")]
     in_units = (
-        f"Difference from {analysis.levels[0]} in {metric.scale.unit}; detectable is the change of the ratio that this"
+        f"Difference from {analysis.levels[0]} in {metric.scale.unit}; equivalence p is of two one-sided tests against"
+        f" the margin of {numbers.percent(analysis.margin)}; detectable is the change of the ratio that this"
         " n and spread would have found with power 0.8."
     )
     welch = "Welch's two-sample t on the raw values: the unpaired classic, beside the estimate above."
@@ -120,7 +121,15 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
 
 def _in_units(analysis: Analysis, metric: MetricTable) -> list[str]:
     factors = conditions(analysis)
-    header = [*factors, "arm", "n", "difference", f"{numbers.percent(analysis.confidence)} interval", "detectable"]
+    header = [
+        *factors,
+        "arm",
+        "n",
+        "difference",
+        f"{numbers.percent(analysis.confidence)} interval",
+        "equivalence p",
+        "detectable",
+    ]
     rows = [
         [
             *(row.levels[factor] for factor in factors),
@@ -128,6 +137,7 @@ def _in_units(analysis: Analysis, metric: MetricTable) -> list[str]:
             str(row.comparison.n),
             metric.scale.value(row.comparison.difference.estimate),
             metric.scale.interval(row.comparison.difference.low, row.comparison.difference.high),
+            numbers.p_value(row.comparison.p_equivalence),
             _detectable(row.comparison.smallest_effect),
         ]
         for row in metric.rows

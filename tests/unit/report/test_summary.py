@@ -55,3 +55,18 @@ def test_without_a_primary_metric_every_metric_is_summarised(analysis: Analysis)
 
 def test_headline_counts_primary_verdicts(analysis: Analysis) -> None:
     assert summary.headline(_judged(analysis, "slower", "none")) == "1 slower, 1 without verdict"
+
+
+def test_a_change_without_a_ratio_is_told_in_units(analysis: Analysis) -> None:
+    judged = _judged(analysis, "slower", "undecided")
+    cell = judged.cells[0]
+    (one,) = cell.comparisons["throughput_tpm"]
+    none = one.model_copy(
+        update={
+            "ratio": Interval(estimate=None, low=None, high=None),
+            "difference": Interval(estimate=-120.0, low=-150.0, high=-90.0),
+        }
+    )
+    changed = cell.model_copy(update={"comparisons": {"throughput_tpm": (none,)}})
+    (paragraph,) = summary.sentences(judged.model_copy(update={"cells": (changed,)}))
+    assert "throughput was 120 transactions/min lower (95 % interval [-150, -90], slower) at users low." in paragraph

@@ -5,7 +5,8 @@ pick <- function(metric, cell, arm) {
   stop("no data for ", metric, " ", cell, " ", arm)
 }
 
-# A test that cannot be computed (too few values, no variance) gives NA; for Holm it counts as p = 1.
+# A test that cannot be computed (too few values, no variance) gives NA and counts as p = 1. Values that have no
+# logarithm have no ratio either; their differences are tested instead.
 t_test <- function(...) tryCatch(t.test(..., conf.level = confidence), error = function(e) NULL)
 number <- function(test, get) {
   found <- if (is.null(test)) NA else unname(get(test))
@@ -37,7 +38,7 @@ compare <- function(metric, cell, baseline, arm, paired, family) {
     mean_baseline = mean(x$value), mean_arm = mean(y$value),
     ratio = exp(centre),
     ratio_low = exp(number(ratio, function(t) t$conf.int[1])), ratio_high = exp(number(ratio, function(t) t$conf.int[2])),
-    p = number(ratio, function(t) t$p.value), p_holm = NA_real_,
+    p = number(if (positive) ratio else difference, function(t) t$p.value), p_holm = NA_real_,
     difference = estimate,
     difference_low = number(difference, function(t) t$conf.int[1]),
     difference_high = number(difference, function(t) t$conf.int[2]),
@@ -54,6 +55,7 @@ if (is.null(results)) {
   quit(status = 0)
 }
 primary <- which(results$family)
-results$p_holm[primary] <- p.adjust(ifelse(is.na(results$p[primary]), 1, results$p[primary]), method = "holm")
+results$p[is.na(results$p)] <- 1
+results$p_holm[primary] <- p.adjust(results$p[primary], method = "holm")
 results$family <- NULL
 write.table(format(results, digits = 12, trim = TRUE), sep = "\t", quote = FALSE, row.names = FALSE)

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fairtrial.plan.differences import differences
 from fairtrial.record import Record
-from fairtrial.record.models import TrialRecord
+from fairtrial.record.models import Difference, Plan, TrialRecord
 from fairtrial.report import numbers
+from fairtrial.study.resolved import ResolvedTrial
 
 FACT_LABELS: Final = {
     "host": "host",
@@ -56,7 +58,7 @@ class Background:
     Attributes:
         system: facts of the system under test; where trials differ, one value per arm and cell.
         options, settings: effective values as read back, the same way.
-        differences: what differs between the arms, as planned: path, then each arm's value.
+        differences: what differs between the compared levels: path, then each arm's value.
         invalid: trials that do not count and why.
         voided, added: blocks lost and their replacements, in words.
         checks: consistency conditions: name, how many trials were checked, violations.
@@ -74,8 +76,8 @@ class Background:
     warnings: tuple[str, ...]
 
 
-def background(record: Record) -> Background:
-    """Collects a record's background."""
+def background(record: Record, *, contrast: str) -> Background:
+    """Collects a record's background; `contrast` is the factor whose levels' differences are wanted."""
     trials = record.trials
     return Background(
         places=tuple(_places(record.places)),
@@ -86,7 +88,7 @@ def background(record: Record) -> Background:
         ),
         differences=tuple(
             (difference.path, {arm: shown(value) for arm, value in difference.values.items()})
-            for difference in record.plan.differences
+            for difference in _differences(record.plan, contrast)
         ),
         invalid=tuple(Fact(trial.trial.id, trial.invalid_reason) for trial in trials if not trial.valid),
         voided=tuple(f"{event.cell}, block {event.block}: {event.reason}" for event in record.voided),
@@ -97,6 +99,19 @@ def background(record: Record) -> Background:
         checks=_checks(trials),
         warnings=tuple(record.plan.warnings),
     )
+
+
+def _differences(plan: Plan, contrast: str) -> list[Difference]:
+    """What differs between the contrast's levels: as planned for the arm, by the same comparison for another factor."""
+    if contrast == plan.arm:
+        return plan.differences
+    resolved: dict[str, dict[str, ResolvedTrial]] = {}
+    for cell in plan.cells:
+        for arm, trial in plan.resolved[cell.name].items():
+            levels = {**cell.levels, plan.arm: arm}
+            level = levels.pop(contrast)
+            resolved.setdefault(", ".join(levels.values()), {})[level] = trial
+    return differences(resolved)
 
 
 def shown(value: Any) -> str:

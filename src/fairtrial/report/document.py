@@ -27,7 +27,7 @@ def document(record: Record, analysis: Analysis) -> dict[str, Any]:
             "design": record.plan.design.model_dump(mode="json"),
             "finished": record.finished,
             "tail_doubts": [doubt.model_dump(mode="json") for doubt in tail_doubts(record, analysis)],
-            **asdict(background(record)),
+            **asdict(background(record, contrast=analysis.contrast)),
         },
     }
 

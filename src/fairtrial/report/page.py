@@ -112,7 +112,7 @@ def _inlined_json(value: Any) -> str:
 
 
 def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]) -> dict[str, Any]:
-    behind = background(record)
+    behind = background(record, contrast=analysis.contrast)
     return {
         "plan": record.plan,
         "analysis": analysis,

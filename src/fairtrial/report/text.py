@@ -28,11 +28,11 @@ VALUES_PER_LINE: Final = 6
 
 def render(record: Record, analysis: Analysis) -> str:
     """The whole text report."""
-    behind = background(record)
+    behind = background(record, contrast=analysis.contrast)
     lines = [analysis.study, "=" * len(analysis.study), *prose(analysis.question)]
     lines += _summary(analysis)
     lines += _matrix(record, analysis)
-    lines += _differences(behind)
+    lines += _differences(analysis, behind)
     for number, metric in enumerate(metric_tables(analysis), start=1):
         lines += _metric(analysis, metric, number=number)
     lines += _expectations(analysis)
@@ -69,10 +69,10 @@ def _matrix(record: Record, analysis: Analysis) -> list[str]:
     return lines
 
 
-def _differences(behind: Background) -> list[str]:
-    lines = heading("What differs between the arms")
-    arms = list(dict.fromkeys(arm for _, values in behind.differences for arm in values))
-    if not arms:
+def _differences(analysis: Analysis, behind: Background) -> list[str]:
+    lines = heading(f"What differs: {analysis.contrast}")
+    arms = analysis.levels
+    if not behind.differences:
         return [*lines, "Nothing: an A/A comparison."]
     rows = [[path, *(values.get(arm, numbers.ABSENT) for arm in arms)] for path, values in behind.differences]
     return [*lines, *table(["path", *arms], rows, left=len(arms) + 1)]

@@ -6,7 +6,11 @@ from dataclasses import replace
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 from fairtrial.report import background
-from fairtrial.report.background import Fact
+from fairtrial.report.background import Background, Fact
+
+
+def _background(record: Record, *, contrast: str = "journal") -> Background:
+    return background.background(record, contrast=contrast)
 
 
 def _with_trials(record: Record, trials: tuple[TrialRecord, ...]) -> Record:
@@ -16,7 +20,7 @@ def _with_trials(record: Record, trials: tuple[TrialRecord, ...]) -> Record:
 
 
 def test_a_value_all_trials_share_is_said_once_and_others_say_who_has_them(record: Record) -> None:
-    options = background.background(record).options
+    options = _background(record).options
     assert Fact("synchronous", "2") in options
     assert Fact("journal_mode", "delete (journal delete); wal (journal wal)") in {
         Fact(fact.label, "; ".join(sorted(fact.value.split("; ")))) for fact in options
@@ -24,7 +28,7 @@ def test_a_value_all_trials_share_is_said_once_and_others_say_who_has_them(recor
 
 
 def test_facts_of_places_are_in_a_reader_s_units(record: Record) -> None:
-    (place,) = background.background(record).places
+    (place,) = _background(record).places
     assert place.name == "local"
     facts = {fact.label: fact.value for fact in place.facts}
     assert facts["memory"] == "8.000 GiB"
@@ -45,11 +49,11 @@ def test_a_place_reached_by_ssh_is_called_by_its_host(record: Record) -> None:
     place = {"ssh": {"host": "bench-7"}}
     changed = replace(record)
     changed.__dict__["places"] = {json.dumps(place): {"place": place, "facts": {"kernel": "6.1"}}}
-    assert [found.name for found in background.background(changed).places] == ["ssh bench-7"]
+    assert [found.name for found in _background(changed).places] == ["ssh bench-7"]
 
 
 def test_what_was_lost_and_checked_is_counted(record: Record) -> None:
-    found = background.background(record)
+    found = _background(record)
     assert found.invalid == (Fact("0015-high-wal-b3", "the server restarted"),)
     assert found.added == ("high, block 6 in round 6 replaces block 3",)
     assert found.checks == (("3.3.2.1", 26, 0),)
@@ -58,7 +62,7 @@ def test_what_was_lost_and_checked_is_counted(record: Record) -> None:
 def test_violations_are_added_up(record: Record) -> None:
     first, *others = record.trials
     broken = first.model_copy(update={"checks": [first.checks[0].model_copy(update={"violations": 4})]})
-    found = background.background(_with_trials(record, (broken, *others)))
+    found = _background(_with_trials(record, (broken, *others)))
     assert found.checks == (("3.3.2.1", 26, 4),)
 
 
@@ -66,3 +70,13 @@ def test_values_of_a_study_are_shown_as_written() -> None:
     assert background.shown("WAL") == "WAL"
     assert background.shown(None) == "–"
     assert background.shown({"a": [1, True]}) == '{"a": [1, true]}'
+
+
+def test_differences_are_those_of_the_factor_compared(record: Record) -> None:
+    assert [path for path, _ in _background(record).differences] == [
+        "system.sqlite.pragmas.journal_mode",
+        "system.sqlite.pragmas.wal_autocheckpoint",
+    ]
+    assert _background(record, contrast="users").differences == (
+        ("workload.tpcc.virtual_users", {"low": "2", "high": "8"}),
+    )

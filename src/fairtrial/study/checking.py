@@ -19,7 +19,7 @@ from fairtrial.study.nodes import Listing, Node, Position, Scalar, Tree
 from fairtrial.study.problems import Problems
 from fairtrial.study.resolving import Resolution, overlaid, resolve
 
-MAXIMUM_COMBINATIONS = 4096  # each is merged and validated, about a millisecond; no run could finish more
+MAXIMUM_COMBINATIONS = 4096  # merged and validated in a second; no run could finish more
 ROLES = ("primary", "secondary", "guardrails")
 _CELLS_SHOWN = 3
 

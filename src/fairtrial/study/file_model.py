@@ -56,7 +56,13 @@ class Trials(FileModel):
         description="`randomised_blocks`: rounds of one block per cell, cells and arms shuffled. `abba`: arms in "
         "alternating direction. `sequential`: one arm after the other, which confounds the arm with time.",
     )
-    seed: int = Field(1, ge=0, le=MAXIMUM_SEED, description="Decides order and load; the same seed, the same plan.")
+    seed: int = Field(
+        1,
+        ge=0,
+        le=MAXIMUM_SEED,
+        description="Decides order and load: the same seed, the same plan, on every machine. The arms of a block share "
+        "the load's seed, so that what its draw adds leaves their ratio; blocks and cells differ.",
+    )
     stop: Literal["fixed"] = Field("fixed", description="`fixed`: all blocks are run.")
     margin: Share = Field(0.02, gt=0, lt=1, description="Differences within this share of the baseline do not matter.")
     confidence: Share = Field(0.95, ge=0.5, lt=1, description="Confidence of every interval, before multiplicity.")

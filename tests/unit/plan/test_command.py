@@ -1,0 +1,44 @@
+"""`fairtrial plan` and `fairtrial schema` as installed: exit codes, and nothing is started."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STUDIES = Path(__file__).parents[3] / "studies"
+
+
+def fairtrial(*arguments: str | Path, directory: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from fairtrial.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("study", sorted(STUDIES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_ready_study_is_planned_and_leaves_nothing_behind(study: Path, tmp_path: Path) -> None:
+    done = fairtrial("plan", study, "--set", "trials.blocks=2", directory=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "what differs between the arms" in done.stdout
+    assert "expected duration" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_mistakes_end_with_exit_code_2_and_every_line(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text("study: a b\nsystem: {mariadbb: {}}\nworkload: {tpcc: {duration: 5 parsecs}}\n", encoding="utf-8")
+    done = fairtrial("plan", study, directory=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    for position in (":1:8: study:", ":2:10: system.mariadbb:", ":3:29: workload.tpcc.duration:", "factors: required"):
+        assert position in done.stderr
+    assert "hint:" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["study.yaml"]
+
+
+def test_the_schema_is_json(tmp_path: Path) -> None:
+    done = fairtrial("schema", directory=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["title"] == "fairtrial study"

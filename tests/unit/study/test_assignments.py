@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairtrial.study.assignments import AT, overlays
+from fairtrial.study.nodes import dotted, leaves, plain
+from fairtrial.study.problems import Problems
+
+parts = st.from_regex(r"[a-z][a-z0-9_.-]{0,6}[a-z0-9]", fullmatch=True)
+
+
+def overlaid(assignment: str) -> Any:
+    problems = Problems()
+    found = overlays([assignment], problems)
+    problems.raise_if_any()
+    return plain(found[0])
+
+
+@pytest.mark.parametrize(
+    ("assignment", "overlay"),
+    [
+        ("trials.blocks=2", {"trials": {"blocks": 2}}),
+        ("trials.margin=2 %", {"trials": {"margin": "2 %"}}),
+        ("settings.lru_gen=on", {"settings": {"lru_gen": "on"}}),
+        ('settings.sysctl."vm.swappiness"=10', {"settings": {"sysctl": {"vm.swappiness": 10}}}),
+        ("question=is a = b?", {"question": "is a = b?"}),
+        ("expect=", {"expect": None}),
+        ("expect=null", {"expect": None}),
+        ("place={vm: {memory: 1GiB}}", {"place": {"vm": {"memory": "1GiB"}}}),
+        ("also_compare=[a, b]", {"also_compare": ["a", "b"]}),
+    ],
+)
+def test_an_assignment_is_an_overlay(assignment: str, overlay: dict[str, Any]) -> None:
+    assert overlaid(assignment) == overlay
+
+
+@given(path=st.lists(parts, min_size=1, max_size=5), value=st.integers())
+def test_any_path_that_messages_print_can_be_set(path: list[str], value: int) -> None:
+    result = overlaid(f"{dotted(path)}={value}")
+    for part in path:
+        result = result[part]
+    assert result == value
+
+
+@pytest.mark.parametrize("assignment", ["", "=", "trials", "trials.=2", ".trials=2", "a b=2", 'a."b=2', "a..b=2"])
+def test_what_is_no_assignment_is_noted_and_left_out(assignment: str) -> None:
+    problems = Problems()
+    assert overlays([assignment, "a=1"], problems) == overlays(["a=1"], Problems())
+    assert [problem.file for problem in problems] == ["--set"]
+    assert f"found `{assignment}`" in str(next(iter(problems)))
+
+
+def test_values_stand_on_the_command_line_and_nowhere_else() -> None:
+    found = overlays(["a={b: [1, {c: 2}]}"], Problems())[0]
+    assert {node.at for _, node in leaves(found)} == {AT}
+    assert found.where("a") == AT
+    assert found.tree("a").where("b") == AT

@@ -4,6 +4,9 @@ use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use fairtrial_load::LoadError;
+use fairtrial_sample::SampleError;
+use fairtrial_state::StateError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -63,9 +66,20 @@ pub fn print<T: Serialize>(result: &T) -> anyhow::Result<()> {
 
 /// Says an error on standard error, its causes innermost last.
 pub fn say(error: &anyhow::Error) -> ExitCode {
-    let hint = "the message names the cause; run the same subcommand by hand to see more";
-    eprintln!("{}", json!({"error": format!("{error:#}"), "hint": hint}));
+    eprintln!(
+        "{}",
+        json!({"error": format!("{error:#}"), "hint": hint(error)})
+    );
     ExitCode::FAILURE
+}
+
+fn hint(error: &anyhow::Error) -> &'static str {
+    let load = error.downcast_ref().map(LoadError::hint);
+    let sample = || error.downcast_ref().map(SampleError::hint);
+    let state = || error.downcast_ref().map(StateError::hint);
+    load.or_else(sample)
+        .or_else(state)
+        .unwrap_or("run the same subcommand by hand to see more")
 }
 
 fn parameters<T: DeserializeOwned>() -> anyhow::Result<T> {

@@ -138,3 +138,43 @@ fn capitalised(name: &str) -> String {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_stand_inside_the_types_they_tag() {
+        let schema = wire();
+        assert_eq!(
+            schema["$defs"]["Ping"]["properties"]["request"]["const"],
+            "ping"
+        );
+        assert_eq!(
+            schema["$defs"]["Ping"]["required"],
+            json!(["request", "id"])
+        );
+        assert_eq!(
+            schema["$defs"]["RampUpProgress"]["properties"]["progress"]["const"],
+            "ramp_up"
+        );
+        let requests = schema["$defs"]["Request"]["oneOf"]
+            .as_array()
+            .expect("variants");
+        assert!(requests.contains(&json!({"$ref": "#/$defs/Ping"})));
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let schema = wire();
+        let definitions = schema["$defs"].as_object().expect("definitions");
+        let text = schema.to_string();
+        for reference in text.split("#/$defs/").skip(1) {
+            let name = reference
+                .split('"')
+                .next()
+                .expect("split gives one at least");
+            assert!(definitions.contains_key(name), "{name}");
+        }
+    }
+}

@@ -56,10 +56,9 @@ pub fn read(stream: &mut impl BufRead) -> Result<Option<Frame>, FrameError> {
         .take(LINE_BYTES)
         .read_until(b'\n', &mut line)?;
     match line.last() {
-        None => return Ok(None),
         Some(b'\n') => {}
         Some(_) if line.len() as u64 == LINE_BYTES => return Err(FrameError::Long),
-        Some(_) => return Ok(None),
+        _ => return Ok(None), // the end, within a line or between two
     }
     match serde_json::from_slice(&line)? {
         Line::Chunk(header) if header.chunk > CHUNK_BYTES => Err(FrameError::Chunk(header.chunk)),
@@ -92,4 +91,68 @@ pub fn chunk(id: u64, bytes: &[u8]) -> Vec<u8> {
     frame.push(b'\n');
     frame.extend_from_slice(bytes);
     frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairtrial_protocol::request::{Ping, Put};
+
+    fn frames(mut bytes: &[u8]) -> Vec<Frame> {
+        std::iter::from_fn(|| read(&mut bytes).expect("the protocol")).collect()
+    }
+
+    #[test]
+    fn requests_and_chunks_alternate_and_chunks_may_hold_anything() {
+        let mut bytes = Vec::new();
+        bytes.extend(b"{\"request\":\"put\",\"id\":1,\"path\":\"/f\",\"bytes\":9,\"mode\":420}\n");
+        bytes.extend(chunk(1, b"{\"id\":2}\n"));
+        bytes.extend(b"{\"request\":\"ping\",\"id\":2}\n");
+        let put = Put {
+            id: 1,
+            path: "/f".to_owned(),
+            bytes: 9,
+            mode: 420,
+        };
+        let expected = [
+            Frame::Request(Request::Put(put)),
+            Frame::Chunk {
+                id: 1,
+                bytes: b"{\"id\":2}\n".to_vec(),
+            },
+            Frame::Request(Request::Ping(Ping { id: 2 })),
+        ];
+        assert_eq!(frames(&bytes), expected);
+    }
+
+    #[test]
+    fn a_stream_that_ends_within_a_line_has_ended() {
+        assert_eq!(frames(b"{\"request\":\"pi"), []);
+    }
+
+    #[test]
+    fn a_stream_that_ends_within_a_chunk_has_failed() {
+        let bytes = chunk(1, b"whole");
+        let read = read(&mut &bytes[..bytes.len() - 1]);
+        assert!(matches!(read, Err(FrameError::Stream(_))));
+    }
+
+    #[test]
+    fn what_is_no_message_is_said() {
+        for (line, expected) in [
+            (&b"GET / HTTP/1.1\n"[..], "not a message"),
+            (b"{\"request\":\"later\",\"id\":1}\n", "later"),
+            (b"{\"request\":\"get\",\"id\":1}\n", "path"),
+            (b"{\"id\":1,\"chunk\":65537}\n", "65537"),
+        ] {
+            let error = read(&mut &*line).expect_err("no message").to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_given_up() {
+        let endless = vec![b'x'; usize::try_from(LINE_BYTES).expect("fits") + 1];
+        assert!(matches!(read(&mut &endless[..]), Err(FrameError::Long)));
+    }
 }

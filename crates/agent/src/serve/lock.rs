@@ -18,7 +18,7 @@ use crate::serve::failure::Failure;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A session that is ending stops its processes and undoes its settings within this, or is stuck.
-const PATIENCE_WITH_ENDING: Duration = Duration::from_secs(60);
+const PATIENCE_WITH_ENDING: Duration = Duration::from_mins(1);
 
 const POLL: Duration = Duration::from_millis(50);
 
@@ -26,7 +26,7 @@ const POLL: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// Who, in its own words.
-    pub holder: String,
+    pub name: String,
     /// Mark of its processes.
     pub session: String,
     /// Whether it is giving the place back.
@@ -66,8 +66,8 @@ impl Lock {
                             PATIENCE
                         }
                     {
-                        let holder = other
-                            .map_or_else(|| "another session".to_owned(), |other| other.holder);
+                        let holder =
+                            other.map_or_else(|| "another session".to_owned(), |other| other.name);
                         return Err(Failure::Busy { holder });
                     }
                 }
@@ -107,4 +107,56 @@ fn read(file: &mut File) -> Option<Holder> {
     file.rewind().ok()?;
     file.read_to_string(&mut text).ok()?;
     serde_json::from_str(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder(name: &str) -> Holder {
+        Holder {
+            name: name.to_owned(),
+            session: format!("session of {name}"),
+            ending: false,
+        }
+    }
+
+    #[test]
+    fn a_place_has_one_holder_and_the_refused_are_told_whom() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (lock, dead) = Lock::take(directory.path(), holder("first")).expect("free");
+        assert_eq!(dead, None);
+        let refused = Lock::take(directory.path(), holder("second"))
+            .err()
+            .expect("held");
+        assert_eq!(refused.to_string(), "the place is held by first");
+        lock.release();
+        let (_, dead) = Lock::take(directory.path(), holder("second")).expect("free again");
+        assert_eq!(dead, None, "a lock given back leaves nothing to clean up");
+    }
+
+    #[test]
+    fn who_died_holding_it_is_told_to_the_next() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        drop(Lock::take(directory.path(), holder("first")).expect("free")); // as the kernel does for the dead
+        let (_, dead) = Lock::take(directory.path(), holder("second")).expect("free");
+        assert_eq!(dead, Some(holder("first")));
+    }
+
+    #[test]
+    fn one_that_is_ending_is_waited_for() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (mut lock, _) = Lock::take(directory.path(), holder("first")).expect("free");
+        lock.ending();
+        let following = {
+            let directory = directory.path().to_owned();
+            thread::spawn(move || Lock::take(&directory, holder("second")).map(|_| ()))
+        };
+        thread::sleep(PATIENCE + 4 * POLL); // longer than one that is not ending would be waited for
+        lock.release();
+        following
+            .join()
+            .expect("it went on")
+            .expect("it got the lock");
+    }
 }

@@ -28,7 +28,7 @@ use fairtrial_protocol::request::Request;
 use fairtrial_protocol::clock::Reading;
 
 use failure::Failure;
-use frame::Frame;
+use frame::{Frame, FrameError};
 use queue::Queue;
 use session::Session;
 use shutdown::{Reason, Shutdown};
@@ -129,17 +129,16 @@ fn listen(input: OwnedFd, wires: Arc<Wires>) {
         loop {
             match frame::read(&mut stream) {
                 Ok(Some(Frame::Request(Request::Ping(ping)))) => {
-                    let pong = Pong {
+                    let answer = Pong {
                         id: ping.id,
                         clock: Reading::now(),
                     };
-                    wires.outbox.push_urgent(frame::event(&Event::Pong(pong)));
+                    wires.outbox.push_urgent(frame::event(&Event::Pong(answer)));
                 }
                 // Not after what waits: a step that hangs must not keep the stream from ending.
                 Ok(Some(Frame::Request(Request::Bye(bye)))) => wires.end(Reason::Bye(bye.id)),
                 Ok(Some(frame)) => wires.inbox.push(frame, 1),
-                Ok(None) => return wires.end(Reason::EndOfStream),
-                Err(frame::FrameError::Stream(_)) => return wires.end(Reason::EndOfStream),
+                Ok(None) | Err(FrameError::Stream(_)) => return wires.end(Reason::EndOfStream),
                 Err(error) => {
                     wires.say(&Failure::Invalid(error.to_string()).event(None));
                     return wires.end(Reason::Refused);

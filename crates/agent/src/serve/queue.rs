@@ -102,3 +102,67 @@ impl<T> Queue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::thread;
+
+    #[test]
+    fn items_come_in_order_and_urgent_ones_before_all() {
+        let queue = Queue::new(10);
+        queue.push("first", 1);
+        queue.push("second", 1);
+        queue.push_urgent("urgent");
+        queue.close();
+        queue.push("late", 1);
+        let popped: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(popped, ["urgent", "first", "second"]);
+    }
+
+    #[test]
+    fn a_full_queue_holds_its_writer_until_there_is_room() {
+        let queue = Arc::new(Queue::new(3));
+        queue.push(1, 3);
+        let writer = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || queue.push(2, 1))
+        };
+        assert_eq!(queue.pop(), Some(1));
+        writer.join().expect("the writer went on");
+        assert_eq!(queue.pop(), Some(2));
+    }
+
+    #[test]
+    fn an_item_larger_than_the_limit_passes_alone() {
+        let queue = Queue::new(3);
+        queue.push("large", 100);
+        assert_eq!(queue.pop(), Some("large"));
+    }
+
+    #[test]
+    fn a_stuck_writer_and_a_waiting_reader_go_on_when_the_stream_is_given_up() {
+        let full = Arc::new(Queue::new(1));
+        full.push(1, 1);
+        let empty: Arc<Queue<i32>> = Arc::new(Queue::new(1));
+        let (stuck, waiting) = (Arc::clone(&full), Arc::clone(&empty));
+        let writer = thread::spawn(move || stuck.push(2, 1));
+        let reader = thread::spawn(move || waiting.pop());
+        full.abandon();
+        empty.abandon();
+        writer.join().expect("the writer went on");
+        assert_eq!(reader.join().expect("the reader went on"), None);
+        assert_eq!(full.pop(), None);
+    }
+
+    #[test]
+    fn last_words_are_not_waited_for_without_end() {
+        let queue = Queue::new(1);
+        queue.push("unread", 1);
+        queue.close();
+        queue.wait_empty(Duration::from_millis(1));
+        assert_eq!(queue.pop(), Some("unread"));
+        queue.wait_empty(Duration::MAX);
+    }
+}

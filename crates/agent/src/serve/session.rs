@@ -80,7 +80,10 @@ impl Session {
             Request::Spawn(spawn) => spawn::apply(self, &spawn),
             Request::Signal(signal) => signal::apply(self, &signal),
             Request::Change(change) => change::apply(self, &change),
-            Request::Undo(undo) => undo::apply(self, &undo),
+            Request::Undo(undo) => {
+                undo::apply(self, &undo);
+                Ok(())
+            }
             Request::Ping(_) | Request::Bye(_) => Ok(()), // answered before they come here
         }
     }

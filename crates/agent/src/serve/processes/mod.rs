@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const SAID_BYTES: u64 = 64 * 1024;
 
 /// A program of a step that runs longer hangs.
-const STEP_PROGRAM: Duration = Duration::from_secs(600);
+const STEP_PROGRAM: Duration = Duration::from_mins(10);
 
 /// How soon a program of a step is stopped after the stream has ended.
 const NOTICE: Duration = Duration::from_millis(50);

@@ -143,7 +143,7 @@ impl Follower {
     }
 
     fn read(&mut self, ready: &[bool]) {
-        let mut buffer = [0; LINE_BYTES];
+        let mut buffer = vec![0; LINE_BYTES];
         self.followed
             .iter_mut()
             .zip(ready)
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_line_without_end_is_cut_and_the_next_one_is_whole() {
         let mut lines = Lines::default();
-        lines.take(&[b'x'; LINE_BYTES]);
+        lines.take(&vec![b'x'; LINE_BYTES]);
         lines.take(b"lost\nnext\n");
         assert_eq!(
             lines.complete.iter().map(String::len).collect::<Vec<_>>(),

@@ -50,7 +50,7 @@ pub fn apply(session: &mut Session, hello: &Hello) -> Result<(), Failure> {
 
 fn take_place(session: &mut Session, hello: &Hello) -> Result<Leftovers, Failure> {
     let holder = Holder {
-        holder: hello.holder.clone(),
+        name: hello.holder.clone(),
         session: session.processes.session().to_owned(),
         ending: false,
     };
@@ -71,14 +71,16 @@ fn own_hash() -> io::Result<String> {
     let mut buffer = vec![0; HASHED_BYTES];
     loop {
         match file.read(&mut buffer)? {
-            0 => {
-                return Ok(hasher
-                    .finalize()
-                    .iter()
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect());
-            }
+            0 => return Ok(hexadecimal(&hasher.finalize())),
             count => hasher.update(&buffer[..count]),
         }
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('?');
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
 }

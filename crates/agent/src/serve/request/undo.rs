@@ -3,14 +3,14 @@
 use fairtrial_protocol::event::{Event, Undone};
 use fairtrial_protocol::request::Undo;
 
-use crate::serve::failure::Failure;
 use crate::serve::session::Session;
+use crate::serve::undo::Report;
 
 /// Answers `undo`.
-pub fn apply(session: &mut Session, undo: &Undo) -> Result<(), Failure> {
+pub fn apply(session: &mut Session, undo: &Undo) {
     let report = match &mut session.held {
         Some(held) => held.applied.undo(undo.keep, &session.processes),
-        None => crate::serve::undo::Report::default(), // who may not change has nothing to undo
+        None => Report::default(), // who may not change has nothing to undo
     };
     session.wires.say(&Event::Undone(Undone {
         id: undo.id,
@@ -18,5 +18,4 @@ pub fn apply(session: &mut Session, undo: &Undo) -> Result<(), Failure> {
         failed: report.failed,
         disturbed: report.disturbed,
     }));
-    Ok(())
 }

@@ -59,12 +59,12 @@ impl Applied {
 
     /// Applies a step and reads it back. A step that fails or does not read back is undone.
     pub fn apply(&mut self, step: &Step, processes: &Processes) -> Result<Seen, Failure> {
-        let before = self.read(step, processes)?;
+        let before = read(step, processes)?;
         let way = inverse::way_back(step)?;
         let entry = self.journal.add(step, way)?;
         self.entries.push(entry);
         let outcome =
-            act::act(&step.action, processes).and_then(|()| self.compare(step, before, processes));
+            act::act(&step.action, processes).and_then(|()| compare(step, before, processes));
         if outcome.is_err() {
             let report = self.undo(self.entries.len() - 1, processes);
             if !report.failed.is_empty() {
@@ -77,33 +77,6 @@ impl Applied {
             }
         }
         outcome
-    }
-
-    fn compare(
-        &self,
-        step: &Step,
-        before: Option<String>,
-        processes: &Processes,
-    ) -> Result<Seen, Failure> {
-        let read_back = self.read(step, processes)?;
-        if let (Some(check), Some(found)) = (&step.check, &read_back)
-            && !normalise::equal(&check.expect, found, check.normalise)
-        {
-            return Err(Failure::Check {
-                name: step.name.clone(),
-                asked: check.expect.clone(),
-                before: before.unwrap_or_default(),
-                read_back: found.clone(),
-            });
-        }
-        Ok(Seen { before, read_back })
-    }
-
-    fn read(&self, step: &Step, processes: &Processes) -> Result<Option<String>, Failure> {
-        step.check
-            .as_ref()
-            .map(|check| read_back::read(&check.read, processes, false))
-            .transpose()
     }
 
     /// Undoes steps, newest first, until `keep` are left. One that fails is reported and kept in the journal: the next
@@ -147,4 +120,26 @@ fn is_disturbed(entry: &Entry, processes: &Processes) -> bool {
         Ok(found) => !normalise::equal(&check.expect, &found, check.normalise),
         Err(_) => true,
     }
+}
+
+fn compare(step: &Step, before: Option<String>, processes: &Processes) -> Result<Seen, Failure> {
+    let read_back = read(step, processes)?;
+    if let (Some(check), Some(found)) = (&step.check, &read_back)
+        && !normalise::equal(&check.expect, found, check.normalise)
+    {
+        return Err(Failure::Check {
+            name: step.name.clone(),
+            asked: check.expect.clone(),
+            before: before.unwrap_or_default(),
+            read_back: found.clone(),
+        });
+    }
+    Ok(Seen { before, read_back })
+}
+
+fn read(step: &Step, processes: &Processes) -> Result<Option<String>, Failure> {
+    step.check
+        .as_ref()
+        .map(|check| read_back::read(&check.read, processes, false))
+        .transpose()
 }

@@ -11,7 +11,7 @@ from fairtrial.analyse.t_tests import TTest, quantile
 
 POWER: Final = 0.8  # the convention of planning: four of five true effects of that size are found
 _LARGEST_SHIFT: Final = 1e6  # standard errors; beyond it a test of 1 degree of freedom has still found everything
-_WRONG_TAIL_MATTERS: Final = 7.0
+_WRONG_TAIL_MATTERS: Final = 5.0
 
 
 def equivalence(test: TTest, *, bound: float) -> float:
@@ -46,7 +46,7 @@ def shift(df: float, *, alpha: float) -> float:
 def power(df: float, *, critical: float, noncentrality: float) -> float:
     """Probability that |t| exceeds `critical`; the wrong tail counts too, as in R's `power.t.test(strict = TRUE)`."""
     upper = 1 - float(special.nctdtr(df, noncentrality, critical))
-    # From 7 on the wrong tail is under Phi(-7) = 1e-12, and SciPy 1.17 returns NaN for some values of it.
+    # From 5 on the wrong tail is under Phi(-5) = 3e-7, and SciPy 1.17 returns NaN for some values of it.
     wrong_tail = noncentrality < _WRONG_TAIL_MATTERS
     lower = float(special.nctdtr(df, noncentrality, -critical)) if wrong_tail else 0.0
     return upper + lower

@@ -11,7 +11,7 @@ Mistakes = Callable[..., list[str]]
 
 FIVE_KINDS = """\
 study: five-mistakes
-place: {vm: {memroy: 1GiB}}
+place: {vm: {memoryy: 1GiB}}
 system: {mariadb: {}}
 workload: {tpcc: {ramp_up: 10 parsecs, transactions: 3000}}
 factors:
@@ -19,7 +19,7 @@ factors:
     baseline: {settings: {lru_gen: off}}
     mglru: {settings: {lru_gen: yes}}
     mglru: {}
-arm: kernl
+arm: kernell
 trials: {blocks: many}
 metrics: {primary: throughput_tpm}
 """
@@ -28,7 +28,7 @@ metrics: {primary: throughput_tpm}
 def test_five_kinds_of_mistakes_are_reported_together_in_the_order_of_the_file(mistakes: Mistakes) -> None:
     assert mistakes(FIVE_KINDS) == [
         (
-            "study.yaml:2:14: place.vm.memroy: unknown key; expected one of `kernel`, `memory`, `swap` "
+            "study.yaml:2:14: place.vm.memoryy: unknown key; expected one of `kernel`, `memory`, `swap` "
             "(did you mean `memory`?)"
         ),
         (
@@ -37,7 +37,7 @@ def test_five_kinds_of_mistakes_are_reported_together_in_the_order_of_the_file(m
         ),
         "study.yaml:8:33: settings.lru_gen: expected 'on' or 'off', found 'yes', with kernel=mglru",
         "study.yaml:9:5: key `mglru` is given twice (first at 8:5) (keep one of them)",
-        "study.yaml:10:6: arm: unknown factor `kernl`; expected one of `kernel` (did you mean `kernel`?)",
+        "study.yaml:10:6: arm: unknown factor `kernell`; expected one of `kernel` (did you mean `kernel`?)",
         "study.yaml:11:18: trials.blocks: expected a whole number, found 'many'",
     ]
 
@@ -56,15 +56,15 @@ metrics: {primary: throughput_tpm}
     ("line", "expected"),
     [
         ("trails: {blocks: 2}", ":7:1: trails: unknown key; expected one of `study`"),
-        ("trials: {ordr: abba}", ":7:10: trials.ordr: unknown key; expected one of `blocks`, `order`"),
+        ("trials: {orderr: abba}", ":7:10: trials.orderr: unknown key; expected one of `blocks`, `order`"),
         ("trials: {order: abab}", "found 'abab' (did you mean `abba`?)"),
         ("trials: 5", ":7:9: trials: expected a mapping, found 5"),
         ("trials: {margin: 200 %}", "trials.margin: expected a value less than 1"),
         ("telemetry: {interval: 1us}", "telemetry.interval: expected a value greater than or equal to 0.01"),
         ("telemetry: {interval: 10500us}", "telemetry.interval: expected whole milliseconds, found 10.5 ms"),
         (
-            "place: {lokal: {}}",
-            ":7:9: place.lokal: unknown kind of place `lokal`; expected one of `local`, `vm` (did you mean `local`?)",
+            "place: {loqal: {}}",
+            ":7:9: place.loqal: unknown kind of place `loqal`; expected one of `local`, `vm` (did you mean `local`?)",
         ),
         ("place: {vm: {}, local: {}}", ":7:8: place: found `vm`, `local`; expected exactly one kind"),
         ("place: {local: }", "for all defaults write `local: {}`: null removes"),
@@ -111,7 +111,7 @@ def test_one_wrong_line(mistakes: Mistakes, line: str, expected: str) -> None:
         ("{duration: 60s}", "{}", ":3:18: workload.tpcc: exactly one of `duration` and `transactions`"),
         ("{duration: 60s}", "{duration: -3s}", ":3:29: workload.tpcc.duration: expected a time"),
         ("system: {mariadb: {}}", "", "system: found nothing; expected exactly one kind of `mariadb`, `sqlite`"),
-        ("on: {settings", "on: {sistem: {}, settings", "factors.lru.on.sistem: unknown key; expected one of `place`"),
+        ("on: {settings", "on: {syztem: {}, settings", "factors.lru.on.syztem: unknown key; expected one of `place`"),
         ("on: {settings: {lru_gen: on}}", "on: 5", "factors.lru.on: expected a mapping, found 5"),
         ("{lru: {", "{'bad name': {a: {}}, lru: {", "factors.bad name: expected text like"),
         (", on: {settings: {lru_gen: on}}", "", "arm: factor `lru` has one level: nothing to compare it with"),

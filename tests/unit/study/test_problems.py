@@ -42,10 +42,10 @@ UNKNOWN = "unknown key; expected one of `width`, `colour` did you mean `width`?"
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ({"inner": {"widht": 1}}, f"workload.outer.inner.widht: {UNKNOWN}"),
-        ({"by_name": {"a": {"widht": 1}}}, f"workload.outer.by_name.a.widht: {UNKNOWN}"),
-        ({"listed": [{}, {"widht": 1}]}, f"workload.outer.listed.1.widht: {UNKNOWN}"),
-        ({"maybe": {"widht": 1}}, f"workload.outer.maybe.widht: {UNKNOWN}"),
+        ({"inner": {"widthh": 1}}, f"workload.outer.inner.widthh: {UNKNOWN}"),
+        ({"by_name": {"a": {"widthh": 1}}}, f"workload.outer.by_name.a.widthh: {UNKNOWN}"),
+        ({"listed": [{}, {"widthh": 1}]}, f"workload.outer.listed.1.widthh: {UNKNOWN}"),
+        ({"maybe": {"widthh": 1}}, f"workload.outer.maybe.widthh: {UNKNOWN}"),
         ({"inner": {"width": 0}}, "workload.outer.inner.width: expected a value greater than or equal to 1, found 0"),
         ({"inner": {"width": "x"}}, "workload.outer.inner.width: expected a whole number, found 'x'"),
         ({"inner": 5}, "workload.outer.inner: expected a mapping, found 5"),
@@ -65,7 +65,7 @@ def test_what_pydantic_finds_is_said_in_the_words_of_a_study(value: dict[str, An
 
 
 def test_several_mistakes_in_one_value_are_all_found() -> None:
-    assert len(wrong({"inner": {"width": "x", "colour": 1}, "name": 1, "nmae": 2})) == 4
+    assert len(wrong({"inner": {"width": "x", "colour": 1}, "name": 1, "naym": 2})) == 4
 
 
 def test_a_valid_value_is_returned_and_nothing_noted() -> None:

@@ -1,0 +1,189 @@
+"""The real sampler on this machine, against what the test itself read before and after."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fairtrial.metrics import telemetry
+from fairtrial.record.models import Window
+from fairtrial.wire import find_agent
+
+SOURCES = ["cpu", "memory", "vmstat", "disks", "pressure"]
+INTERVAL_MS = 20
+MEASURED_S = 1.0
+MARGIN_S = 0.3  # between the window's edges and what it surely holds: samples lie there even on a busy machine
+PATIENCE_S = 30.0
+FACTS = {"ticks_per_s": os.sysconf("SC_CLK_TCK")}
+
+
+def counters() -> dict[str, int]:
+    """What `/proc` says now, read and taken apart without the sampler's code."""
+    found = {}
+    for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines():
+        name, value = line.split()
+        found[name] = int(value)
+    for line in Path("/proc/stat").read_text(encoding="ascii").splitlines():
+        name, *values = line.split()
+        if name == "ctxt":
+            found["ctxt"] = int(values[0])
+        if name == "cpu":
+            found["busy"] = sum(map(int, values[:3]))
+    for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines():
+        name, value = line.split(": ")
+        found[f"self.{name}"] = int(value)
+    return found
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A second of this machine: files, the window inside, and the test's own readings around and inside it."""
+
+    directory: Path
+    window: Window
+    outside: tuple[dict[str, int], dict[str, int]]
+    inside: tuple[dict[str, int], dict[str, int]]
+    cpu_s: float
+    written_bytes: int
+
+    def growth(self, name: str) -> tuple[int, int]:
+        """Least and most that a counter can have grown by inside the window."""
+        least = self.inside[1][name] - self.inside[0][name]
+        most = self.outside[1][name] - self.outside[0][name]
+        return least, most
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> Sampled:
+    directory = tmp_path_factory.mktemp("telemetry")
+    before = counters()
+    sampler = start(directory)
+    try:
+        wait_for_samples(directory)
+        start_ns = time.monotonic_ns()
+        time.sleep(MARGIN_S)
+        first, cpu_s = counters(), time.process_time()
+        written_bytes = work(directory)
+        last, cpu_s = counters(), time.process_time() - cpu_s
+        time.sleep(MARGIN_S)
+        end_ns = time.monotonic_ns()
+    finally:
+        sampler.send_signal(signal.SIGTERM)
+        said, errors = sampler.communicate(timeout=PATIENCE_S)
+    after = counters()
+    assert sampler.returncode == 0, errors
+    assert json.loads(said.splitlines()[-1])["ticks"] > 1
+    for stream in sorted(directory.glob("*.arrows")):
+        assert stream.read_bytes().endswith(b"\xff\xff\xff\xff\x00\x00\x00\x00"), f"{stream} has no end"
+        assert telemetry.to_parquet(stream, stream.with_suffix(".parquet")) > 1
+    return Sampled(
+        directory=directory,
+        window=Window(start_ns=start_ns, end_ns=end_ns),
+        outside=(before, after),
+        inside=(first, last),
+        cpu_s=cpu_s,
+        written_bytes=written_bytes,
+    )
+
+
+def start(directory: Path) -> subprocess.Popen[str]:
+    parameters = {
+        "interval_ms": INTERVAL_MS,
+        "sources": SOURCES,
+        "processes": {"server": os.getpid()},
+        "output_directory": str(directory),
+    }
+    sampler = subprocess.Popen(
+        [find_agent(), "sample"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert sampler.stdin is not None
+    sampler.stdin.write(json.dumps(parameters))
+    sampler.stdin.close()
+    sampler.stdin = None
+    return sampler
+
+
+def wait_for_samples(directory: Path) -> None:
+    """Until the last source opened has a batch in its file, so that every source is being sampled."""
+    path = directory / "telemetry-process-server.arrows"
+    deadline = time.monotonic() + PATIENCE_S
+    while not (path.exists() and telemetry.to_parquet(path, directory / "probe.parquet")):
+        assert time.monotonic() < deadline, "the sampler wrote nothing"
+        time.sleep(INTERVAL_MS / 1000)
+    (directory / "probe.parquet").unlink()
+
+
+def work(directory: Path) -> int:
+    """Burns processor time and writes to a file; returns the bytes written."""
+    deadline = time.monotonic() + MEASURED_S
+    chunk = os.urandom(1 << 16)
+    written = 0
+    with (directory / "written").open("wb") as file:
+        while time.monotonic() < deadline:
+            written += file.write(chunk)
+            file.flush()
+            sum(range(20_000))
+    return written
+
+
+def computed(sampled: Sampled) -> dict[str, float]:
+    return telemetry.compute(sampled.directory, window=sampled.window, facts=FACTS)
+
+
+def test_all_that_this_kernel_tells_is_computed(sampled: Sampled) -> None:
+    values = computed(sampled)
+    pressure = {name for name in telemetry.DEFINITIONS if name.endswith("_stall_share")}
+    wanted = set(telemetry.DEFINITIONS) - (set() if Path("/proc/pressure/cpu").exists() else pressure)
+    assert wanted - set(values) <= {
+        "refaults",
+        "disk_read_bytes",
+        "disk_written_bytes",
+    }  # no swap or no disk of its own
+    assert sum(value for name, value in values.items() if name in telemetry.DEFINITIONS and name in CPU_SHARES) == (
+        pytest.approx(1.0, abs=0.02)
+    )
+
+
+CPU_SHARES = ("cpu_user_share", "cpu_system_share", "cpu_iowait_share", "cpu_steal_share", "cpu_idle_share")
+
+
+@pytest.mark.parametrize(
+    ("metric", "counter"),
+    [("context_switches", "ctxt"), ("major_faults", "pgmajfault"), ("swapped_out_pages", "pswpout")],
+)
+def test_a_counter_grew_by_no_less_than_inside_and_no_more_than_around(
+    sampled: Sampled, metric: str, counter: str
+) -> None:
+    least, most = sampled.growth(counter)
+    assert least <= computed(sampled)[metric] <= most
+
+
+def test_the_followed_process_s_time_is_what_it_says_itself(sampled: Sampled) -> None:
+    tick_s = 1 / FACTS["ticks_per_s"]
+    assert computed(sampled)["server_cpu_s"] >= sampled.cpu_s - 2 * tick_s
+    assert computed(sampled)["server_cpu_s"] <= (sampled.window.end_ns - sampled.window.start_ns) / 1e9 + 2 * tick_s
+
+
+def test_the_followed_process_s_writes_are_what_it_wrote(sampled: Sampled) -> None:
+    frame = telemetry.read(sampled.directory, "process-server")
+    characters = frame["wchar"].to_list()
+    assert sampled.written_bytes <= characters[-1] - characters[0] <= sampled.growth("self.wchar")[1]
+
+
+def test_samples_keep_their_interval_and_never_bunch(sampled: Sampled) -> None:
+    gaps_ns = telemetry.read(sampled.directory, "cpu")["time_ns"].diff().drop_nulls()[:-1]  # the last is the final one
+    assert gaps_ns.mean() >= INTERVAL_MS * 1e6 * 0.9
+    assert (gaps_ns > 0).all()
+
+
+def test_memory_of_this_process_is_what_it_says_itself(sampled: Sampled) -> None:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    resident = computed(sampled)["server_resident_bytes_mean"]
+    assert resident == pytest.approx(pages * os.sysconf("SC_PAGE_SIZE"), rel=0.5)

@@ -10,12 +10,11 @@ from rich.text import Text
 
 from fairtrial.analyse.models import Analysis, Verdict
 from fairtrial.report import numbers
+from fairtrial.report.concerns import concerns, doubts
 from fairtrial.report.tables import (
     TWO_ARMS,
     MetricTable,
     conditions,
-    doubt_place,
-    doubts,
     metric_tables,
     procedure,
     verdict,
@@ -37,19 +36,16 @@ def render(analysis: Analysis) -> RenderableType:
         parts.append(Text("the run has not reached its planned end: no verdict yet", style="yellow"))
     for table in metric_tables(analysis):
         parts += [_title(analysis, table), _table(analysis, table), Text()]
-    for doubt in doubts(analysis):
-        place = doubt_place(doubt)
-        parts.append(
-            Text.assemble(
-                ("doubt ", "yellow"), f"({place}) " if place else "", doubt.message, (f" {doubt.advice}", "dim")
-            )
-        )
+    for concern in concerns(doubts(analysis)):
+        where = f"({concern.briefly}) " if concern.places else ""
+        parts.append(Text.assemble(("doubt ", "yellow"), where, concern.message, (f" {concern.advice}", "dim")))
     counts = analysis.counts
     fate = [f"{counts.used} of {counts.finished} finished trials used"]
     if counts.invalid:
         fate.append(f"{counts.invalid} invalid")
     if counts.blocks_voided:
-        fate.append(f"{counts.blocks_voided} blocks voided, {counts.blocks_replaced} replaced")
+        blocks = "block" if counts.blocks_voided == 1 else "blocks"
+        fate.append(f"{counts.blocks_voided} {blocks} voided, {counts.blocks_replaced} replaced")
     parts.append(Text(", ".join(fate), style="dim"))
     return Group(*parts)
 

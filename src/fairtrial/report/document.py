@@ -9,7 +9,7 @@ from typing import Any, Final
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
 from fairtrial.report.background import background
-from fairtrial.report.words import tail_doubts
+from fairtrial.report.concerns import tail_doubts
 
 REPORT_FORMAT_VERSION: Final = 1
 

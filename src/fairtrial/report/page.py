@@ -19,18 +19,17 @@ from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
 from fairtrial.report import figures, numbers, raw, series, summary, telemetry
 from fairtrial.report.background import background
+from fairtrial.report.concerns import concerns, doubts, tail_doubts
 from fairtrial.report.figures import CellFigures, Figure
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import (
     MetricTable,
     conditions,
-    doubt_place,
-    doubts,
     metric_tables,
     procedure,
     verdict,
 )
-from fairtrial.report.words import again, counted, fates, tail_doubts
+from fairtrial.report.words import again, counted, fates
 
 CELLS_OPEN: Final = 4  # more than a few cells are opened by hand: a page of fifty figures is slow to read and to draw
 
@@ -122,10 +121,7 @@ def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]
         "confidence": numbers.percent(analysis.confidence),
         "tables": [_table(analysis, table) for table in tables],
         "methods": sorted({row.comparison.method for table in tables for row in table.rows}),
-        "doubts": [
-            {"code": doubt.code, "message": doubt.message, "advice": doubt.advice, "place": doubt_place(doubt)}
-            for doubt in doubts(analysis) + tail_doubts(record, analysis)
-        ],
+        "doubts": concerns(doubts(analysis) + tail_doubts(record, analysis)),
         "expectations": [
             {
                 "cell": result.cell,
@@ -134,8 +130,7 @@ def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]
                 "n": result.n,
                 "outcome": "met" if result.met else "not met: no verdict",
             }
-            for cell in analysis.cells
-            for result in cell.expectations
+            for result in dict.fromkeys(result for cell in analysis.cells for result in cell.expectations)
         ],
         "differences": behind.differences,
         "counted": counted(analysis),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from fairtrial.analyse.models import Analysis, CellResult, Comparison, Doubt, Role, Summary
+from fairtrial.analyse.models import Analysis, CellResult, Comparison, Role, Summary
 from fairtrial.report import numbers
 from fairtrial.report.numbers import Scale
 from fairtrial.study.catalogue import MetricDefinition
@@ -99,23 +99,3 @@ def verdict(comparison: Comparison, *, margin: float) -> str:
     if comparison.verdict == "none":
         return "no verdict"
     return comparison.verdict
-
-
-def doubts(analysis: Analysis) -> tuple[Doubt, ...]:
-    """Every doubt once: the analysis's own, then those of its comparisons, in order."""
-    found = [
-        *analysis.doubts,
-        *(
-            doubt
-            for cell in analysis.cells
-            for comparisons in cell.comparisons.values()
-            for comparison in comparisons
-            for doubt in comparison.doubts
-        ),
-    ]
-    return tuple(dict.fromkeys(found))
-
-
-def doubt_place(doubt: Doubt) -> str:
-    """Where a doubt applies: `throughput_tpm, high, wal`; empty if everywhere."""
-    return ", ".join(part for part in (doubt.metric, doubt.cell, doubt.arm) if part)

@@ -10,17 +10,16 @@ from fairtrial.record import Record
 from fairtrial.report import numbers, summary
 from fairtrial.report.background import Background, Fact, background
 from fairtrial.report.columns import heading, pairs, prose, table
+from fairtrial.report.concerns import concerns, doubts, tail_doubts
 from fairtrial.report.grid import grid
 from fairtrial.report.tables import (
     MetricTable,
     cell_label,
     conditions,
-    doubt_place,
-    doubts,
     metric_tables,
     procedure,
 )
-from fairtrial.report.words import again, counted, fates, tail_doubts
+from fairtrial.report.words import again, counted, fates
 
 OPTIONS_SHOWN: Final = 40  # a server may read back hundreds; all are in every trial.json
 VALUES_PER_LINE: Final = 6
@@ -200,7 +199,7 @@ def _descriptive(analysis: Analysis, metric: MetricTable) -> list[str]:
 
 
 def _expectations(analysis: Analysis) -> list[str]:
-    found = [result for cell in analysis.cells for result in cell.expectations]
+    found = dict.fromkeys(result for cell in analysis.cells for result in cell.expectations)
     if not found:
         return []
     rows = [
@@ -218,13 +217,12 @@ def _expectations(analysis: Analysis) -> list[str]:
 
 def _doubts(record: Record, analysis: Analysis) -> list[str]:
     lines = heading("Doubts")
-    found = doubts(analysis) + tail_doubts(record, analysis)
+    found = concerns(doubts(analysis) + tail_doubts(record, analysis))
     if not found:
         return [*lines, "None of the checks made found a reason for doubt."]
-    for doubt in found:
-        place = doubt_place(doubt)
-        where = f" ({place})" if place else ""
-        lines += prose(f"* {doubt.code}{where}: {doubt.message} {doubt.advice}", indent="  ")
+    for concern in found:
+        where = f" ({concern.where})" if concern.places else ""
+        lines += prose(f"* {concern.code}{where}: {concern.message} {concern.advice}", indent="  ")
     return lines
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fairtrial.analyse.models import Analysis, Doubt
-from fairtrial.metrics import frames, latency
+from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
 from fairtrial.report.background import Background
 
@@ -47,23 +46,3 @@ def again(record: Record) -> list[tuple[str, str]]:
         ("check this record", f"fairtrial verify {name}"),
         ("recompute in R", f"Rscript {name}/report/raw_data.r"),
     ]
-
-
-def tail_doubts(record: Record, analysis: Analysis) -> tuple[Doubt, ...]:
-    """A doubt per analysed percentile that rests on few observations beyond it in some used trial."""
-    used = frames.used_trials(record)
-    found = []
-    for metric in analysis.metrics:
-        beyond = [latency.exceedances(metric, trial.scalars) for trial in used]
-        least = min((count for count in beyond if count is not None), default=None)
-        if least is not None and least < latency.EXCEEDANCES_WANTED:
-            found.append(
-                Doubt(
-                    code="few_exceedances",
-                    message=f"A trial has only {least:.0f} observations beyond this percentile;"
-                    f" {latency.EXCEEDANCES_WANTED} are wanted.",
-                    advice="Measure longer, or judge a percentile nearer to the median.",
-                    metric=metric,
-                )
-            )
-    return tuple(found)

@@ -72,7 +72,7 @@ def test_the_terminal_shows_verdicts_in_a_line_each_then_doubts(analysis: Analys
     assert lines[2].startswith("low")
     assert lines[2].endswith("faster")
     assert any(line.startswith("doubt (high) 1 of 12 blocks was voided.") for line in lines)
-    assert "24 of 26 finished trials used, 1 invalid, 1 blocks voided, 1 replaced" in lines
+    assert "24 of 26 finished trials used, 1 invalid, 1 block voided, 1 replaced" in lines
 
 
 def test_a_record_of_a_plain_command_has_no_series_and_still_a_whole_report(

@@ -5,11 +5,13 @@
 //! per system below `driver`. It must not know studies, trials or arms.
 
 mod calendar;
+mod check;
 mod drive;
 mod driver;
 mod error;
 mod progress;
 mod random;
+mod sql;
 mod tpcc;
 
 use std::io::Write;
@@ -31,10 +33,10 @@ pub fn drive(parameters: &TpccDrive, progress: &mut dyn Write) -> Result<Driven,
 
 /// Checks TPC-C's twelve consistency conditions (clause 3.3.2).
 pub fn check(parameters: &TpccCheck) -> Result<Checked, LoadError> {
-    Err(LoadError::Panicked("not yet linked"))
+    check::check(parameters)
 }
 
 /// Runs statements in order on one connection.
 pub fn sql(parameters: &Sql) -> Result<Vec<Rows>, LoadError> {
-    Err(LoadError::Panicked("not yet linked"))
+    sql::sql(parameters)
 }

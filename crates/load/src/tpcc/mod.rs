@@ -1,5 +1,6 @@
 //! TPC-C, revision 5.11: layout, population, inputs, transactions and consistency conditions. Clause numbers refer to it.
 
+pub mod conditions;
 pub mod constants;
 pub mod content;
 pub mod inputs;

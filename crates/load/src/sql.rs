@@ -1,0 +1,66 @@
+//! Plain statements on one connection, for whoever needs to ask a server something.
+
+use std::thread;
+use std::time::Duration;
+
+use fairtrial_protocol::load::{Rows, Sql};
+
+use crate::driver::endpoint::{self, Job};
+use crate::driver::{Connection, Driver, DriverError};
+use crate::error::LoadError;
+
+/// Between two tries to connect: a server's start takes tenths of a second.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// Runs the statements in order; a failing one ends the list.
+pub fn sql(parameters: &Sql) -> Result<Vec<Rows>, LoadError> {
+    endpoint::with(&parameters.endpoint, Asking { parameters })
+}
+
+struct Asking<'a> {
+    parameters: &'a Sql,
+}
+
+enum Failed {
+    Connect(DriverError),
+    Statement(usize, DriverError),
+}
+
+impl Job for Asking<'_> {
+    type Output = Result<Vec<Rows>, LoadError>;
+
+    fn run<D: Driver>(self, driver: D) -> Self::Output {
+        let asked = driver.block_on(async {
+            let mut connection = self.connect(&driver).await.map_err(Failed::Connect)?;
+            let mut answers = Vec::with_capacity(self.parameters.statements.len());
+            for (position, statement) in self.parameters.statements.iter().enumerate() {
+                let answer = connection.text(statement).await;
+                answers.push(answer.map_err(|error| Failed::Statement(position, error))?);
+            }
+            Ok(answers)
+        });
+        asked.map_err(|source| LoadError::Start { what: "a reactor", source })?.map_err(|failed| match failed {
+            Failed::Connect(source) => LoadError::Connect { endpoint: driver.describe(), source },
+            Failed::Statement(position, source) => {
+                LoadError::Statement { doing: self.parameters.statements[position].clone(), source }
+            }
+        })
+    }
+}
+
+impl Asking<'_> {
+    /// Connects, trying again while a server may still be starting. A refused setting does not get better by waiting.
+    async fn connect<D: Driver>(&self, driver: &D) -> Result<D::Connection, DriverError> {
+        let limit = Duration::from_millis(self.parameters.connect_timeout_ms.into());
+        let mut waited = Duration::ZERO;
+        loop {
+            match driver.connect(&[]).await {
+                Err(error) if waited < limit && error.code != crate::driver::SETTING_REFUSED => {
+                    thread::sleep(RETRY);
+                    waited += RETRY;
+                }
+                end => return end,
+            }
+        }
+    }
+}

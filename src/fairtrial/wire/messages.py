@@ -53,7 +53,7 @@ class Frames:
         """
         while (line := self._line()) is not None:
             try:
-                if line.startswith(b'{"id":') and b'"chunk":' in line and b'"event":' not in line:
+                if b'"event":' not in line:  # every event names itself, a header never does
                     header = wire.ChunkHeader.model_validate_json(line)
                     content = self._exactly(header.chunk)
                     if content is None:

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from fairtrial.errors import PlaceError
+from fairtrial.places import PLACES, open_place, ssh
+from fairtrial.places.ssh import SshParameters
+
+
+def test_every_place_is_known_by_its_name() -> None:
+    assert set(PLACES) == {"local", "ssh"}
+    assert all(place.KIND.name == name and place.KIND.summary for name, place in PLACES.items())
+
+
+@pytest.mark.parametrize("given", [None, {}, {"state_directory": "/srv/fairtrial"}])
+def test_a_local_place_needs_no_parameters(given: dict[str, str] | None) -> None:
+    PLACES["local"].KIND.parameters.validate_python(given or {})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"host": ""},
+        {"host": "-oProxyCommand=touch /tmp/owned"},
+        {"host": "far", "user": "-x"},
+        {"host": "far", "port": 70000},
+        {"host": "far", "state_directory": "relative"},
+        {"host": "far", "pasword": "x"},
+    ],
+)
+def test_ssh_parameters_that_make_no_sense_are_refused(given: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        PLACES["ssh"].KIND.parameters.validate_python(given)
+
+
+def test_ssh_asks_nothing_and_leaves_trust_to_the_users_configuration() -> None:
+    argv = ssh._ssh(SshParameters(host="far", user="ann", port=2222, config="~/other"))
+    assert argv[-2:] == ["--", "far"]
+    assert "BatchMode=yes" in argv
+    assert not any("StrictHostKeyChecking" in word or "UserKnownHostsFile" in word for word in argv)
+    assert argv[argv.index("-p") + 1] == "2222"
+    assert argv[argv.index("-l") + 1] == "ann"
+    assert not argv[argv.index("-F") + 1].startswith("~")
+
+
+def test_a_machine_without_ssh_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("FAIRTRIAL_AGENT", "/bin/true")
+    with pytest.raises(PlaceError, match="no ssh on this machine"):
+        open_place("ssh", {"host": "far"}, holder="a test")
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("ssh: Could not resolve hostname far: Name or service not known", "name"),
+        ("ssh: connect to host far port 22: Connection timed out", "up"),
+        ("something new", "by hand"),
+    ],
+)
+def test_sshs_words_get_a_hint(said: str, hint: str) -> None:
+    assert hint in ssh._hint(said, SshParameters(host="far"))

@@ -1,0 +1,172 @@
+"""The control plane's side of a stream, against an agent in memory."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.wire import Agent, run_native
+from fairtrial.wire import generated as wire
+from fairtrial.wire.fake import FakeTransport, Ran
+
+WAIT_S = 60.0
+
+
+def connect(fake: FakeTransport, *, silence_s: float = 15.0) -> Agent:
+    return Agent(fake, holder="a test", lock=True, silence_s=silence_s)
+
+
+def test_the_first_request_is_hello_and_the_last_is_bye() -> None:
+    fake = FakeTransport()
+    with connect(fake) as agent:
+        assert agent.hello.state_directory == "/var/lib/fairtrial"
+    assert isinstance(fake.requests[0], wire.Hello)
+    assert fake.requests[0].holder == "a test"
+    assert isinstance(fake.requests[-1], wire.Bye)
+    agent.close()  # once is enough, twice is harmless
+
+
+def test_files_travel_in_chunks(tmp_path: Path) -> None:
+    fake = FakeTransport()
+    content = bytes(range(256)) * 1000
+    with connect(fake) as agent:
+        agent.put("/there", content)
+        assert fake.files["/there"] == content
+        agent.get_to("/there", tmp_path / "here")
+        assert (tmp_path / "here").read_bytes() == content
+        agent.put("/again", tmp_path / "here")
+        assert agent.get("/again") == content
+        agent.put("/empty", b"")
+        assert agent.get("/empty") == b""
+
+
+def test_a_failure_carries_its_code_and_a_hint() -> None:
+    with connect(FakeTransport()) as agent, pytest.raises(AgentError, match="/nowhere is not there") as failure:
+        agent.get("/nowhere")
+    assert failure.value.code == "not_found"
+    assert failure.value.hint
+
+
+def test_a_process_is_followed_to_its_end() -> None:
+    fake = FakeTransport(run=lambda spawn: Ran(code=3, stdout=[spawn.argv[1]], stderr=["oh"]))
+    with connect(fake) as agent:
+        process = agent.spawn("it", ["echo", "hello"])
+        assert sorted(process.lines()) == [("stderr", "oh"), ("stdout", "hello")]
+        assert process.wait(WAIT_S).code == 3
+        assert process.pid == 1000
+
+
+def test_waiting_for_a_process_has_a_limit_and_stopping_it_does_not_hang() -> None:
+    fake = FakeTransport(run=lambda _spawn: Ran(code=None))
+    with connect(fake) as agent:
+        process = agent.spawn("it", ["sleep", "1000"])
+        with pytest.raises(TimeoutError, match="it still runs"):
+            process.wait(0.01)
+        assert process.stop(WAIT_S).signal == signal.SIGTERM
+        assert process.stop(WAIT_S).signal == signal.SIGTERM, "it is stopped already"
+
+
+def test_a_lost_stream_is_told_to_every_waiting_call_at_once() -> None:
+    fake = FakeTransport(run=lambda _spawn: Ran(code=None))
+    agent = connect(fake)
+    first, second = agent.spawn("first", ["x"]), agent.spawn("second", ["x"])
+    lost: list[str] = []
+
+    def wait_for(what: Callable[[], object]) -> None:
+        try:
+            what()
+        except StreamLostError as error:
+            lost.append(str(error))
+
+    calls: list[Callable[[], object]] = [first.wait, second.wait, lambda: list(first.lines())]
+    threads = [threading.Thread(target=wait_for, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    fake.cut()
+    for thread in threads:
+        thread.join(WAIT_S)
+    assert lost == ["the agent ended the stream"] * 3
+    with pytest.raises(StreamLostError):
+        agent.undo()
+    agent.close()
+
+
+def test_silence_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeTransport()
+    with connect(fake, silence_s=0.2) as agent:
+        monkeypatch.setattr(fake, "say", lambda *_events: None)
+        with pytest.raises(StreamLostError, match="silent"):
+            agent.get("/anything")
+
+
+@pytest.mark.parametrize(
+    "said", [b"Welcome to Debian!\n", b'{"event":"later","id":1}\n', b'{"event":"done"}\n', b'{"event":"done","id":7}']
+)
+def test_an_agent_that_speaks_otherwise_is_not_listened_to(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    fake = FakeTransport()
+    answers = iter([said])
+    monkeypatch.setattr(fake, "read", lambda: next(answers, b""))
+    with pytest.raises(StreamLostError):
+        connect(fake)
+
+
+def test_an_answer_of_another_kind_is_an_error() -> None:
+    fake = FakeTransport()
+    with connect(fake) as agent:
+        fake._answer = lambda request: fake.say(wire.Done(id=request.id))  # type: ignore[method-assign]
+        with pytest.raises(AgentError, match="Done instead of Undone"):
+            agent.undo()
+        del fake._answer
+
+
+def test_settings_that_stay_behind_are_told_when_leaving(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeTransport()
+    answer = fake._answer
+
+    def stuck(request: wire.Bye) -> None:
+        if isinstance(request, wire.Bye):
+            fake.say(wire.Farewell(id=request.id, failed=["vm.swappiness: denied"]))
+        else:
+            answer(request)
+
+    monkeypatch.setattr(fake, "_answer", stuck)
+    with pytest.raises(PlaceError, match=r"not restored at the place: vm\.swappiness: denied"), connect(fake):
+        pass
+
+
+def test_a_native_subcommand_gives_progress_then_a_result() -> None:
+    lines = ['{"progress":"loading","done":1,"total":2}', '{"rows":{"item":100000}}']
+    fake = FakeTransport(run=lambda _spawn: Ran(stdout=lines))
+    progress: list[object] = []
+    with connect(fake) as agent:
+        result = run_native(agent, "load", {"seed": 1}, timeout_s=WAIT_S, on_progress=progress.append, processors=(0,))
+    assert result == {"rows": {"item": 100000}}
+    assert progress == [{"progress": "loading", "done": 1, "total": 2}]
+    (spawned,) = [request for request in fake.requests if isinstance(request, wire.Spawn)]
+    assert (spawned.argv, spawned.stdin, spawned.processors) == (["fairtrial-agent", "load"], '{"seed": 1}', [0])
+
+
+@pytest.mark.parametrize(
+    ("ran", "message", "hint"),
+    [
+        (Ran(code=1, stderr=["note", '{"error":"no disk","hint":"buy one"}']), "load: no disk", "buy one"),
+        (Ran(code=101, stderr=["thread panicked"]), "exit code 101:\nthread panicked", "own words"),
+    ],
+)
+def test_a_native_subcommand_that_fails_is_told_in_its_own_words(ran: Ran, message: str, hint: str) -> None:
+    with connect(FakeTransport(run=lambda _spawn: ran)) as agent:
+        with pytest.raises(PlaceError, match=message) as failure:
+            run_native(agent, "load", {}, timeout_s=WAIT_S)
+        assert hint in failure.value.hint
+
+
+def test_a_native_subcommand_that_hangs_is_stopped() -> None:
+    fake = FakeTransport(run=lambda _spawn: Ran(code=None))
+    with connect(fake) as agent, pytest.raises(PlaceError, match="ran longer than"):
+        run_native(agent, "settle", {}, timeout_s=0.01)
+    assert any(isinstance(request, wire.Signal) for request in fake.requests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from fairtrial.analyse.comparing import Named, Setting, comparable, compare
 from fairtrial.analyse.course import course
 from fairtrial.analyse.expecting import expectations
 from fairtrial.analyse.measured import Measured, measured, summary
-from fairtrial.analyse.models import Analysis, CellResult, Comparison, Doubt, ExpectationResult, Role
+from fairtrial.analyse.models import Analysis, CellResult, Comparison, Doubt, ExpectationResult, Role, Summary
 from fairtrial.analyse.selection import ContrastCell, Selection, select
 from fairtrial.record.models import Plan, TrialRecord
 
@@ -135,24 +136,31 @@ def _unmet_levels(cell: ContrastCell, expected: Expected) -> set[str]:
     return {level for level, name in cell.planned_cells.items() if any(not result.met for result in expected[name])}
 
 
-def _cell(
-    cell: ContrastCell, table: Table, *, judged: Sequence[Comparison], expected: Expected, setting: Setting
-) -> CellResult:
-    metrics = [metric for name, metric in table if name == cell.name]
-    summaries = {
-        metric: [summary(each, confidence=setting.confidence) for each in table[cell.name, metric].values()]
-        for metric in metrics
-    }
-    return CellResult(
-        cell=cell.name,
-        levels=cell.levels,
-        summaries={metric: tuple(each for each in found if each) for metric, found in summaries.items()},
-        comparisons={
-            metric: tuple(each for each in judged if (each.cell, each.metric) == (cell.name, metric))
-            for metric in metrics
-        },
-        expectations=tuple(result for name in dict.fromkeys(cell.planned_cells.values()) for result in expected[name]),
+def _cells(
+    selection: Selection, table: Table, *, judged: Sequence[Comparison], expected: Expected, confidence: float
+) -> tuple[CellResult, ...]:
+    comparisons: dict[tuple[str, str], list[Comparison]] = defaultdict(list)
+    for each in judged:
+        comparisons[each.cell, each.metric].append(each)
+    metrics = list(dict.fromkeys(metric for _, metric in table))
+    return tuple(
+        CellResult(
+            cell=cell.name,
+            levels=cell.levels,
+            summaries={metric: _summaries(table[cell.name, metric], confidence=confidence) for metric in metrics},
+            comparisons={metric: tuple(comparisons[cell.name, metric]) for metric in metrics},
+            expectations=tuple(
+                result for name in dict.fromkeys(cell.planned_cells.values()) for result in expected[name]
+            ),
+        )
+        for cell in selection.cells
     )
+
+
+def _summaries(arms: Mapping[str, Measured], *, confidence: float) -> tuple[Summary, ...]:
+    """Of the levels that have a value, in the contrast's order."""
+    found = (summary(each, confidence=confidence) for each in arms.values())
+    return tuple(each for each in found if each is not None)
 
 
 def _run_doubts(

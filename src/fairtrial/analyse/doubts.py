@@ -30,8 +30,8 @@ def about(comparison: Comparison, baseline: Measured, arm: Measured, *, alpha: f
     yield from _unequal(comparison, baseline, arm)
     yield from _not_computable(comparison)
     for each in (baseline, arm):
-        yield from _zero_variance(each, place)
-        yield from _quantised(each, place)
+        yield from zero_variance(each, place)
+        yield from quantised(each, place)
     yield from _non_positive(comparison, baseline, arm)
     yield from _disagreement(comparison, alpha=alpha)
 
@@ -88,7 +88,7 @@ def _not_computable(comparison: Comparison) -> Iterator[Doubt]:
         )
 
 
-def _zero_variance(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
+def zero_variance(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
     """Never a false alarm for continuous values."""
     if len(each.values) > 1 and np.ptp(each.values) == 0:
         yield Doubt(
@@ -100,7 +100,7 @@ def _zero_variance(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
         )
 
 
-def _quantised(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
+def quantised(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
     """See `DISTINCT_SHARE` for how often it cries wolf."""
     n, distinct = len(each.values), np.unique(each.values)
     if n >= SMALLEST_N_TO_TIE and 1 < len(distinct) <= DISTINCT_SHARE * n:

@@ -76,7 +76,7 @@ def sorted_values(metric: str, groups: Groups) -> Iterator[Doubt]:
     ordered = [(cell, each) for cell, each in usable if is_monotone(each.values)]
     chance = at_least(len(ordered), [monotone_probability(each.values) for _, each in usable])
     if ordered and chance < SORTED_LEVEL:
-        where = ", ".join(f"{cell}/{each.arm}" for cell, each in ordered[:3])
+        where = ", ".join(f"{cell} {each.arm}".strip() for cell, each in ordered[:3])
         more = f" and {len(ordered) - 3} more" if len(ordered) > 3 else ""  # noqa: PLR2004 - three examples are enough
         yield Doubt(
             code="sorted",

@@ -1,0 +1,79 @@
+"""What else the raw data show that a reader of the publication should know. Sentences with their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse import doubts, run_doubts
+from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.publications.comparisons import Compared, tables
+from fairtrial.analyse.publications.models import TableDescription
+from fairtrial.analyse.publications.reading import Dataset
+
+ALPHA: Final = 0.05  # of every publication here
+
+
+def facts(dataset: Dataset) -> Iterator[str]:
+    """Order, sorted values, constant and quantised values, small samples and multiplicity, in this order."""
+    if dataset.description.order == "sequential":
+        yield (
+            f"levels of {dataset.description.arm} were measured one after the other, never interleaved: "
+            "whatever changed with time counts as their effect"
+        )
+    for metric in dataset.description.metrics:
+        groups = _groups(dataset, metric)
+        yield from _ascending(metric, groups)
+        for where, each in groups:
+            place = {"cell": where, "metric": metric}
+            for doubt in (*doubts.zero_variance(each, place), *doubts.quantised(each, place)):
+                yield f"{metric} at {where}: {doubt.code}: {doubt.message}"
+    for table, comparisons in tables(dataset):
+        yield from _counts(table, comparisons)
+
+
+def _groups(dataset: Dataset, metric: str) -> list[tuple[str, Measured]]:
+    return [
+        (
+            " ".join(levels.values()),
+            Measured(
+                arm="",
+                values=(values := dataset.values(metric, levels)),
+                blocks=tuple(range(len(values))),
+                positions=tuple(range(len(values))),
+                absent=0,
+            ),
+        )
+        for levels in dataset.combinations()
+    ]
+
+
+def _ascending(metric: str, groups: list[tuple[str, Measured]]) -> Iterator[str]:
+    """All of them or none: single groups ascend by chance."""
+    for doubt in run_doubts.sorted_values(metric, groups):
+        rising = sum(bool((np.diff(each.values) >= 0).all()) for _, each in groups)
+        yield f"{metric}: values of {rising} of {len(groups)} groups ascend; {doubt.message}"
+
+
+def _counts(table: TableDescription, comparisons: list[Compared]) -> Iterator[str]:
+    claimed = sum(each.significant for each in comparisons)
+    kept = sum(each.p_adjusted < ALPHA for each in comparisons)
+    least = min(min(len(values) for values in each.values) for each in comparisons)
+    yield (
+        f"{table.metric} by {table.contrast}: {claimed} of {len(comparisons)} intervals leave out 0, "
+        f"{kept} comparisons stay significant after Holm"
+    )
+    widths = [_width(each.ratio_percent) / _width(each.percent) for each in comparisons]
+    yield (
+        f"{table.metric} by {table.contrast}: percentages of a baseline taken as known; intervals of the ratio are "
+        f"{min(widths):.2f} to {max(widths):.2f} times as wide"
+    )
+    p = run_doubts.smallest_exact_p(least, paired=False)
+    if p > ALPHA:
+        yield f"{table.metric} by {table.contrast}: n is only {least} in places; no exact test goes below p = {p:.2g} there"
+
+
+def _width(bounds: tuple[float, float]) -> float:
+    return bounds[1] - bounds[0]

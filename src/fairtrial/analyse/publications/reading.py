@@ -1,0 +1,95 @@
+"""Publications as package data: which there are, and their raw values, descriptions and claims."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from io import StringIO
+from itertools import product
+
+from pydantic import TypeAdapter
+from ruamel.yaml import YAML
+
+from fairtrial.analyse import t_tests
+from fairtrial.analyse.publications.models import Claim, Levels, PublicationDescription, ROutput
+from fairtrial.analyse.t_tests import Values
+from fairtrial.errors import InputError, Problem
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One publication.
+
+    Attributes:
+        rows: of data.csv, in its order: a column for each factor, `trial`, and a column for each metric.
+        claims: figures printed in tables and prose.
+        r_output: what R printed, in the publication's order; empty if it prints none.
+    """
+
+    name: str
+    description: PublicationDescription
+    rows: tuple[dict[str, str], ...]
+    claims: tuple[Claim, ...]
+    r_output: tuple[ROutput, ...]
+
+    def values(self, metric: str, levels: Levels) -> Values:
+        """Values of one metric where every factor has the level given, in the publication's order."""
+        chosen = [row for row in self.rows if all(row[factor] == level for factor, level in levels.items())]
+        return t_tests.array([float(row[metric]) for row in chosen])
+
+    def levels(self, factor: str) -> tuple[str, ...]:
+        """Levels in order, baseline first."""
+        return tuple(self.description.factors[factor].levels)
+
+    def combinations(self, *, without: str = "") -> list[Levels]:
+        """Every combination of levels of all factors, or of all but one."""
+        factors = [factor for factor in self.description.factors if factor != without]
+        return [
+            dict(zip(factors, chosen, strict=True)) for chosen in product(*(self.levels(factor) for factor in factors))
+        ]
+
+
+def names() -> list[str]:
+    """Publications with raw data, in alphabetical order."""
+    return sorted(entry.name for entry in _folder().iterdir() if entry.is_dir() and _is_publication(entry))
+
+
+def load(name: str) -> Dataset:
+    """Reads one publication.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if name not in names():
+        problem = Problem(message=f"no published study `{name}`; there are: {', '.join(names())}", file="published")
+        raise InputError([problem], hint="`fairtrial studies` lists them")
+    folder = _folder() / name
+    return Dataset(
+        name=name,
+        description=PublicationDescription.model_validate(_yaml(folder / "publication.yaml")),
+        rows=tuple(_csv(folder / "data.csv")),
+        claims=tuple(TypeAdapter(list[Claim]).validate_python(_yaml(folder / "claims.yaml"))),
+        r_output=tuple(ROutput.model_validate(row) for row in _csv(folder / "r_output.csv")),
+    )
+
+
+def _folder() -> Traversable:
+    return resources.files("fairtrial.studies") / "published"
+
+
+def _is_publication(folder: Traversable) -> bool:
+    return (folder / "publication.yaml").is_file()
+
+
+def _yaml(path: Traversable) -> object:
+    parsed: object = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    return parsed
+
+
+def _csv(path: Traversable) -> list[dict[str, str]]:
+    """Rows by column name; none if the file is not there."""
+    if not path.is_file():
+        return []
+    return list(csv.DictReader(StringIO(path.read_text(encoding="utf-8"))))

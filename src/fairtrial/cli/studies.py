@@ -1,0 +1,173 @@
+"""`fairtrial studies`: which studies are ready, and the publications they re-run, from their raw data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from fairtrial.analyse.publications import Checked, Compared, Dataset
+    from fairtrial.analyse.publications.models import TableDescription
+
+
+def listing() -> None:
+    """Prints every ready study with its question, and every publication with its title."""
+    from ruamel.yaml import YAML
+
+    from fairtrial.analyse import publications
+
+    typer.echo("ready studies: fairtrial run studies/NAME.yaml")
+    for entry in sorted(resources.files("fairtrial.studies").iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".yaml"):
+            study = YAML(typ="safe", pure=True).load(entry.read_text(encoding="utf-8"))
+            typer.echo(f"  {entry.name.removesuffix('.yaml'):22}  {study.get('question', '')}")
+    typer.echo("\npublished data: fairtrial studies published NAME")
+    for name in publications.names():
+        description = publications.load(name).description
+        typer.echo(f"  {name:22}  {description.title}")
+
+
+def published(name: str) -> None:
+    """Prints every table of a publication, recomputed, and where the publication disagrees with its own data.
+
+    Raises:
+        InputError: there is no publication of that name.
+    """
+    from fairtrial.analyse import publications
+
+    typer.echo("\n".join(render(publications.load(name))))
+
+
+def render(dataset: Dataset) -> Iterator[str]:
+    """The whole output, line by line."""
+    from fairtrial.analyse import publications
+    from fairtrial.report import columns
+
+    yield dataset.description.title
+    yield f"source: {dataset.description.source}"
+    for table, comparisons in publications.tables(dataset):
+        yield from columns.heading(_title(dataset, table))
+        yield ""
+        yield from _grid(dataset, table, comparisons)
+        yield ""
+        yield from _tests(comparisons)
+        if table.pairs:
+            yield ""
+            yield from _pairs(comparisons)
+    yield from columns.heading("Where the publication disagrees with its own data")
+    yield from _disagreements(publications.check(dataset))
+    yield from columns.heading("What else the data show")
+    yield ""
+    for fact in publications.facts(dataset):
+        yield from columns.prose(f"- {fact}", indent="  ")
+
+
+def _title(dataset: Dataset, table: TableDescription) -> str:
+    metric = dataset.description.metrics[table.metric]
+    first, *others = dataset.levels(table.contrast)
+    return f"{table.name}: {metric.label}, {metric.unit}, {metric.better} is better, {first} / {' / '.join(others)}"
+
+
+def _grid(dataset: Dataset, table: TableDescription, comparisons: Sequence[Compared]) -> Iterator[str]:
+    """Means side by side, the interval of their difference below, as the publications print them."""
+    metric = dataset.description.metrics[table.metric]
+    columns = dataset.levels(table.columns) if table.columns else ("",)
+    first, *others = dataset.levels(table.contrast)
+    rows = []
+    for row in dataset.levels(table.rows):
+        for second in others:
+            found = [
+                next(
+                    each
+                    for each in comparisons
+                    if each.second == second and _is_at(each, table, row=row, column=column)
+                )
+                for column in columns
+            ]
+            extra = f": {first} / {second}" if len(others) > 1 else ""
+            means = [" / ".join(f"{mean:.{metric.mean_decimals}f}" for mean in each.means) for each in found]
+            bounds = [
+                f"[{each.units.low:.{metric.interval_decimals}f}, {each.units.high:.{metric.interval_decimals}f}]"
+                for each in found
+            ]
+            rows += [[_named(dataset, table.rows, row) + extra, *means], ["", *bounds]]
+    heads = [_named(dataset, table.columns, column) if table.columns else "first / second" for column in columns]
+    return _boxed([["mean [95 % CI]", *heads], *rows])
+
+
+def _is_at(each: Compared, table: TableDescription, *, row: str, column: str) -> bool:
+    wanted = {table.rows: row} | ({table.columns: column} if table.columns else {})
+    return each.at == wanted
+
+
+def _named(dataset: Dataset, factor: str, level: str) -> str:
+    """A level in the publication's words: `100: low concurrency`."""
+    meaning = dataset.description.factors[factor].levels[level]
+    label = dataset.description.factors[factor].label
+    return f"{level}: {meaning}" if meaning else f"{label} {level}"
+
+
+def _boxed(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The tables of mailing lists: a rule under the head and after each pair of lines."""
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+    yield rule
+    for number, row in enumerate(rows):
+        yield "|" + "|".join(f" {cell.ljust(width)} " for cell, width in zip(row, widths, strict=True)) + "|"
+        if number % 2 == 0:
+            yield rule
+
+
+def _tests(comparisons: Sequence[Compared]) -> Iterator[str]:
+    """Welch's test as R prints it (first minus second), and intervals of the change in percent (second over first)."""
+    from fairtrial.analyse.publications.checking import place, r_line
+    from fairtrial.analyse.publications.r_printing import p_value
+    from fairtrial.report import columns
+
+    rows = []
+    for each in comparisons:
+        line = r_line(each)
+        rows.append(
+            [
+                place(each.at) + (f", {each.second}" if len({other.second for other in comparisons}) > 1 else ""),
+                line["t"],
+                line["df"],
+                line["p"],
+                _percent(each.percent),
+                _percent(each.ratio_percent),
+                p_value(each.p_adjusted),
+            ]
+        )
+    header = ["at", "t", "df", "p", "% of first mean", "ratio − 1, %", "Holm p"]
+    yield from columns.table(header, rows, left=1)
+
+
+def _percent(bounds: tuple[float, float]) -> str:
+    return f"[{bounds[0]:.2f}, {bounds[1]:.2f}]"
+
+
+def _pairs(comparisons: Sequence[Compared]) -> Iterator[str]:
+    """Change in percent by trial number."""
+    from fairtrial.analyse.publications.checking import place
+
+    yield "change by trial, trials of equal number side by side:"
+    for each in comparisons:
+        yield f"  {place(each.at)}: " + ", ".join(f"{change:.2f} %" for change in each.pair_percent)
+
+
+def _disagreements(checked: Checked) -> Iterator[str]:
+    from fairtrial.analyse.publications.checking import EXPLAINED
+    from fairtrial.report import columns
+
+    yield ""
+    agreed = checked.figures - len(checked.disagreements)
+    yield f"{checked.figures} printed figures and statements checked, {agreed} follow from the data."
+    for kind in dict.fromkeys(each.kind for each in checked.disagreements):
+        found = [each for each in checked.disagreements if each.kind == kind]
+        yield ""
+        yield f"{EXPLAINED[kind]} ({len(found)}):"
+        rows = [[each.where, each.what, each.printed, each.computed] for each in found]
+        yield from columns.table(["where", "what", "printed", "data"], rows, left=2)

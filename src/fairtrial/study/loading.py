@@ -32,6 +32,7 @@ from fairtrial.study.resolving import overlaid, resolve
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {"place": {"local": {}}, "system": {"command": {}}}
 _FILE = TypeAdapter(StudyFile)
 _NOT_IN_SIZES = ("study", "include", "sizes")
+_ONLY_IN_FILES = {"include", "sizes"}  # both are done with when `--set` is merged
 _LINE_WIDTH = 4096  # a folded line would be harder to compare
 
 
@@ -58,8 +59,8 @@ class Study:
         factors: in study order.
         expectations: conditions on telemetry.
         definitions: of every metric the study names.
+        catalogue: the kinds it was checked against; no part of equality.
         size: the size that was merged; no part of equality, as the values it set are.
-        catalogue: the kinds it was checked against.
     """
 
     file: StudyFile
@@ -67,8 +68,8 @@ class Study:
     factors: tuple[Factor, ...]
     expectations: tuple[Expectation, ...]
     definitions: Mapping[str, MetricDefinition]
+    catalogue: Catalogue = field(compare=False, repr=False)
     size: str | None = field(default=None, compare=False)
-    catalogue: Catalogue | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -104,7 +105,6 @@ class Study:
                 raise InputError([Problem(message, self.name)], hint=f"it has {', '.join(factor.level_names)}")
             chosen.append(overlay)
         problems = Problems()
-        assert self.catalogue is not None  # noqa: S101 - `load` is the only maker
         resolution = resolve(overlaid(self.base, chosen), catalogue=self.catalogue, problems=problems)
         problems.raise_if_any()
         assert resolution.trial is not None  # noqa: S101 - nothing was noted
@@ -132,6 +132,8 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
     if size is not None:
         merged = merge(merged, _size(merged, size, problems))
     for overlay in assignments.overlays(overrides, problems):
+        for key in _ONLY_IN_FILES & overlay.entries.keys():
+            problems.add("only a file says this", assignments.AT, field=(key,), suggestion="write it into the study")
         merged = merge(merged, overlay)
     tree = _completed(merged.without("sizes"), catalogue)
     file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
@@ -177,6 +179,8 @@ def _named(tree: Tree) -> dict[str, Any]:
 def _check_sizes(tree: Tree, problems: Problems) -> None:
     """Every size's keys, chosen or not: a misspelt key should not wait for the day its size is used."""
     sizes = tree.tree("sizes")
+    if not isinstance(tree.entries.get("sizes", sizes), Tree):
+        problems.add("expected a mapping", sizes.at, field=("sizes",))
     known = [key for key in StudyFile.model_fields if key not in _NOT_IN_SIZES]
     for name, node in sizes.entries.items():
         if not isinstance(node, Tree):

@@ -55,9 +55,9 @@ def listed(names: Iterable[str]) -> str:
 def found(value: object) -> str:
     """A value as a message shows it."""
     if isinstance(value, Mapping):
-        return "a mapping"
+        return "a mapping" if value else "an empty mapping"
     if isinstance(value, list | tuple):
-        return "a list"
+        return "a list" if value else "an empty list"
     if value is None:
         return "nothing (null)"
     text = repr(value)
@@ -87,12 +87,8 @@ class Problems:
     def unknown(self, what: str, name: str, known: Iterable[str], *, at: Position, field: Sequence[str]) -> None:
         """Notes a name that is none of those known."""
         names = list(known)
-        self.add(
-            f"unknown {what} `{name}`; expected one of {listed(names)}",
-            at,
-            field=field,
-            suggestion=did_you_mean(name, names),
-        )
+        expected = f"expected one of {listed(names)}" if names else "there is none"
+        self.add(f"unknown {what} `{name}`; {expected}", at, field=field, suggestion=did_you_mean(name, names))
 
     def raise_if_any(self) -> None:
         """Raises all of them, in the order of the file.
@@ -168,6 +164,8 @@ def _expected(detail: ErrorDetails) -> str:
     worded = _EXPECTED.get(detail["type"])
     if worded:
         return worded
+    if detail["type"] == "too_short":
+        return f"at least {detail['ctx']['min_length']}"
     if detail["type"] == "string_pattern_mismatch":
         return f"text like {detail['ctx']['pattern']}"
     message = detail["msg"]

@@ -180,7 +180,7 @@ options = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(base=options, level=options)
 def test_any_option_values_round_trip(
     tmp_path: Path, small: ModuleType, *, base: dict[str, Any], level: dict[str, Any]

@@ -82,6 +82,7 @@ metrics: {primary: throughput_tpm}
         ),
         ("include: [5]", ":7:11: include: expected a file or a list of files, found 5"),
         ("sizes: {ci: {trails: {}}}", ":7:14: sizes.ci.trails: unknown key `trails`"),
+        ("sizes: [ci]", ":7:8: sizes: expected a mapping"),
         ("sizes: {ci: 3}", ":7:13: sizes.ci: expected a"),
     ],
 )
@@ -118,7 +119,7 @@ def test_one_wrong_line(mistakes: Mistakes, line: str, expected: str) -> None:
         (
             "factors: {lru: {off: {settings: {lru_gen: off}}, on: {settings: {lru_gen: on}}}}",
             "factors: {}",
-            "factors: ",
+            "factors: expected at least 1, found an empty mapping",
         ),
     ],
 )
@@ -237,6 +238,12 @@ def test_mistakes_on_the_command_line_name_the_option(mistakes: Mistakes) -> Non
     ]
 
 
+@pytest.mark.parametrize("override", ["include=other.yaml", "sizes.ci.trials.blocks=1"])
+def test_what_only_a_file_can_say_is_refused_on_the_command_line(mistakes: Mistakes, override: str) -> None:
+    key = override.partition("=")[0].partition(".")[0]
+    assert mistakes(MINIMAL, overrides=[override]) == [f"--set: {key}: only a file says this (write it into the study)"]
+
+
 def test_an_unknown_size_suggests_the_nearest(mistakes: Mistakes, small: ModuleType) -> None:
     assert mistakes(small.MGLRU, size="c1") == ["study.yaml:21:8: sizes: unknown size `c1`; expected one of `ci`"]
-    assert mistakes(MINIMAL, size="ci") == ["--size: sizes: unknown size `ci`; expected one of nothing"]
+    assert mistakes(MINIMAL, size="ci") == ["--size: sizes: unknown size `ci`; there is none"]

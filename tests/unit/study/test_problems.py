@@ -50,7 +50,7 @@ UNKNOWN = "unknown key; expected one of `width`, `colour` did you mean `width`?"
         ({"inner": {"width": "x"}}, "workload.outer.inner.width: expected a whole number, found 'x'"),
         ({"inner": 5}, "workload.outer.inner: expected a mapping, found 5"),
         ({"inner": None}, "workload.outer.inner: expected a mapping, found nothing (null)"),
-        ({"listed": {}}, "workload.outer.listed: expected a list, found a mapping"),
+        ({"listed": {}}, "workload.outer.listed: expected a list, found an empty mapping"),
         ({"name": 5}, "workload.outer.name: expected text, found 5"),
         ({"either": [1]}, "workload.outer.either: expected a whole number or true or false, found a list"),
         ({"by_name": {"A": {}}}, "workload.outer.by_name.A: expected text like ^[a-z]+$, found 'A'"),

@@ -129,3 +129,21 @@ def test_every_scalar_has_a_definition(tmp_path: Path) -> None:
     lines = [_line(np.full(5, 1e6), tag=kind, start_s=1) for kind in latency.TYPES]
     assert set(latency.compute(_log(tmp_path, *lines))) == set(latency.DEFINITIONS)
     assert all(definition.name == name for name, definition in latency.DEFINITIONS.items())
+
+
+def test_a_log_of_the_rust_library_reads_as_what_was_recorded(tmp_path: Path) -> None:
+    """Written by hdrhistogram 7.6 for Rust, as the load engine does: fixed and growing ranges, an empty type."""
+    log = Path(__file__).with_name("latency_rust.hlog")
+    (tmp_path / latency.FILE).write_bytes(log.read_bytes())
+    numbers = np.arange(5_000, dtype=np.int64)
+    recorded = {"payment": 1_000 * (numbers * numbers % 9_973 + 1), "new_order": 50_000 + 977 * numbers[:3_000]}
+    scalars = latency.compute(tmp_path)
+    for kind, values in recorded.items():
+        assert scalars[f"{kind}_latency_count"] == len(values)
+        assert scalars[f"{kind}_latency_ns_max"] == pytest.approx(values.max(), rel=PRECISION)
+        assert scalars[f"{kind}_latency_ns_mean"] == pytest.approx(values.mean(), rel=PRECISION)
+        for name, percent in latency.PERCENTILES.items():
+            expected = np.sort(values)[math.ceil(round(percent / 100 * len(values), 6)) - 1]
+            assert scalars[f"{kind}_latency_ns_{name}"] == pytest.approx(expected, rel=PRECISION), (kind, name)
+    assert scalars["latency_count"] == 8_000
+    assert not any(name.startswith("delivery") for name in scalars)

@@ -69,7 +69,7 @@ def analyse(
         confidence=setting.confidence,
         metrics={name: plan.metrics.definitions[name] for name in roles},
         roles=roles,
-        cells=tuple(_cell(cell, table, judged=judged, expected=expected, setting=setting) for cell in selection.cells),
+        cells=_cells(selection, table, judged=judged, expected=expected, confidence=setting.confidence),
         counts=selection.counts,
         doubts=_run_doubts(
             plan,

@@ -130,12 +130,10 @@ class _Place:
                 computed=f"[{computed[0]}, {computed[1]}] %" + (f"; printed is {place(owner.at)}" if owner else ""),
                 kind="elsewhere" if owner else "nowhere",
             )
-        if not found.significant:
-            yield self._disagrees(
-                f"{where}: claim", text, f"p = {r_printing.p_value(found.units.p)}", "not significant"
-            )
-        if self.claim.says == "higher" and printed[1].startswith("-"):
-            yield self._disagrees(f"{where}: wording", f"{text} higher", computed="lower", kind="sign")
+        claim = self._disagrees(f"{where}: claim", text, computed=_p_text(found), kind="not significant")
+        yield None if found.significant else claim
+        wording = self._disagrees(f"{where}: wording", f"{text} {self.claim.says}", computed="lower", kind="sign")
+        yield wording if self.claim.says == "higher" and printed[1].startswith("-") else None
 
     def _rest(self) -> Iterator[Disagreement | None]:
         listed = [cell.at for cell in self.claim.cells]

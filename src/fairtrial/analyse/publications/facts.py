@@ -72,7 +72,7 @@ def _counts(table: TableDescription, comparisons: list[Compared]) -> Iterator[st
     )
     p = run_doubts.smallest_exact_p(least, paired=False)
     if p > ALPHA:
-        yield f"{table.metric} by {table.contrast}: n is only {least} in places; no exact test goes below p = {p:.2g} there"
+        yield f"{table.metric} by {table.contrast}: n is only {least} in places; no exact test gets below p = {p:.2g}"
 
 
 def _width(bounds: tuple[float, float]) -> float:

@@ -15,15 +15,26 @@ const BUFFER_LIMIT_BYTES: usize = 16 * 1024 * 1024;
 /// One open file and its buffer.
 pub struct ProcFile {
     file: File,
+    answers_at_once: bool,
     buffer: Vec<u8>,
 }
 
 impl ProcFile {
-    /// Opens the file.
+    /// Opens a file that the kernel gives line by line, a page or so at a time.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
             file: File::open(path)?,
+            answers_at_once: false,
             buffer: vec![0; BUFFER_BYTES],
+        })
+    }
+
+    /// Opens a file that the kernel gives in one answer if the buffer holds it (`single_open` in its sources), which
+    /// saves asking again.
+    pub fn open_single(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            answers_at_once: true,
+            ..Self::open(path)?
         })
     }
 
@@ -31,9 +42,11 @@ impl ProcFile {
     pub fn read(&mut self) -> io::Result<&[u8]> {
         let mut length = 0;
         loop {
-            // The kernel gives a page or so at a time, so only a read of nothing is the end.
             match pread(&self.file, &mut self.buffer[length..], length as u64) {
                 Ok(0) => return Ok(&self.buffer[..length]),
+                Ok(more) if self.answers_at_once && length + more < self.buffer.len() => {
+                    return Ok(&self.buffer[..length + more]);
+                }
                 Ok(more) => length += more,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -75,10 +88,11 @@ mod tests {
         let path = directory.path().join("stat");
         let content: Vec<u8> = (0..=u8::MAX).cycle().take(3 * BUFFER_BYTES + 7).collect();
         fs::write(&path, &content).expect("written");
-        assert_eq!(
-            ProcFile::open(&path).expect("opened").read().expect("read"),
-            content
-        );
+        for open in [ProcFile::open, ProcFile::open_single] {
+            let mut file = open(&path).expect("opened");
+            assert_eq!(file.read().expect("read"), content);
+            assert_eq!(file.read().expect("read again"), content);
+        }
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt64Type};
-use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use fairtrial_protocol::sample::{Sample, Source};
 use fairtrial_sample::{SampleError, Sampler};

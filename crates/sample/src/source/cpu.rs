@@ -44,7 +44,7 @@ impl Cpu {
             .map(str::to_owned)
             .collect();
         let mut cpu = Self {
-            file: ProcFile::open(&root.join("stat"))?,
+            file: ProcFile::open_single(&root.join("stat"))?,
             columns,
         };
         cpu.read(&mut [None; CLASSES.len() + LINES.len()])?;

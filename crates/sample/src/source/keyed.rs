@@ -16,8 +16,17 @@ pub struct Keyed {
 }
 
 impl Keyed {
+    /// Opens `/proc/meminfo` or a file like it, which the kernel gives in one answer.
+    pub fn open_single(path: &Path) -> io::Result<Self> {
+        Self::of(ProcFile::open_single(path)?)
+    }
+
+    /// Opens `/proc/vmstat` or a file like it.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = ProcFile::open(path)?;
+        Self::of(ProcFile::open(path)?)
+    }
+
+    fn of(mut file: ProcFile) -> io::Result<Self> {
         let mut cursor = Cursor::new(file.read()?);
         let mut columns = Vec::new();
         while !cursor.at_end() {

@@ -41,7 +41,10 @@ pub fn name(source: Source) -> &'static str {
 pub fn open(root: &Path, source: Source) -> io::Result<Opened> {
     Ok(match source {
         Source::Cpu => (Box::new(cpu::Cpu::open(root)?), vec![]),
-        Source::Memory => (Box::new(keyed::Keyed::open(&root.join("meminfo"))?), vec![]),
+        Source::Memory => (
+            Box::new(keyed::Keyed::open_single(&root.join("meminfo"))?),
+            vec![],
+        ),
         Source::Vmstat => (Box::new(keyed::Keyed::open(&root.join("vmstat"))?), vec![]),
         Source::Disks => (Box::new(disks::Disks::open(root)?), vec![]),
         Source::Pressure => {

@@ -58,7 +58,7 @@ impl Pressure {
 
 impl Resource {
     fn open(path: &Path) -> io::Result<Self> {
-        let mut file = ProcFile::open(path)?;
+        let mut file = ProcFile::open_single(path)?;
         let mut cursor = Cursor::new(file.read()?);
         let mut kinds = Vec::new();
         while !cursor.at_end() {

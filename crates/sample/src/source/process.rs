@@ -59,9 +59,9 @@ impl Process {
     /// Opens the process; returns what is missing, in words.
     pub fn open(root: &Path, process: i32) -> io::Result<(Self, Vec<String>)> {
         let directory = root.join(process.to_string());
-        let stat = ProcFile::open(&directory.join("stat"))?;
-        let status = ProcFile::open(&directory.join("status"))?;
-        let opened = ProcFile::open(&directory.join("io"))
+        let stat = ProcFile::open_single(&directory.join("stat"))?;
+        let status = ProcFile::open_single(&directory.join("status"))?;
+        let opened = ProcFile::open_single(&directory.join("io"))
             .and_then(|mut file| file.read().map(drop).map(|()| file));
         let (io, missing) = match opened {
             Ok(file) => (Some(file), vec![]),

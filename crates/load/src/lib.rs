@@ -16,7 +16,7 @@ mod tpcc;
 
 use std::io::Write;
 
-use fairtrial_protocol::load::{Checked, Driven, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad};
+use fairtrial_protocol::load::{Checked, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad};
 
 pub use driver::{DriverError, ErrorKind};
 pub use error::LoadError;
@@ -39,4 +39,9 @@ pub fn check(parameters: &TpccCheck) -> Result<Checked, LoadError> {
 /// Runs statements in order on one connection.
 pub fn sql(parameters: &Sql) -> Result<Vec<Rows>, LoadError> {
     sql::sql(parameters)
+}
+
+/// The hash of a database's logical content as [`load`] gives it, read back row by row.
+pub fn content_sha256(endpoint: &Endpoint, warehouses: u32) -> Result<String, LoadError> {
+    tpcc::content::of_endpoint(endpoint, warehouses)
 }

@@ -40,16 +40,6 @@ impl Batch {
         self.cells.chunks_exact(columns).map(|row| row.iter().map(|cell| self.unpack(*cell)))
     }
 
-    /// Bytes of text it holds: a measure of its size that grows with every table's rows.
-    pub fn weight(&self) -> usize {
-        self.text.len() + self.cells.len() * size_of::<i64>()
-    }
-
-    /// Whether it holds no row.
-    pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
-    }
-
     /// Forgets its rows and keeps its memory.
     pub fn clear(&mut self) {
         self.cells.clear();
@@ -82,7 +72,6 @@ mod tests {
         let back: Vec<Vec<Value<'_>>> = batch.rows(3).map(Iterator::collect).collect();
         assert_eq!(back, rows);
         batch.clear();
-        assert!(batch.is_empty());
         assert_eq!(batch.rows(3).count(), 0);
     }
 }

@@ -4,11 +4,13 @@
 //! content hash covers all digests in the order of tables and units. So it can be computed by many threads while
 //! loading, and read back from any system.
 
+use fairtrial_protocol::load::Endpoint;
 use sha2::{Digest as _, Sha256};
 
 use super::populate::Unit;
 use super::schema::TABLES;
 use crate::driver::batch::Batch;
+use crate::driver::endpoint::{self, Job};
 use crate::driver::table::Table;
 use crate::driver::{Cell, Connection, Driver, DriverError, Row, StatementId, Value};
 use crate::error::LoadError;
@@ -59,35 +61,46 @@ pub fn combine(units: &[Vec<Digest>]) -> String {
 }
 
 /// Reads the content hash back from a database.
-pub fn read_back<D: Driver>(driver: &D, warehouses: u32) -> Result<String, LoadError> {
-    let units = Unit::all(warehouses);
-    let selections: Vec<Vec<_>> = units.iter().map(|unit| unit.selections()).collect();
-    let statements: Vec<String> = selections.iter().flatten().map(|(table, condition)| select(table, condition)).collect();
-    let read = driver.block_on(async {
-        let mut digests = Vec::with_capacity(units.len());
-        let mut next = statements.into_iter();
-        for unit in &selections {
-            let mut tables = Vec::with_capacity(unit.len());
-            for ((table, _), statement) in unit.iter().zip(next.by_ref()) {
-                // A connection per statement keeps no more than one prepared; reading back is no hot path.
-                let mut connection = driver.connect(&[statement]).await?;
-                let rows = connection.query(StatementId(0), &[]).await?;
-                tables.push(of_rows(table, &rows));
-            }
-            digests.push(tables);
+pub fn of_endpoint(endpoint: &Endpoint, warehouses: u32) -> Result<String, LoadError> {
+    endpoint::with(endpoint, Reading { warehouses })
+}
+
+struct Reading {
+    warehouses: u32,
+}
+
+impl Job for Reading {
+    type Output = Result<String, LoadError>;
+
+    fn run<D: Driver>(self, driver: D) -> Self::Output {
+        let read = driver.block_on(read_back(&driver, self.warehouses));
+        let digests = read
+            .map_err(|source| LoadError::Start { what: "a reactor", source })?
+            .map_err(|source| LoadError::Statement { doing: "reading the content back".into(), source })?;
+        Ok(combine(&digests))
+    }
+}
+
+async fn read_back<D: Driver>(driver: &D, warehouses: u32) -> Result<Vec<Vec<Digest>>, DriverError> {
+    let selections: Vec<Vec<_>> = Unit::all(warehouses).into_iter().map(Unit::selections).collect();
+    let statements: Vec<String> =
+        selections.iter().flatten().map(|(table, condition)| select(table, condition)).collect();
+    let mut connection = driver.connect(&statements).await?;
+    let mut digests = Vec::with_capacity(selections.len());
+    let mut numbers = 0..;
+    for unit in &selections {
+        let mut tables = Vec::with_capacity(unit.len());
+        for ((table, _), number) in unit.iter().zip(numbers.by_ref()) {
+            tables.push(of_rows(table, &connection.query(StatementId(number), &[]).await?));
         }
-        Ok::<_, DriverError>(digests)
-    });
-    let digests = read
-        .map_err(|source| LoadError::Start { what: "a reactor", source })?
-        .map_err(|source| LoadError::Statement { doing: "reading the content back".into(), source })?;
-    Ok(combine(&digests))
+        digests.push(tables);
+    }
+    Ok(digests)
 }
 
 fn select(table: &Table, condition: &str) -> String {
     let order =
         if table.primary_key.is_empty() { table.column_names() } else { table.primary_key.join(", ") };
-    // History's leading columns are customer, district and warehouse: after loading each customer has one row.
     format!("SELECT {} FROM {} WHERE {condition} ORDER BY {order}", table.column_names(), table.name)
 }
 

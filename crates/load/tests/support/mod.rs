@@ -1,6 +1,9 @@
 //! Databases for tests: loaded once per test binary, copied for each test.
 #![allow(dead_code)] // every test binary uses a part of it
 
+pub mod effects;
+pub mod mariadb;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -73,3 +73,47 @@ async fn customer_number<C: Connection>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Driver as _;
+    use crate::driver::sqlite::Sqlite;
+    use crate::tpcc::{schema, statements};
+    use std::time::Duration;
+
+    #[test]
+    fn of_customers_that_share_a_name_the_middle_one_by_first_name_is_meant_rounded_up() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("names.db");
+        let driver = Sqlite { path, pragmas: Default::default(), busy_timeout: Duration::ZERO };
+        let found = driver.block_on(async {
+            let mut empty = driver.connect(&[]).await?;
+            for table in schema::TABLES {
+                empty.text(&table.create(driver.dialect())).await?;
+            }
+            // First names descend with the numbers, so that the order of either is told apart.
+            for (last, count) in [("ONE", 1), ("TWO", 2), ("THREE", 3), ("FOUR", 4)] {
+                for number in 1..=count {
+                    let id = number + 10 * count;
+                    let first = char::from(b'Z' - u8::try_from(number).unwrap_or_default());
+                    let sql = format!(
+                        "INSERT INTO customer VALUES ({id}, 1, 1, '{first}', 'OE', '{last}', '', '', '', '', '', '', '', \
+                         'GC', 0, 0, 0, 0, 0, 0, '')"
+                    );
+                    empty.text(&sql).await?;
+                }
+            }
+            let mut connection = driver.connect(&statements::all(driver.dialect())).await?;
+            let mut found = Vec::new();
+            for name in ["ONE", "TWO", "THREE", "FOUR"] {
+                found.push(customer_number(&mut connection, (1, 1), &Customer::LastName(name.into())).await?);
+            }
+            let nobody = customer_number(&mut connection, (1, 1), &Customer::LastName("NOBODY".into())).await;
+            assert!(nobody.is_err_and(|error| error.message.contains("NOBODY")));
+            Ok::<_, DriverError>(found)
+        });
+        // By first name: TWO is 22, 21; THREE is 33, 32, 31; FOUR is 44, 43, 42, 41.
+        assert_eq!(found.expect("ready").expect("the statements run"), [11, 22, 32, 43]);
+    }
+}

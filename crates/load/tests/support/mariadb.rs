@@ -1,0 +1,133 @@
+//! A private MariaDB server in a temporary directory, where one is installed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use fairtrial_protocol::load::{Endpoint, Sql};
+use tempfile::TempDir;
+
+/// How long a fresh server may take to answer.
+const START_LIMIT_MS: u32 = 60_000;
+
+/// A server of the test's own; killed by its process id when dropped.
+pub struct Server {
+    directory: TempDir,
+    process: Child,
+}
+
+impl Server {
+    /// Starts a server; `None`, said on standard error, where none is installed.
+    pub fn start() -> Option<Self> {
+        let (Some(server), Some(install)) = (find("mariadbd"), find("mariadb-install-db")) else {
+            eprintln!("skipped: mariadbd and mariadb-install-db are not on PATH or in /usr/sbin (apt install mariadb-server)");
+            return None;
+        };
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let data = directory.path().join("data");
+        let installed = Command::new(install)
+            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+            .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--user={}", user()))
+            .output()
+            .expect("mariadb-install-db runs");
+        assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+        let process = spawn(&server, directory.path());
+        let server = Self { directory, process };
+        server.wait();
+        Some(server)
+    }
+
+    /// The server's endpoint for one database.
+    pub fn endpoint(&self, database: &str) -> Endpoint {
+        Endpoint::Mysql {
+            socket: Some(self.directory.path().join("socket").to_string_lossy().into()),
+            host: None,
+            port: None,
+            user: "root".into(),
+            password: String::new(),
+            database: database.into(),
+        }
+    }
+
+    /// Kills the server without warning.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("the server is ours to kill");
+        self.process.wait().expect("it is gone");
+    }
+
+    /// Starts it again on the same data.
+    pub fn restart(&mut self) {
+        self.process = spawn(&find("mariadbd").expect("it was found before"), self.directory.path());
+        self.wait();
+    }
+
+    fn wait(&self) {
+        let asked = Sql {
+            endpoint: self.endpoint("mysql"),
+            statements: vec!["SELECT 1".into()],
+            connect_timeout_ms: START_LIMIT_MS,
+        };
+        if let Err(error) = fairtrial_load::sql(&asked) {
+            let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
+            panic!("the server does not answer: {error:?}\n{log}");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be dead already; then there is nothing to end.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The one server that the tests of this binary share, one at a time.
+pub fn shared() -> Option<MutexGuard<'static, Server>> {
+    static SHARED: OnceLock<Option<Mutex<Server>>> = OnceLock::new();
+    let server = SHARED.get_or_init(|| keep(Server::start).map(Mutex::new)).as_ref()?;
+    Some(server.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Makes something on a thread that lives as long as this process.
+fn keep<T: Send + 'static>(make: fn() -> T) -> T {
+    let (made, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        made.send(make()).expect("someone waits");
+        loop {
+            std::thread::park();
+        }
+    });
+    receive.recv().expect("the thread says why it failed")
+}
+
+fn spawn(server: &Path, directory: &Path) -> Child {
+    let log = std::fs::File::create(directory.join("log")).expect("a log file");
+    // A shared server is never dropped, so the kernel ends it with the thread that started it. `setpriv` (util-linux)
+    // becomes the server, with its process id.
+    Command::new("setpriv")
+        .arg("--pdeathsig=KILL")
+        .arg(server)
+        .arg("--no-defaults")
+        .arg(format!("--datadir={}", directory.join("data").display()))
+        .arg(format!("--socket={}", directory.join("socket").display()))
+        .arg(format!("--pid-file={}", directory.join("pid").display()))
+        .arg(format!("--user={}", user()))
+        .args(["--skip-networking", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=256M"])
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("the server starts")
+}
+
+fn user() -> String {
+    let name = Command::new("id").arg("-un").output().expect("id runs");
+    String::from_utf8_lossy(&name.stdout).trim().to_owned()
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let places = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    places.map(|place| place.join(program)).find(|candidate| candidate.is_file())
+}

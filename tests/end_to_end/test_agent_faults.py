@@ -9,10 +9,12 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.command_line import Desk, eventually
+from support.machine import alone_with
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.places import open_place
@@ -63,8 +65,9 @@ class Changed:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Changed:
-    return Changed(tmp_path)
+def settings(tmp_path: Path) -> Iterator[Changed]:
+    with alone_with("swappiness"):
+        yield Changed(tmp_path)
 
 
 def open_here(here: Desk, *, holder: str = "this test") -> Agent:

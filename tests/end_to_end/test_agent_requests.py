@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Desk, eventually
+from support.machine import alone_with
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.places import open_place
@@ -274,15 +275,16 @@ def test_a_file_system_is_mounted_in_a_new_directory_and_both_go_away(agent: Age
 @AS_ROOT
 def test_a_kernel_setting_is_set_and_restored(agent: Agent) -> None:
     path = Path("/proc/sys/vm/swappiness")
-    before = path.read_text()
-    wanted = "41" if before.strip() != "41" else "42"
-    agent.change(write_step(path, wanted))
-    assert path.read_text().strip() == wanted
-    agent.undo()
-    assert path.read_text() == before
-    with pytest.raises(AgentError):
-        agent.change(write_step(path, "nonsense"))
-    assert path.read_text() == before
+    with alone_with("swappiness"):
+        before = path.read_text()
+        wanted = "41" if before.strip() != "41" else "42"
+        agent.change(write_step(path, wanted))
+        assert path.read_text().strip() == wanted
+        agent.undo()
+        assert path.read_text() == before
+        with pytest.raises(AgentError):
+            agent.change(write_step(path, "nonsense"))
+        assert path.read_text() == before
 
 
 def test_who_only_looks_cannot_change_anything(here: Desk, tmp_path: Path) -> None:

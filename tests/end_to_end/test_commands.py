@@ -43,6 +43,12 @@ def scores(here: Desk, *, blocks: int = 5, pause: float = 0.0) -> Path:
     return here.study(STUDY.format(program=program, blocks=blocks, pause=pause))
 
 
+def planned_trials(here: Desk, study: Path) -> list[str]:
+    """Trial ids in the order that `plan` prints: position, round, block, cell, arm, seed."""
+    rows = re.findall(r"(?m)^ +\d+ +\d+ +(\d+) +(\w+) +(\w+) +\d+", here.fairtrial("plan", study).stdout)
+    return [f"{cell}.b{int(block):02d}.{arm}" for block, cell, arm in rows]
+
+
 def test_a_study_file_goes_in_and_a_verdict_comes_out(here: Desk) -> None:
     done = here.fairtrial("run", scores(here))
     assert len(re.findall(r"\bfaster\b", done.stdout)) >= 2
@@ -66,16 +72,16 @@ def test_a_study_file_goes_in_and_a_verdict_comes_out(here: Desk) -> None:
 
 
 def test_the_plan_shows_every_trial_and_runs_nothing(here: Desk) -> None:
-    done = here.fairtrial("plan", scores(here, blocks=2))
-    for trial in ("light.b01.a", "light.b02.b", "heavy.b01.a", "heavy.b02.b"):
-        assert trial in done.stdout
+    cells = ("light", "heavy")
+    expected = {f"{cell}.b{block:02d}.{arm}" for cell in cells for block in (1, 2) for arm in "ab"}
+    assert set(planned_trials(here, scores(here, blocks=2))) == expected
     assert not here.runs
     assert list(here.state.iterdir()) == []
 
 
 def test_the_run_follows_the_plan(here: Desk) -> None:
     study = scores(here, blocks=3)
-    planned = re.findall(r"(?:light|heavy)\.b\d\d\.[ab]", here.fairtrial("plan", study).stdout)
+    planned = planned_trials(here, study)
     here.fairtrial("run", study)
     assert [trial.trial.id for trial in record.read(here.run).trials] == planned
 
@@ -84,7 +90,8 @@ def test_five_mistakes_are_reported_together_and_nothing_starts(here: Desk) -> N
     study = here.study(
         """\
         study: wrong
-        workload: {command: {run: "true", timeout: 5 parsecs}}
+        workload: {command: {run: "true"}}
+        telemetry: {interval: 5 parsecs}
         factors:
           program: {a: {}, b: {settings: {enviroment: {A: b}}}}
         arm: programme
@@ -93,7 +100,7 @@ def test_five_mistakes_are_reported_together_and_nothing_starts(here: Desk) -> N
         """
     )
     done = here.fairtrial("run", study, code=2)
-    for line, what in ((2, "timeout"), (4, "environment"), (5, "program"), (6, "blocks"), (7, "elapsed_s")):
+    for line, what in ((3, "interval"), (5, "environment"), (6, "program"), (7, "blocks"), (8, "elapsed_s")):
         assert re.search(rf"study\.yaml:{line}:\d+: .*{what}", done.stderr), (line, what, done.stderr)
     assert not here.runs
     assert list(here.state.iterdir()) == []
@@ -117,15 +124,17 @@ def test_a_missing_program_is_named_and_nothing_is_left(here: Desk) -> None:
 
 def test_an_invalid_trial_voids_its_block_and_is_replaced(here: Desk) -> None:
     marker = here.directory / "failed-once"
+    program = here.directory / "flaky.sh"
+    program.write_text(f"test -e {marker} && exit 0\ntouch {marker}\nexit 7\n")
     study = here.study(
         f"""\
         study: flaky
-        workload: {{command: {{run: sh -c "test -e {marker} || {{{{ touch {marker}; exit 7; }}}}; true"}}}}
+        workload: {{command: {{run: sh {program}}}}}
         factors: {{arm: {{a: {{}}, b: {{settings: {{environment: {{X: "1"}}}}}}}}}}
         arm: arm
         trials: {{blocks: 3}}
         metrics: {{primary: elapsed_s}}
-        """.replace("{{{{", "{").replace("}}}}", "}")
+        """
     )
     done = here.fairtrial("run", study)
     found = record.read(here.run)
@@ -174,7 +183,7 @@ def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_trial(here: Desk
     assert process.returncode == (-signal.SIGKILL if stop == signal.SIGKILL else 130), output
     eventually(lambda: not here.processes(), "every process gone")
     before = [trial.trial.id for trial in record.read(here.run).trials]
-    assert len(before) >= 4
+    assert len(before) >= 3  # the fourth may have been stopped between its rename and its journal line
 
     here.fairtrial("run", study, "--resume")
     found = record.read(here.run)

@@ -68,9 +68,15 @@ class Journal:
                 f"another process is running {path.parent}",
                 hint="wait for it, or stop it and use --resume",
             ) from error
-        self._cut_torn_line()
-        self._sequence = sum(1 for _ in lines(path))
+        self._sequence = 0
+        self._known = False  # whether `_sequence` is what the file says: not at first, nor after a broken append
+        self._look()
         sync_directory(path.parent)
+
+    def _look(self) -> None:
+        self._cut_torn_line()
+        self._sequence = sum(1 for _ in lines(self._path))
+        self._known = True
 
     def _cut_torn_line(self) -> None:
         data = self._path.read_bytes()
@@ -81,16 +87,16 @@ class Journal:
 
     def append(self, entry: Event) -> None:
         """Writes one event and makes it durable before returning."""
-        line = JournalLine(sequence=self._sequence, time=utc_now(), entry=entry)
         with full_disk_explained(self._path.parent):
-            try:
-                self._file.write(line.model_dump_json().encode() + b"\n")
-                self._file.flush()
-                os.fsync(self._file.fileno())
-            except OSError:
-                self._cut_torn_line()
-                raise
-        self._sequence += 1
+            if not self._known:
+                self._look()
+            line = JournalLine(sequence=self._sequence, time=utc_now(), entry=entry)
+            self._known = False  # Ctrl-C can fall between any two of the next lines
+            self._file.write(line.model_dump_json().encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._sequence += 1
+            self._known = True
 
     def close(self) -> None:
         """Releases the run's lock."""

@@ -16,6 +16,7 @@ from typing import Literal
 from fairtrial import metrics, settings
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.record import Writer
+from fairtrial.record.files import full_disk_explained
 from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialRecord
 from fairtrial.run import prepared, telemetry, workspace
 from fairtrial.run.kinds import Parts, parts_of
@@ -26,6 +27,7 @@ from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.agent import Process
+from fairtrial.wire.generated import Changed, Step
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Drive
 
@@ -57,6 +59,10 @@ class TrialRunner:
                 committed then.
             SystemStartError: the system did not start.
         """
+        with full_disk_explained(self.writer.directory):
+            return self._run(planned)
+
+    def _run(self, planned: PlannedTrial) -> TrialRecord:
         local = self.writer.begin(planned.id)
         resolved = self.writer.plan.resolved[planned.cell][planned.arm]
         remote = workspace.work_directory(self.place, self.writer.directory.name, planned.id)
@@ -186,7 +192,7 @@ class Attempt:
     def _apply(self, phase: Literal["place", "before_server", "after_server", "before_ramp_up"]) -> None:
         for when, step in self.effect.steps:
             if when == phase:
-                changed = self.place.agent.change(step)
+                changed = self._change(step)
                 self.outcome.effective.append(
                     EffectiveSetting(
                         name=step.name,
@@ -195,6 +201,15 @@ class Attempt:
                         read_back=changed.read_back,
                     )
                 )
+
+    def _change(self, step: Step) -> Changed:
+        try:
+            return self.place.agent.change(step)
+        except AgentError as error:
+            raise PlaceError(
+                f"setting {step.name} is not in effect: {error}",
+                hint=f"choose a value that this kernel takes, or another place ({error.hint})",
+            ) from error
 
     def _sampled_drive(self, instance: Instance) -> None:
         """Drives with the sampler around it. The sampler ends first: checks are not part of any figure."""

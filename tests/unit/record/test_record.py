@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.records import planned, trial_record
@@ -14,7 +15,7 @@ from support.records import planned, trial_record
 from fairtrial import record
 from fairtrial.errors import PlaceError, RecordError
 from fairtrial.record.journal import Journal, lines
-from fairtrial.record.models import BlockVoided, Plan, RunFinished, TrialFinished
+from fairtrial.record.models import BlockVoided, Plan, RunFinished
 
 SOURCES = {"study.yaml": "study: tiny\n"}
 
@@ -206,20 +207,40 @@ def test_sigkill_at_any_instant_loses_no_reported_trial(tmp_path: Path) -> None:
         assert record.verify_hashes(found) == []
 
 
-def test_the_journal_survives_a_failed_append(directory: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failing", ["write", "flush", "fsync"])
+def test_the_journal_goes_on_after_an_append_broken_anywhere(
+    directory: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
     record.create(directory, plan=plan, sources=SOURCES).close()
     journal = Journal(directory / "journal.jsonl")
-    real = os.fsync
-    calls = iter([OSError(errno.EIO, "I/O error")])
 
-    def once(descriptor: int) -> None:
-        for error in calls:
-            raise error
-        real(descriptor)
+    class Broken:
+        """The journal's file, with one call that Ctrl-C interrupts after it took effect."""
 
-    monkeypatch.setattr(os, "fsync", once)
-    with pytest.raises(OSError, match="I/O error"):
+        def __init__(self, file: Any) -> None:
+            self._file = file
+
+        def __getattr__(self, name: str) -> Any:
+            if name != failing:
+                return getattr(self._file, name)
+
+            def interrupted(*arguments: Any) -> None:
+                getattr(self._file, name)(*arguments)
+                raise KeyboardInterrupt
+
+            return interrupted
+
+    def interrupted_sync(_descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    real = journal._file
+    journal._file = Broken(real)  # type: ignore[assignment]
+    if failing == "fsync":
+        monkeypatch.setattr(os, "fsync", interrupted_sync)
+    with pytest.raises(KeyboardInterrupt):
         journal.append(RunFinished())
-    journal.close()
     monkeypatch.undo()
-    assert all(not isinstance(line.entry, TrialFinished) for line in lines(directory / "journal.jsonl"))
+    journal._file = real
+    journal.append(RunFinished())
+    journal.close()
+    assert [line.sequence for line in lines(directory / "journal.jsonl")] in ([0, 1], [0, 1, 2])

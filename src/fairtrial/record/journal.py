@@ -5,6 +5,7 @@ A kill can only tear the last line. Reading ignores a torn line, appending first
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -59,7 +60,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = path.open("a+b")
+        self._file = path.open("a+b", buffering=0)  # nothing may linger in a buffer after a broken append
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -92,8 +93,9 @@ class Journal:
                 self._look()
             line = JournalLine(sequence=self._sequence, time=utc_now(), entry=entry)
             self._known = False  # Ctrl-C can fall between any two of the next lines
-            self._file.write(line.model_dump_json().encode() + b"\n")
-            self._file.flush()
+            data = line.model_dump_json().encode() + b"\n"
+            if self._file.write(data) != len(data):
+                raise OSError(errno.ENOSPC, "the line was written in part")
             os.fsync(self._file.fileno())
             self._sequence += 1
             self._known = True

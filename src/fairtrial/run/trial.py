@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from fairtrial import metrics, settings
-from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.errors import AgentError, PlaceError, RecordError, StreamLostError
 from fairtrial.record import Writer
 from fairtrial.record.files import full_disk_explained
 from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialRecord
@@ -284,8 +284,8 @@ class Attempt:
         try:
             common = metrics.telemetry.compute(local, window=self.outcome.window, facts=self.place.facts)
             own = self.parts.workload.scalars(local, self.parts.workload_parameters, self.outcome.window)
-        except PlaceError as error:
-            self.outcome.doubt(str(error))
+        except (PlaceError, RecordError) as error:
+            self.outcome.doubt(f"its figures cannot be computed: {error}")
             return
         self.outcome.scalars = {**common, **own}
 

@@ -113,6 +113,7 @@ KIND = Kind(
     summary="Any program, run once per trial.",
     parameters=TypeAdapter(CommandParameters),
     metrics=_definitions,
+    example={"run": "true"},
 )
 
 

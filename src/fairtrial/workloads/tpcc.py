@@ -70,6 +70,7 @@ KIND = Kind(
     summary="TPC-C by the native load engine.",
     parameters=TypeAdapter(TpccParameters),
     metrics=_definitions,
+    example={"duration": "60s"},
     duration_s=_duration_s,
     disk_bytes=lambda parameters: parameters["warehouses"] * BYTES_PER_WAREHOUSE,
 )

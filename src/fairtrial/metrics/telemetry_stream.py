@@ -50,7 +50,8 @@ def _message_bytes(stream: BinaryIO, position: int) -> int:
     head = stream.read(PREFIX_BYTES)
     if len(head) < PREFIX_BYTES:
         return 0
-    marker, metadata_bytes = struct.unpack("<II", head)
+    marker = int.from_bytes(head[:4], "little")
+    metadata_bytes = int.from_bytes(head[4:], "little")
     if marker != CONTINUATION or not 0 < metadata_bytes <= METADATA_LIMIT_BYTES:
         return 0
     metadata = stream.read(metadata_bytes)

@@ -12,7 +12,12 @@ const EXAMPLES_LIMIT: usize = 20;
 
 /// Checks all conditions.
 pub fn check(parameters: &TpccCheck) -> Result<Checked, LoadError> {
-    endpoint::with(&parameters.endpoint, Checking { warehouses: parameters.warehouses })
+    endpoint::with(
+        &parameters.endpoint,
+        Checking {
+            warehouses: parameters.warehouses,
+        },
+    )
 }
 
 struct Checking {
@@ -30,20 +35,34 @@ impl Job for Checking {
 
     fn run<D: Driver>(self, driver: D) -> Self::Output {
         let checked = driver.block_on(self.check(&driver));
-        checked.map_err(|source| LoadError::Start { what: "a reactor", source })?.map_err(|failed| match failed {
-            Failed::Connect(source) => LoadError::Connect { endpoint: driver.describe(), source },
-            Failed::Scale(found) => LoadError::Scale { asked: self.warehouses, found },
-            Failed::Condition(clause, source) => {
-                LoadError::Statement { doing: format!("checking condition {clause}"), source }
-            }
-        })
+        checked
+            .map_err(|source| LoadError::Start {
+                what: "a reactor",
+                source,
+            })?
+            .map_err(|failed| match failed {
+                Failed::Connect(source) => LoadError::Connect {
+                    endpoint: driver.describe(),
+                    source,
+                },
+                Failed::Scale(found) => LoadError::Scale {
+                    asked: self.warehouses,
+                    found,
+                },
+                Failed::Condition(clause, source) => LoadError::Statement {
+                    doing: format!("checking condition {clause}"),
+                    source,
+                },
+            })
     }
 }
 
 impl Checking {
     async fn check<D: Driver>(&self, driver: &D) -> Result<Checked, Failed> {
         let mut connection = driver.connect(&[]).await.map_err(Failed::Connect)?;
-        let found = count(&mut connection, "SELECT COUNT(*) FROM warehouse").await.map_err(Failed::Connect)?;
+        let found = count(&mut connection, "SELECT COUNT(*) FROM warehouse")
+            .await
+            .map_err(Failed::Connect)?;
         if found != i64::from(self.warehouses) {
             return Err(Failed::Scale(found));
         }
@@ -52,13 +71,21 @@ impl Checking {
             let mut violations = 0;
             let mut examples = Vec::new();
             for warehouse in 1..=self.warehouses {
-                let found = violators(&mut connection, &condition.query(warehouse), &mut examples).await;
+                let found =
+                    violators(&mut connection, &condition.query(warehouse), &mut examples).await;
                 violations += found.map_err(|error| Failed::Condition(condition.clause, error))?;
             }
             let (clause, statement) = (condition.clause.into(), condition.statement.into());
-            checked.push(Condition { clause, statement, violations, examples });
+            checked.push(Condition {
+                clause,
+                statement,
+                violations,
+                examples,
+            });
         }
-        Ok(Checked { conditions: checked })
+        Ok(Checked {
+            conditions: checked,
+        })
     }
 }
 
@@ -70,21 +97,44 @@ async fn violators<C: Connection>(
 ) -> Result<u64, DriverError> {
     let limit = EXAMPLES_LIMIT + 1;
     let found = connection.text(&format!("{query} LIMIT {limit}")).await?;
-    for row in found.rows.iter().take(EXAMPLES_LIMIT.saturating_sub(examples.len())) {
+    for row in found
+        .rows
+        .iter()
+        .take(EXAMPLES_LIMIT.saturating_sub(examples.len()))
+    {
         let cell = |(name, value): (&String, &Option<String>)| {
-            format!("{name}={}", value.as_deref().map_or("NULL".into(), |text| conditions::shown(name, text)))
+            format!(
+                "{name}={}",
+                value
+                    .as_deref()
+                    .map_or("NULL".into(), |text| conditions::shown(name, text))
+            )
         };
-        examples.push(found.columns.iter().zip(row).map(cell).collect::<Vec<_>>().join(" "));
+        examples.push(
+            found
+                .columns
+                .iter()
+                .zip(row)
+                .map(cell)
+                .collect::<Vec<_>>()
+                .join(" "),
+        );
     }
     if found.rows.len() < limit {
         return Ok(found.rows.len() as u64);
     }
-    let all = count(connection, &format!("SELECT COUNT(*) FROM ({query}) AS violators")).await?;
+    let all = count(
+        connection,
+        &format!("SELECT COUNT(*) FROM ({query}) AS violators"),
+    )
+    .await?;
     Ok(u64::try_from(all).unwrap_or_default())
 }
 
 async fn count<C: Connection>(connection: &mut C, query: &str) -> Result<i64, DriverError> {
     let rows = connection.text(query).await?.rows;
-    let count = rows.first().and_then(|row| row.first()?.as_ref()?.parse().ok());
+    let count = rows
+        .first()
+        .and_then(|row| row.first()?.as_ref()?.parse().ok());
     count.ok_or_else(|| DriverError::unexpected(format!("{query} gave no number")))
 }

@@ -51,7 +51,9 @@ pub enum LoadError {
     #[error("cannot write progress")]
     Progress(#[source] std::io::Error),
     /// No transaction ended for too long in a drive that waits for a number of them.
-    #[error("no transaction ended within {seconds} s; {missing} of the {asked} asked for were still missing")]
+    #[error(
+        "no transaction ended within {seconds} s; {missing} of the {asked} asked for were still missing"
+    )]
     Stalled {
         /// The bound.
         seconds: u64,
@@ -85,13 +87,23 @@ impl LoadError {
             Self::Connect { .. } => {
                 "check that the server runs and that socket, host, port, user and password are right"
             }
-            Self::Statement { .. } => "the system's own message names the cause; its log may say more",
+            Self::Statement { .. } => {
+                "the system's own message names the cause; its log may say more"
+            }
             Self::Scale { .. } => "load again with the number of warehouses the study asks for",
-            Self::Output { .. } => "check that the directory exists, is writable and has space left",
+            Self::Output { .. } => {
+                "check that the directory exists, is writable and has space left"
+            }
             Self::Progress(_) => "keep standard output open until the subcommand ends",
-            Self::Stalled { .. } => "look at the server's log: it stopped answering; result.json has the errors counted",
-            Self::Start { .. } => "raise the limits on processes and open files (ulimit -u, ulimit -n)",
-            Self::Panicked(_) => "this is a fault in fairtrial: please report it with the lines above",
+            Self::Stalled { .. } => {
+                "look at the server's log: it stopped answering; result.json has the errors counted"
+            }
+            Self::Start { .. } => {
+                "raise the limits on processes and open files (ulimit -u, ulimit -n)"
+            }
+            Self::Panicked(_) => {
+                "this is a fault in fairtrial: please report it with the lines above"
+            }
         }
     }
 }

@@ -16,7 +16,9 @@ mod tpcc;
 
 use std::io::Write;
 
-use fairtrial_protocol::load::{Checked, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad};
+use fairtrial_protocol::load::{
+    Checked, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
+};
 
 pub use driver::{DriverError, ErrorKind};
 pub use error::LoadError;

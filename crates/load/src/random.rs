@@ -28,7 +28,9 @@ impl Random {
         hash.update(name.as_bytes());
         hash.update([0]);
         path.iter().for_each(|part| hash.update(part.to_le_bytes()));
-        Self { generator: Xoshiro256PlusPlus::from_seed(hash.finalize().into()) }
+        Self {
+            generator: Xoshiro256PlusPlus::from_seed(hash.finalize().into()),
+        }
     }
 
     /// Uniform over `[low, high]`, both included (the specification's `random(x, y)`).
@@ -112,7 +114,11 @@ mod tests {
             (0..4).map(|_| random.uniform(0, 999)).collect::<Vec<_>>()
         };
         assert_eq!(draw(7, "stock", &[3]), draw(7, "stock", &[3]));
-        assert_eq!(draw(7, "stock", &[3]), [4, 995, 674, 808], "computed apart, in Python");
+        assert_eq!(
+            draw(7, "stock", &[3]),
+            [4, 995, 674, 808],
+            "computed apart, in Python"
+        );
         assert_ne!(draw(7, "stock", &[3]), draw(8, "stock", &[3]));
         assert_ne!(draw(7, "stock", &[3]), draw(7, "stock", &[4]));
         assert_ne!(draw(7, "stock", &[3]), draw(7, "items", &[3]));
@@ -126,7 +132,11 @@ mod tests {
             counts[usize::try_from(random.uniform(-3, 3) + 3).expect("in range")] += 1;
         }
         // Chi-square with 6 degrees of freedom: 22.46 is its 0.999 quantile.
-        let chi_square: i64 = counts.iter().map(|count| (count - 10_000).pow(2)).sum::<i64>() / 10_000;
+        let chi_square: i64 = counts
+            .iter()
+            .map(|count| (count - 10_000).pow(2))
+            .sum::<i64>()
+            / 10_000;
         assert!(chi_square < 23, "{counts:?}");
     }
 
@@ -152,7 +162,10 @@ mod tests {
                 (f64::from(counts[(value + 5) % 16]) - mean).powi(2) / mean
             })
             .sum();
-        assert!(chi_square < 37.7, "0.999 quantile of 15 degrees of freedom: {chi_square}");
+        assert!(
+            chi_square < 37.7,
+            "0.999 quantile of 15 degrees of freedom: {chi_square}"
+        );
     }
 
     #[test]
@@ -175,8 +188,14 @@ mod tests {
     #[test]
     fn an_excluded_value_is_never_drawn_and_all_others_are() {
         let mut random = Random::derive(4, "except", &[]);
-        let drawn: std::collections::BTreeSet<_> = (0..200).filter_map(|_| random.uniform_except(1, 4, 3)).collect();
+        let drawn: std::collections::BTreeSet<_> = (0..200)
+            .filter_map(|_| random.uniform_except(1, 4, 3))
+            .collect();
         assert_eq!(drawn.into_iter().collect::<Vec<_>>(), [1, 2, 4]);
-        assert_eq!(random.uniform_except(1, 1, 1), None, "one warehouse has no remote one");
+        assert_eq!(
+            random.uniform_except(1, 1, 1),
+            None,
+            "one warehouse has no remote one"
+        );
     }
 }

@@ -39,12 +39,21 @@ impl Job for Asking<'_> {
             }
             Ok(answers)
         });
-        asked.map_err(|source| LoadError::Start { what: "a reactor", source })?.map_err(|failed| match failed {
-            Failed::Connect(source) => LoadError::Connect { endpoint: driver.describe(), source },
-            Failed::Statement(position, source) => {
-                LoadError::Statement { doing: self.parameters.statements[position].clone(), source }
-            }
-        })
+        asked
+            .map_err(|source| LoadError::Start {
+                what: "a reactor",
+                source,
+            })?
+            .map_err(|failed| match failed {
+                Failed::Connect(source) => LoadError::Connect {
+                    endpoint: driver.describe(),
+                    source,
+                },
+                Failed::Statement(position, source) => LoadError::Statement {
+                    doing: self.parameters.statements[position].clone(),
+                    source,
+                },
+            })
     }
 }
 

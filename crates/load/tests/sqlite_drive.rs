@@ -21,9 +21,21 @@ fn all_conditions_hold_and_all_columns_change_when_several_users_drive() {
     assert_consistent(&copy.endpoint);
     let before = effects::look(&copy.endpoint);
     let driven = drive(&parameters(copy.endpoint.clone(), copy.directory.path()));
-    let failed: u64 = driven.transactions.values().map(|outcomes| outcomes.failed).sum();
-    assert_eq!(completed(&driven) + failed, 400, "exactly the transactions asked for are measured");
-    assert!(driven.errors.iter().all(|error| error.kind == "busy"), "{:?}", driven.errors);
+    let failed: u64 = driven
+        .transactions
+        .values()
+        .map(|outcomes| outcomes.failed)
+        .sum();
+    assert_eq!(
+        completed(&driven) + failed,
+        400,
+        "exactly the transactions asked for are measured"
+    );
+    assert!(
+        driven.errors.iter().all(|error| error.kind == "busy"),
+        "{:?}",
+        driven.errors
+    );
     assert_eq!(driven.effective["journal_mode"], "wal");
     assert!(driven.client.user_s + driven.client.system_s > 0.0);
     assert_consistent(&copy.endpoint);
@@ -46,23 +58,58 @@ fn the_files_of_a_drive_agree_with_its_result() {
     (parameters.transactions, parameters.duration_s) = (None, Some(1.25));
     (parameters.ramp_up_s, parameters.interval_ms) = (0.35, 200);
     let driven = drive(&parameters);
-    assert_eq!(driven.window.end_ns - driven.window.start_ns, 1_250_000_000, "exact to the nanosecond");
-    let result = std::fs::read(copy.directory.path().join("result.json")).expect("result.json is there");
-    assert_eq!(serde_json::from_slice::<Driven>(&result).expect("it is a Driven"), driven);
+    assert_eq!(
+        driven.window.end_ns - driven.window.start_ns,
+        1_250_000_000,
+        "exact to the nanosecond"
+    );
+    let result =
+        std::fs::read(copy.directory.path().join("result.json")).expect("result.json is there");
+    assert_eq!(
+        serde_json::from_slice::<Driven>(&result).expect("it is a Driven"),
+        driven
+    );
 
     let latencies = read_latencies(&copy.directory.path().join("latency.hlog"), &driven);
     for (kind, outcomes) in &driven.transactions {
-        assert_eq!(latencies[kind], outcomes.committed + outcomes.rolled_back, "{kind}");
+        assert_eq!(
+            latencies[kind],
+            outcomes.committed + outcomes.rolled_back,
+            "{kind}"
+        );
     }
     let (times, counts) = read_timeline(&copy.directory.path().join("timeline.arrows"));
     let start = driven.window.start_ns;
-    let expected: Vec<i64> = [-350, -150].into_iter().chain((0..7).map(|index| index * 200)).collect();
-    let relative: Vec<i64> = times.iter().map(|time| (time - start) / 1_000_000).collect();
-    assert_eq!(relative, expected, "two intervals of ramp-up, the last cut; seven of the window, the last cut");
+    let expected: Vec<i64> = [-350, -150]
+        .into_iter()
+        .chain((0..7).map(|index| index * 200))
+        .collect();
+    let relative: Vec<i64> = times
+        .iter()
+        .map(|time| (time - start) / 1_000_000)
+        .collect();
+    assert_eq!(
+        relative, expected,
+        "two intervals of ramp-up, the last cut; seven of the window, the last cut"
+    );
     for (kind, outcomes) in &driven.transactions {
         let column = |outcome: &str| counts[&format!("{kind}_{outcome}")];
-        let found = [column("committed"), column("rolled_back"), column("failed"), column("retried")];
-        assert_eq!(found, [outcomes.committed, outcomes.rolled_back, outcomes.failed, outcomes.retried], "{kind}");
+        let found = [
+            column("committed"),
+            column("rolled_back"),
+            column("failed"),
+            column("retried"),
+        ];
+        assert_eq!(
+            found,
+            [
+                outcomes.committed,
+                outcomes.rolled_back,
+                outcomes.failed,
+                outcomes.retried
+            ],
+            "{kind}"
+        );
     }
 }
 
@@ -73,22 +120,37 @@ fn read_latencies(path: &std::path::Path, driven: &Driven) -> BTreeMap<String, u
     let mut counts = BTreeMap::new();
     let mut deserializer = Deserializer::new();
     // The reader of the Rust crate knows no legend, which those of Java and Python do.
-    let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"\"")).collect();
+    let lines: Vec<&[u8]> = text
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| !line.starts_with(b"\""))
+        .collect();
     for entry in IntervalLogIterator::new(&lines.concat()) {
-        let LogEntry::Interval(interval) = entry.expect("every line is readable") else { continue };
-        let bytes = base64::engine::general_purpose::STANDARD.decode(interval.encoded_histogram()).expect("base64");
-        let latencies: Histogram<u64> = deserializer.deserialize(&mut bytes.as_slice()).expect("a histogram");
+        let LogEntry::Interval(interval) = entry.expect("every line is readable") else {
+            continue;
+        };
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(interval.encoded_histogram())
+            .expect("base64");
+        let latencies: Histogram<u64> = deserializer
+            .deserialize(&mut bytes.as_slice())
+            .expect("a histogram");
         assert_eq!(latencies.sigfig(), 3);
         let start_s = driven.window.start_ns as f64 / 1e9;
-        assert!(interval.start_timestamp().as_secs_f64() >= start_s - 0.001, "measured intervals only");
-        *counts.entry(interval.tag().expect("a type").as_str().to_owned()).or_default() += latencies.len();
+        assert!(
+            interval.start_timestamp().as_secs_f64() >= start_s - 0.001,
+            "measured intervals only"
+        );
+        *counts
+            .entry(interval.tag().expect("a type").as_str().to_owned())
+            .or_default() += latencies.len();
     }
     counts
 }
 
 /// Start of every interval, and the measured sum of every column of counts.
 fn read_timeline(path: &std::path::Path) -> (Vec<i64>, BTreeMap<String, u64>) {
-    let reader = StreamReader::try_new(File::open(path).expect("timeline.arrows is there"), None).expect("a stream");
+    let reader = StreamReader::try_new(File::open(path).expect("timeline.arrows is there"), None)
+        .expect("a stream");
     let mut times = Vec::new();
     let mut sums = BTreeMap::new();
     for batch in reader {
@@ -97,7 +159,12 @@ fn read_timeline(path: &std::path::Path) -> (Vec<i64>, BTreeMap<String, u64>) {
         let measured = batch.column(1).as_boolean();
         for (column, field) in batch.columns().iter().zip(batch.schema().fields()).skip(2) {
             let values = column.as_primitive::<UInt64Type>().values();
-            let sum: u64 = values.iter().zip(measured).filter(|(_, measured)| *measured == Some(true)).map(|(v, _)| v).sum();
+            let sum: u64 = values
+                .iter()
+                .zip(measured)
+                .filter(|(_, measured)| *measured == Some(true))
+                .map(|(v, _)| v)
+                .sum();
             *sums.entry(field.name().clone()).or_default() += sum;
         }
     }
@@ -108,13 +175,23 @@ fn read_timeline(path: &std::path::Path) -> (Vec<i64>, BTreeMap<String, u64>) {
 fn tables_of_another_scale_and_contradictory_parameters_are_refused() {
     let copy = sqlite_copy();
     let asked = || parameters(copy.endpoint.clone(), copy.directory.path());
-    let refused = |parameters| fairtrial_load::drive(&parameters, &mut Vec::new()).expect_err("refused");
+    let refused =
+        |parameters| fairtrial_load::drive(&parameters, &mut Vec::new()).expect_err("refused");
     let mut scale = asked();
     scale.warehouses = 3;
-    assert!(matches!(refused(scale), LoadError::Scale { asked: 3, found: 2 }));
+    assert!(matches!(
+        refused(scale),
+        LoadError::Scale { asked: 3, found: 2 }
+    ));
     let mut both = asked();
     both.duration_s = Some(1.0);
-    assert!(matches!(refused(both), LoadError::Parameter { field: "duration_s", .. }));
+    assert!(matches!(
+        refused(both),
+        LoadError::Parameter {
+            field: "duration_s",
+            ..
+        }
+    ));
     let mut neither = asked();
     neither.transactions = None;
     assert!(matches!(refused(neither), LoadError::Parameter { .. }));

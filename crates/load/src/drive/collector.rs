@@ -80,14 +80,30 @@ impl<'a> Collector<'a> {
     ) -> Result<Measured, LoadError> {
         wait_for_users(shared, end_asked)?;
         let parameters = shared.parameters();
-        let start_ns = monotonic_ns() + 2 * i64::try_from(START_POLL.as_nanos()).unwrap_or_default();
+        let start_ns =
+            monotonic_ns() + 2 * i64::try_from(START_POLL.as_nanos()).unwrap_or_default();
         let interval_ns = i64::from(parameters.interval_ms) * 1_000_000;
-        let schedule = Schedule::new(start_ns, nanoseconds(parameters.ramp_up_s), interval_ns, measure);
+        let schedule = Schedule::new(
+            start_ns,
+            nanoseconds(parameters.ramp_up_s),
+            interval_ns,
+            measure,
+        );
         let schedule = shared.recorder.begin(schedule);
-        progress::say(self.progress, &Progress::RampUp { time_ns: schedule.ramp_ns })?;
+        progress::say(
+            self.progress,
+            &Progress::RampUp {
+                time_ns: schedule.ramp_ns,
+            },
+        )?;
         let measured = self.follow(shared, schedule, end_asked)?;
         shared.stop.stop();
-        progress::say(self.progress, &Progress::Finishing { time_ns: schedule.end_ns() })?;
+        progress::say(
+            self.progress,
+            &Progress::Finishing {
+                time_ns: schedule.end_ns(),
+            },
+        )?;
         Ok(measured)
     }
 
@@ -115,11 +131,20 @@ impl<'a> Collector<'a> {
             if !watch.measuring && now_ns >= schedule.window_ns {
                 watch.measuring = true;
                 watch.started = usage::now();
-                progress::say(self.progress, &Progress::Measuring { time_ns: schedule.window_ns })?;
+                progress::say(
+                    self.progress,
+                    &Progress::Measuring {
+                        time_ns: schedule.window_ns,
+                    },
+                )?;
             }
             if now_ns >= schedule.end_ns() {
                 let client = usage::between(&watch.started, &usage::now());
-                return Ok(Measured { moment, client, stalled });
+                return Ok(Measured {
+                    moment,
+                    client,
+                    stalled,
+                });
             }
             if now_ns >= schedule.span(moment).1 {
                 self.write(shared, schedule, moment)?;
@@ -139,7 +164,12 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn tell_rate<D: Driver>(&mut self, shared: &Shared<D>, watch: &mut Watch, now_ns: i64) -> Result<(), LoadError> {
+    fn tell_rate<D: Driver>(
+        &mut self,
+        shared: &Shared<D>,
+        watch: &mut Watch,
+        now_ns: i64,
+    ) -> Result<(), LoadError> {
         let (ended, errors) = shared.recorder.totals();
         if ended != watch.seen {
             (watch.seen, watch.moved_ns) = (ended, now_ns);
@@ -154,14 +184,22 @@ impl<'a> Collector<'a> {
     }
 
     /// Merges one interval that is over and appends it to the files.
-    fn write<D: Driver>(&mut self, shared: &Shared<D>, schedule: &Schedule, moment: Moment) -> Result<(), LoadError> {
+    fn write<D: Driver>(
+        &mut self,
+        shared: &Shared<D>,
+        schedule: &Schedule,
+        moment: Moment,
+    ) -> Result<(), LoadError> {
         self.merged.reset(moment);
         shared.recorder.take(&mut self.merged);
         let span = schedule.span(moment);
         let measured = matches!(moment, Moment::Measured(_));
         if measured {
             self.latency.append(&self.merged, span)?;
-            self.totals.iter_mut().zip(&self.merged.counts).for_each(|(sum, counts)| add_outcomes(sum, counts));
+            self.totals
+                .iter_mut()
+                .zip(&self.merged.counts)
+                .for_each(|(sum, counts)| add_outcomes(sum, counts));
         }
         self.timeline.append(&self.merged, measured, span.0)
     }
@@ -184,8 +222,14 @@ impl<'a> Collector<'a> {
         self.timeline.finish()?;
         let end_ns = schedule.end_ns();
         let driven = Driven {
-            window: Window { start_ns: schedule.window_ns.min(end_ns), end_ns },
-            transactions: Kind::ALL.iter().map(|kind| (kind.name().into(), self.totals[*kind as usize])).collect(),
+            window: Window {
+                start_ns: schedule.window_ns.min(end_ns),
+                end_ns,
+            },
+            transactions: Kind::ALL
+                .iter()
+                .map(|kind| (kind.name().into(), self.totals[*kind as usize]))
+                .collect(),
             errors: shared.recorder.errors(),
             drawn: drawn(shared),
             effective,
@@ -198,8 +242,10 @@ impl<'a> Collector<'a> {
 
 fn drawn<D: Driver>(shared: &Shared<D>) -> BTreeMap<String, u64> {
     let constants = shared.site.constants;
-    let mut drawn: BTreeMap<String, u64> =
-        lock(&shared.drawn).iter().map(|(name, count)| ((*name).into(), *count)).collect();
+    let mut drawn: BTreeMap<String, u64> = lock(&shared.drawn)
+        .iter()
+        .map(|(name, count)| ((*name).into(), *count))
+        .collect();
     for (name, constant) in [
         ("nurand_c_last_name_load", constants.last_name_load),
         ("nurand_c_last_name_run", constants.last_name),
@@ -218,7 +264,10 @@ fn wait_for_users<D: Driver>(shared: &Shared<D>, end_asked: &AtomicBool) -> Resu
         let refused = lock(&shared.refused).take();
         let late = monotonic_ns() - began_ns > CONNECT_LIMIT_NS;
         if let Some(source) = refused.or_else(|| late.then(too_late)) {
-            return Err(LoadError::Connect { endpoint: shared.driver.describe(), source });
+            return Err(LoadError::Connect {
+                endpoint: shared.driver.describe(),
+                source,
+            });
         }
         if end_asked.load(Ordering::Relaxed) {
             break;
@@ -232,7 +281,10 @@ fn too_late() -> DriverError {
     DriverError {
         kind: ErrorKind::Connection,
         code: "connect_timeout".into(),
-        message: format!("not all users were connected after {} s", CONNECT_LIMIT_NS / SECOND_NS),
+        message: format!(
+            "not all users were connected after {} s",
+            CONNECT_LIMIT_NS / SECOND_NS
+        ),
         retryable: false,
     }
 }

@@ -39,13 +39,20 @@ impl LatencyLog {
     /// Creates the file.
     pub fn create(directory: &Path) -> Result<Self, LoadError> {
         let path = directory.join("latency.hlog");
-        let mut file = File::create(&path).map(BufWriter::new).map_err(|source| output(&path, source))?;
+        let mut file = File::create(&path)
+            .map(BufWriter::new)
+            .map_err(|source| output(&path, source))?;
         let header = "#Latencies of completed transactions, nanoseconds, by interval and type\n\
             #Time stamps are seconds on CLOCK_MONOTONIC of the place\n\
             #[Histogram log format version 1.3]\n\
             \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
-        file.write_all(header.as_bytes()).map_err(|source| output(&path, source))?;
-        Ok(Self { path, file, serializer: V2DeflateSerializer::new() })
+        file.write_all(header.as_bytes())
+            .map_err(|source| output(&path, source))?;
+        Ok(Self {
+            path,
+            file,
+            serializer: V2DeflateSerializer::new(),
+        })
     }
 
     /// Appends one interval: a line per type.
@@ -53,11 +60,17 @@ impl LatencyLog {
         let duration = |ns: i64| Duration::from_nanos(u64::try_from(ns).unwrap_or_default());
         let result = (|| {
             // The builder without comments and times writes no header, so one writer per interval is only a borrow.
-            let mut log = IntervalLogWriterBuilder::new().begin_log_with(&mut self.file, &mut self.serializer)?;
+            let mut log = IntervalLogWriterBuilder::new()
+                .begin_log_with(&mut self.file, &mut self.serializer)?;
             for kind in Kind::ALL {
                 let latencies = &slot.latencies[kind as usize];
-                log.write_histogram(latencies, duration(start_ns), duration(end_ns - start_ns), Tag::new(kind.name()))
-                    .map_err(io::Error::other)?;
+                log.write_histogram(
+                    latencies,
+                    duration(start_ns),
+                    duration(end_ns - start_ns),
+                    Tag::new(kind.name()),
+                )
+                .map_err(io::Error::other)?;
             }
             self.file.flush()
         })();
@@ -84,29 +97,50 @@ impl Timeline {
     /// Creates the file.
     pub fn create(directory: &Path) -> Result<Self, LoadError> {
         let path = directory.join("timeline.arrows");
-        let mut fields =
-            vec![Field::new("time_ns", DataType::Int64, false), Field::new("measured", DataType::Boolean, false)];
+        let mut fields = vec![
+            Field::new("time_ns", DataType::Int64, false),
+            Field::new("measured", DataType::Boolean, false),
+        ];
         for kind in Kind::ALL {
             let name = |outcome| format!("{}_{outcome}", kind.name());
-            fields.extend(OUTCOMES.map(|(outcome, _)| Field::new(name(outcome), DataType::UInt64, false)));
+            fields.extend(
+                OUTCOMES.map(|(outcome, _)| Field::new(name(outcome), DataType::UInt64, false)),
+            );
         }
         let schema = Arc::new(Schema::new(fields));
-        let file = File::create(&path).map(BufWriter::new).map_err(|source| output(&path, source))?;
+        let file = File::create(&path)
+            .map(BufWriter::new)
+            .map_err(|source| output(&path, source))?;
         let writer = StreamWriter::try_new(file, &schema).map_err(|error| arrow(&path, error))?;
-        Ok(Self { path, writer, schema, pending: Vec::new() })
+        Ok(Self {
+            path,
+            writer,
+            schema,
+            pending: Vec::new(),
+        })
     }
 
     /// Appends one interval.
     pub fn append(&mut self, slot: &Slot, measured: bool, time_ns: i64) -> Result<(), LoadError> {
-        self.pending.push(Row { time_ns, measured, counts: slot.counts });
+        self.pending.push(Row {
+            time_ns,
+            measured,
+            counts: slot.counts,
+        });
         let first_ns = self.pending.first().map_or(time_ns, |row| row.time_ns);
-        if time_ns - first_ns >= FLUSH_EVERY_NS { self.flush() } else { Ok(()) }
+        if time_ns - first_ns >= FLUSH_EVERY_NS {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes what is pending and ends the stream.
     pub fn finish(mut self) -> Result<(), LoadError> {
         self.flush()?;
-        self.writer.finish().map_err(|error| arrow(&self.path, error))
+        self.writer
+            .finish()
+            .map_err(|error| arrow(&self.path, error))
     }
 
     fn flush(&mut self) -> Result<(), LoadError> {
@@ -116,7 +150,9 @@ impl Timeline {
         let rows = &self.pending;
         let mut columns: Vec<ArrayRef> = vec![
             Arc::new(rows.iter().map(|row| row.time_ns).collect::<Int64Array>()),
-            Arc::new(BooleanArray::from_iter(rows.iter().map(|row| Some(row.measured)))),
+            Arc::new(BooleanArray::from_iter(
+                rows.iter().map(|row| Some(row.measured)),
+            )),
         ];
         for kind in Kind::ALL {
             for (_, count) in OUTCOMES {
@@ -135,7 +171,8 @@ impl Timeline {
 /// Writes `result.json`.
 pub fn write_result(directory: &Path, driven: &Driven) -> Result<(), LoadError> {
     let path = directory.join("result.json");
-    let text = serde_json::to_vec_pretty(driven).map_err(|error| output(&path, io::Error::other(error)))?;
+    let text = serde_json::to_vec_pretty(driven)
+        .map_err(|error| output(&path, io::Error::other(error)))?;
     std::fs::write(&path, text).map_err(|source| output(&path, source))
 }
 
@@ -144,5 +181,8 @@ fn arrow(path: &Path, error: ArrowError) -> LoadError {
 }
 
 fn output(path: &Path, source: io::Error) -> LoadError {
-    LoadError::Output { path: path.to_owned(), source }
+    LoadError::Output {
+        path: path.to_owned(),
+        source,
+    }
 }

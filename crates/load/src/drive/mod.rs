@@ -20,11 +20,10 @@ use fairtrial_protocol::load::{Driven, TpccDrive};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::collector::Collector;
-use self::recorder::Recorder;
 use self::schedule::Measure;
 use self::user::Shared;
 use crate::driver::endpoint::{self, Job};
-use crate::driver::{Connection, Driver, DriverError, Stop};
+use crate::driver::{Connection, Driver, DriverError};
 use crate::error::LoadError;
 use crate::tpcc::constants::Constants;
 use crate::tpcc::inputs::Site;
@@ -44,11 +43,23 @@ const STACK_BYTES: usize = 512 * 1024;
 /// Runs the mix and writes the files; the result is what `result.json` holds.
 pub fn drive(parameters: &TpccDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
     let measure = measure(parameters)?;
-    endpoint::with(&parameters.endpoint, Driving { parameters, measure, progress })
+    endpoint::with(
+        &parameters.endpoint,
+        Driving {
+            parameters,
+            measure,
+            progress,
+        },
+    )
 }
 
 fn measure(parameters: &TpccDrive) -> Result<Measure, LoadError> {
-    let refuse = |field, problem: &str| Err(LoadError::Parameter { field, problem: problem.into() });
+    let refuse = |field, problem: &str| {
+        Err(LoadError::Parameter {
+            field,
+            problem: problem.into(),
+        })
+    };
     let time = |seconds: f64| seconds.is_finite() && (0.0..1e9).contains(&seconds);
     if parameters.warehouses == 0 {
         return refuse("warehouses", "must be 1 at least");
@@ -72,7 +83,10 @@ fn measure(parameters: &TpccDrive) -> Result<Measure, LoadError> {
         (None, Some(count)) if count > 0 => Ok(Measure::Transactions(count)),
         (Some(_), None) => refuse("duration_s", "must be a time in seconds above 0"),
         (None, Some(_)) => refuse("transactions", "must be 1 at least"),
-        _ => refuse("duration_s", "exactly one of duration_s and transactions must be given"),
+        _ => refuse(
+            "duration_s",
+            "exactly one of duration_s and transactions must be given",
+        ),
     }
 }
 
@@ -94,12 +108,17 @@ impl Job for Driving<'_> {
         let effective = preflight(&driver, self.parameters)?;
         let end_asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT] {
-            signal_hook::flag::register(signal, Arc::clone(&end_asked))
-                .map_err(|source| LoadError::Start { what: "a signal handler", source })?;
+            signal_hook::flag::register(signal, Arc::clone(&end_asked)).map_err(|source| {
+                LoadError::Start {
+                    what: "a signal handler",
+                    source,
+                }
+            })?;
         }
         let threads = driver.user_threads(self.parameters.virtual_users as usize);
         let shared = Arc::new(Shared::new(driver, self.parameters, threads));
-        let mut collector = Collector::open(Path::new(&self.parameters.output_directory), self.progress)?;
+        let mut collector =
+            Collector::open(Path::new(&self.parameters.output_directory), self.progress)?;
         let workers = spawn_users(&shared, threads)?;
         let collected = collector.collect(&shared, self.measure, &end_asked);
         if collected.is_err() {
@@ -112,18 +131,33 @@ impl Job for Driving<'_> {
 }
 
 /// Looks before the first user does: that the scale is right, and what is in force on a connection.
-fn preflight<D: Driver>(driver: &D, parameters: &TpccDrive) -> Result<BTreeMap<String, String>, LoadError> {
+fn preflight<D: Driver>(
+    driver: &D,
+    parameters: &TpccDrive,
+) -> Result<BTreeMap<String, String>, LoadError> {
     let looked = driver.block_on(async {
         let mut connection = driver.connect(&[]).await?;
         let found = connection.text("SELECT COUNT(*) FROM warehouse").await?;
         Ok::<_, DriverError>((found, driver.effective(&mut connection).await?))
     });
-    let looked = looked.map_err(|source| LoadError::Start { what: "a reactor", source })?;
-    let (found, effective) =
-        looked.map_err(|source| LoadError::Connect { endpoint: driver.describe(), source })?;
-    let found = found.rows.first().and_then(|row| row.first()?.as_ref()?.parse().ok()).unwrap_or_default();
+    let looked = looked.map_err(|source| LoadError::Start {
+        what: "a reactor",
+        source,
+    })?;
+    let (found, effective) = looked.map_err(|source| LoadError::Connect {
+        endpoint: driver.describe(),
+        source,
+    })?;
+    let found = found
+        .rows
+        .first()
+        .and_then(|row| row.first()?.as_ref()?.parse().ok())
+        .unwrap_or_default();
     if found != i64::from(parameters.warehouses) {
-        return Err(LoadError::Scale { asked: parameters.warehouses, found });
+        return Err(LoadError::Scale {
+            asked: parameters.warehouses,
+            found,
+        });
     }
     Ok(effective)
 }
@@ -131,23 +165,37 @@ fn preflight<D: Driver>(driver: &D, parameters: &TpccDrive) -> Result<BTreeMap<S
 type Worker = thread::JoinHandle<Result<(), LoadError>>;
 
 /// Starts the threads; user `u` lives on thread `u` modulo their number.
-fn spawn_users<D: Driver>(shared: &Arc<Shared<D>>, threads: usize) -> Result<Vec<Worker>, LoadError> {
+fn spawn_users<D: Driver>(
+    shared: &Arc<Shared<D>>,
+    threads: usize,
+) -> Result<Vec<Worker>, LoadError> {
     let mut workers = Vec::with_capacity(threads);
     for thread in 0..threads {
         let shared_here = Arc::clone(shared);
         let run = move || {
             let users = (thread..shared_here.users).step_by(threads);
-            let tasks = users.map(|user| user::live(Arc::clone(&shared_here), user, thread)).collect();
+            let tasks = users
+                .map(|user| user::live(Arc::clone(&shared_here), user, thread))
+                .collect();
             let ran = shared_here.driver.run(tasks, &shared_here.stop);
-            ran.map_err(|source| LoadError::Start { what: "a reactor", source })
+            ran.map_err(|source| LoadError::Start {
+                what: "a reactor",
+                source,
+            })
         };
-        let spawned = thread::Builder::new().name(format!("users-{thread}")).stack_size(STACK_BYTES).spawn(run);
+        let spawned = thread::Builder::new()
+            .name(format!("users-{thread}"))
+            .stack_size(STACK_BYTES)
+            .spawn(run);
         match spawned {
             Ok(worker) => workers.push(worker),
             Err(source) => {
                 // Users that did start hear it and leave; no one is left to wait for them.
                 shared.stop.abandon();
-                return Err(LoadError::Start { what: "a thread for virtual users", source });
+                return Err(LoadError::Start {
+                    what: "a thread for virtual users",
+                    source,
+                });
             }
         }
     }
@@ -164,7 +212,9 @@ fn join<D: Driver>(shared: &Shared<D>, workers: Vec<Worker>) -> Result<(), LoadE
         thread::sleep(JOIN_POLL);
     }
     for worker in workers {
-        worker.join().map_err(|_| LoadError::Panicked("virtual user"))??;
+        worker
+            .join()
+            .map_err(|_| LoadError::Panicked("virtual user"))??;
     }
     Ok(())
 }

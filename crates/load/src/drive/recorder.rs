@@ -54,16 +54,23 @@ impl Slot {
     /// An empty slot.
     pub fn new(moment: Moment) -> Self {
         let histogram = || {
-            Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS).expect("constant bounds that fit")
+            Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS)
+                .expect("constant bounds that fit")
         };
-        Self { moment, latencies: std::array::from_fn(|_| histogram()), counts: [Outcomes::default(); KINDS] }
+        Self {
+            moment,
+            latencies: std::array::from_fn(|_| histogram()),
+            counts: [Outcomes::default(); KINDS],
+        }
     }
 
     /// Adds another slot's content.
     pub fn add(&mut self, other: &Self) {
         for kind in 0..KINDS {
             if !other.latencies[kind].is_empty() {
-                self.latencies[kind].add(&other.latencies[kind]).expect("both have the same bounds");
+                self.latencies[kind]
+                    .add(&other.latencies[kind])
+                    .expect("both have the same bounds");
             }
             add_outcomes(&mut self.counts[kind], &other.counts[kind]);
         }
@@ -72,7 +79,10 @@ impl Slot {
     /// Empties it for another interval.
     pub fn reset(&mut self, moment: Moment) {
         self.moment = moment;
-        self.latencies.iter_mut().filter(|latencies| !latencies.is_empty()).for_each(Histogram::reset);
+        self.latencies
+            .iter_mut()
+            .filter(|latencies| !latencies.is_empty())
+            .for_each(Histogram::reset);
         self.counts = [Outcomes::default(); KINDS];
     }
 }
@@ -107,10 +117,22 @@ impl Recorder {
     pub fn new(workers: usize) -> Self {
         let shard = || {
             let (over, spare) = (Vec::with_capacity(2), vec![Slot::new(Moment::After)]);
-            Mutex::new(Shard { open: Slot::new(Moment::RampUp(0)), over, spare, errors: BTreeMap::new() })
+            Mutex::new(Shard {
+                open: Slot::new(Moment::RampUp(0)),
+                over,
+                spare,
+                errors: BTreeMap::new(),
+            })
         };
-        let shards = (0..workers.clamp(1, SHARDS_LIMIT)).map(|_| shard()).collect();
-        Self { shards, schedule: OnceLock::new(), ended: 0.into(), errors: 0.into() }
+        let shards = (0..workers.clamp(1, SHARDS_LIMIT))
+            .map(|_| shard())
+            .collect();
+        Self {
+            shards,
+            schedule: OnceLock::new(),
+            ended: 0.into(),
+            errors: 0.into(),
+        }
     }
 
     /// Sets the schedule, once.
@@ -125,13 +147,25 @@ impl Recorder {
 
     /// Transactions ended and errors met so far, over the whole drive.
     pub fn totals(&self) -> (u64, u64) {
-        (self.ended.load(Ordering::Relaxed), self.errors.load(Ordering::Relaxed))
+        (
+            self.ended.load(Ordering::Relaxed),
+            self.errors.load(Ordering::Relaxed),
+        )
     }
 
     /// Says that a transaction ends now. Returns whether the window is over.
-    pub fn ended(&self, worker: usize, kind: Kind, outcome: Outcome, started_ns: i64, retried: u64) -> bool {
+    pub fn ended(
+        &self,
+        worker: usize,
+        kind: Kind,
+        outcome: Outcome,
+        started_ns: i64,
+        retried: u64,
+    ) -> bool {
         let finished_ns = monotonic_ns();
-        let Some(schedule) = self.schedule() else { return false };
+        let Some(schedule) = self.schedule() else {
+            return false;
+        };
         self.ended.fetch_add(1, Ordering::Relaxed);
         let mut shard = self.shard(worker);
         let (_, moment) = schedule.transaction_ends();
@@ -153,25 +187,34 @@ impl Recorder {
     /// Counts an error of a transaction; errors outside the window only in the total.
     pub fn error(&self, worker: usize, kind: Kind, error: &DriverError) {
         self.errors.fetch_add(1, Ordering::Relaxed);
-        let Some(schedule) = self.schedule() else { return };
+        let Some(schedule) = self.schedule() else {
+            return;
+        };
         if !matches!(schedule.moment(monotonic_ns()), Moment::Measured(_)) {
             return;
         }
         let mut shard = self.shard(worker);
-        let entry = shard.errors.entry((kind, error.code.clone())).or_insert_with(|| ErrorCount {
-            transaction: kind.name().into(),
-            code: error.code.clone(),
-            kind: error.kind.name().into(),
-            message: error.message.clone(),
-            count: 0,
-        });
+        let entry = shard
+            .errors
+            .entry((kind, error.code.clone()))
+            .or_insert_with(|| ErrorCount {
+                transaction: kind.name().into(),
+                code: error.code.clone(),
+                kind: error.kind.name().into(),
+                message: error.message.clone(),
+                count: 0,
+            });
         entry.count += 1;
     }
 
     /// Ends the window now: with every shard held, no sample is between its clock and its place.
     pub fn end_now(&self) {
-        let Some(schedule) = self.schedule() else { return };
-        let _held: Vec<_> = (0..self.shards.len()).map(|worker| self.shard(worker)).collect();
+        let Some(schedule) = self.schedule() else {
+            return;
+        };
+        let _held: Vec<_> = (0..self.shards.len())
+            .map(|worker| self.shard(worker))
+            .collect();
         schedule.end_by(monotonic_ns());
     }
 
@@ -182,7 +225,11 @@ impl Recorder {
             if shard.open.moment == merged.moment {
                 shard.set_aside(Moment::After);
             }
-            while let Some(position) = shard.over.iter().position(|slot| slot.moment == merged.moment) {
+            while let Some(position) = shard
+                .over
+                .iter()
+                .position(|slot| slot.moment == merged.moment)
+            {
                 let slot = shard.over.swap_remove(position);
                 merged.add(&slot);
                 shard.spare.push(slot);
@@ -195,7 +242,10 @@ impl Recorder {
         let mut all: BTreeMap<(Kind, String), ErrorCount> = BTreeMap::new();
         for worker in 0..self.shards.len() {
             for (key, error) in &self.shard(worker).errors {
-                let sum = all.entry(key.clone()).or_insert_with(|| ErrorCount { count: 0, ..error.clone() });
+                let sum = all.entry(key.clone()).or_insert_with(|| ErrorCount {
+                    count: 0,
+                    ..error.clone()
+                });
                 sum.count += error.count;
             }
         }
@@ -204,7 +254,9 @@ impl Recorder {
 
     fn shard(&self, worker: usize) -> MutexGuard<'_, Shard> {
         // A panic inside a shard ends the drive as a fault; until then its numbers are whole.
-        self.shards[worker % self.shards.len()].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[worker % self.shards.len()]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -226,8 +278,8 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::ErrorKind;
     use crate::drive::schedule::Measure;
+    use crate::driver::ErrorKind;
     use std::thread;
 
     const HOUR_NS: i64 = 3_600_000_000_000;
@@ -241,12 +293,23 @@ mod tests {
     #[test]
     fn every_transaction_asked_for_is_counted_once_however_many_threads_record() {
         let recorder = Recorder::new(3);
-        recorder.begin(Schedule::new(monotonic_ns(), 0, HOUR_NS, Measure::Transactions(1_000)));
+        recorder.begin(Schedule::new(
+            monotonic_ns(),
+            0,
+            HOUR_NS,
+            Measure::Transactions(1_000),
+        ));
         thread::scope(|scope| {
             for worker in 0..5 {
                 let recorder = &recorder;
                 scope.spawn(move || {
-                    while !recorder.ended(worker, Kind::Payment, Outcome::Committed, monotonic_ns(), 0) {}
+                    while !recorder.ended(
+                        worker,
+                        Kind::Payment,
+                        Outcome::Committed,
+                        monotonic_ns(),
+                        0,
+                    ) {}
                 });
             }
         });
@@ -259,26 +322,57 @@ mod tests {
     #[test]
     fn failed_transactions_have_no_latency_and_errors_outside_the_window_only_a_total() {
         let recorder = Recorder::new(1);
-        recorder.begin(Schedule::new(monotonic_ns(), 0, HOUR_NS, Measure::DurationNs(HOUR_NS)));
-        let error = DriverError { kind: ErrorKind::Deadlock, code: "1213".into(), message: "m".into(), retryable: true };
+        recorder.begin(Schedule::new(
+            monotonic_ns(),
+            0,
+            HOUR_NS,
+            Measure::DurationNs(HOUR_NS),
+        ));
+        let error = DriverError {
+            kind: ErrorKind::Deadlock,
+            code: "1213".into(),
+            message: "m".into(),
+            retryable: true,
+        };
         recorder.error(0, Kind::Delivery, &error);
         recorder.ended(0, Kind::Delivery, Outcome::Failed, monotonic_ns(), 2);
         recorder.end_now();
         recorder.error(0, Kind::Delivery, &error);
-        assert!(recorder.ended(0, Kind::Delivery, Outcome::Committed, monotonic_ns(), 0), "the window is over");
+        assert!(
+            recorder.ended(0, Kind::Delivery, Outcome::Committed, monotonic_ns(), 0),
+            "the window is over"
+        );
         let slot = measured(&recorder);
         let counts = slot.counts[Kind::Delivery as usize];
         assert_eq!((counts.committed, counts.failed, counts.retried), (0, 1, 2));
         assert!(slot.latencies[Kind::Delivery as usize].is_empty());
-        assert_eq!(recorder.errors().iter().map(|error| error.count).collect::<Vec<_>>(), [1]);
+        assert_eq!(
+            recorder
+                .errors()
+                .iter()
+                .map(|error| error.count)
+                .collect::<Vec<_>>(),
+            [1]
+        );
         assert_eq!(recorder.totals(), (2, 2));
     }
 
     #[test]
     fn a_latency_beyond_the_longest_is_kept_as_the_longest() {
         let recorder = Recorder::new(1);
-        recorder.begin(Schedule::new(monotonic_ns(), 0, HOUR_NS, Measure::DurationNs(HOUR_NS)));
-        recorder.ended(0, Kind::NewOrder, Outcome::Committed, monotonic_ns() - 2 * HOUR_NS, 0);
+        recorder.begin(Schedule::new(
+            monotonic_ns(),
+            0,
+            HOUR_NS,
+            Measure::DurationNs(HOUR_NS),
+        ));
+        recorder.ended(
+            0,
+            Kind::NewOrder,
+            Outcome::Committed,
+            monotonic_ns() - 2 * HOUR_NS,
+            0,
+        );
         let slot = measured(&recorder);
         assert_eq!(slot.latencies[0].len(), 1);
         assert!(slot.latencies[0].max() >= LONGEST_NS / 1_000 * 999);

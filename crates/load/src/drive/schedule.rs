@@ -46,7 +46,13 @@ impl Schedule {
             Measure::DurationNs(length_ns) => (window_ns + length_ns, None),
             Measure::Transactions(count) => (i64::MAX, Some(Mutex::new(count))),
         };
-        Self { ramp_ns, window_ns, interval_ns, end_ns: end_ns.into(), missing }
+        Self {
+            ramp_ns,
+            window_ns,
+            interval_ns,
+            end_ns: end_ns.into(),
+            missing,
+        }
     }
 
     /// The first nanosecond after the window; far away while unknown.
@@ -56,7 +62,9 @@ impl Schedule {
 
     /// Transactions still missing, if the window waits for a number of them.
     pub fn missing(&self) -> Option<u64> {
-        self.missing.as_ref().map(|missing| *missing.lock().unwrap_or_else(PoisonError::into_inner))
+        self.missing
+            .as_ref()
+            .map(|missing| *missing.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Says that a transaction ends now: the time, and where it lies. The one that completes the number asked for
@@ -102,7 +110,10 @@ impl Schedule {
             Moment::Measured(index) => (self.window_ns + index * self.interval_ns, i64::MAX),
             Moment::After => return (self.end_ns(), i64::MAX),
         };
-        (first, (first + self.interval_ns).min(limit).min(self.end_ns()))
+        (
+            first,
+            (first + self.interval_ns).min(limit).min(self.end_ns()),
+        )
     }
 
     /// The interval after one, if there is another before the window's end.
@@ -141,7 +152,10 @@ mod tests {
     fn the_last_transaction_asked_for_is_inside_the_window_and_the_next_is_not() {
         let schedule = Schedule::new(monotonic_ns(), 0, 1_000_000_000, Measure::Transactions(3));
         let ends: Vec<_> = (0..5).map(|_| schedule.transaction_ends()).collect();
-        let measured = ends.iter().filter(|(_, moment)| matches!(moment, Moment::Measured(_))).count();
+        let measured = ends
+            .iter()
+            .filter(|(_, moment)| matches!(moment, Moment::Measured(_)))
+            .count();
         assert_eq!(measured, 3, "{ends:?}");
         assert_eq!(schedule.end_ns(), ends[2].0 + 1);
         assert_eq!(schedule.missing(), Some(0));
@@ -149,10 +163,19 @@ mod tests {
 
     #[test]
     fn ramp_up_counts_no_transaction() {
-        let schedule = Schedule::new(monotonic_ns(), 3_600_000_000_000, 1_000, Measure::Transactions(1));
+        let schedule = Schedule::new(
+            monotonic_ns(),
+            3_600_000_000_000,
+            1_000,
+            Measure::Transactions(1),
+        );
         assert!(matches!(schedule.transaction_ends().1, Moment::RampUp(_)));
         assert_eq!(schedule.missing(), Some(1));
         schedule.end_by(monotonic_ns());
-        assert_eq!(schedule.transaction_ends().1, Moment::After, "ended before it began");
+        assert_eq!(
+            schedule.transaction_ends().1,
+            Moment::After,
+            "ended before it began"
+        );
     }
 }

@@ -96,7 +96,13 @@ pub async fn live<D: Driver>(shared: Arc<Shared<D>>, user: usize, worker: usize)
     shared.connected.fetch_add(1, Ordering::AcqRel);
     let number = u32::try_from(user).unwrap_or(u32::MAX);
     let terminal = Terminal::new(shared.site, shared.parameters.seed, number);
-    let mut user = User { shared, worker, terminal, connection: Some(connection), drawn: BTreeMap::new() };
+    let mut user = User {
+        shared,
+        worker,
+        terminal,
+        connection: Some(connection),
+        drawn: BTreeMap::new(),
+    };
     if user.wait_for_start().await {
         user.work().await;
     }
@@ -123,8 +129,11 @@ impl<D: Driver> User<D> {
         while !self.shared.stop.stopping() {
             let inputs = self.terminal.next();
             let kind = inputs.kind();
-            let (keying_s, thinking_s) =
-                if scale > 0.0 { self.terminal.waits_s(kind, scale) } else { (0.0, 0.0) };
+            let (keying_s, thinking_s) = if scale > 0.0 {
+                self.terminal.waits_s(kind, scale)
+            } else {
+                (0.0, 0.0)
+            };
             self.wait_s(keying_s).await;
             if self.shared.stop.stopping() {
                 break;
@@ -145,21 +154,29 @@ impl<D: Driver> User<D> {
         let now = calendar::date_time(Reading::now().realtime_ns / 1_000_000_000);
         let mut retried = 0;
         let outcome = loop {
-            let Some(connection) = &mut self.connection else { break Outcome::Failed };
+            let Some(connection) = &mut self.connection else {
+                break Outcome::Failed;
+            };
             match transactions::run(connection, inputs, &now).await {
                 Ok(ended) => break self.completed(ended),
                 Err(error) => {
-                    let again = self.recover(kind, &error).await && retried < self.shared.parameters.retries;
+                    let again = self.recover(kind, &error).await
+                        && retried < self.shared.parameters.retries;
                     if !again {
                         break Outcome::Failed;
                     }
                 }
             }
             let factor = self.terminal.spread();
-            self.pause(back_off(RETRY_FIRST, RETRY_LONGEST, retried).mul_f64(factor)).await;
+            self.pause(back_off(RETRY_FIRST, RETRY_LONGEST, retried).mul_f64(factor))
+                .await;
             retried += 1;
         };
-        if self.shared.recorder.ended(self.worker, kind, outcome, started_ns, retried.into()) {
+        if self
+            .shared
+            .recorder
+            .ended(self.worker, kind, outcome, started_ns, retried.into())
+        {
             self.shared.stop.stop();
         }
         if outcome == Outcome::Failed {
@@ -168,16 +185,25 @@ impl<D: Driver> User<D> {
     }
 
     fn completed(&mut self, ended: Ended) -> Outcome {
-        for (name, count) in [("delivered_orders", ended.delivered), ("delivery_skipped_districts", ended.skipped)] {
+        for (name, count) in [
+            ("delivered_orders", ended.delivered),
+            ("delivery_skipped_districts", ended.skipped),
+        ] {
             *self.drawn.entry(name).or_default() += count;
         }
-        if ended.rolled_back { Outcome::RolledBack } else { Outcome::Committed }
+        if ended.rolled_back {
+            Outcome::RolledBack
+        } else {
+            Outcome::Committed
+        }
     }
 
     /// Counts an error and brings the connection back to rest, or drops it; whether the transaction may be repeated.
     async fn recover(&mut self, kind: Kind, error: &DriverError) -> bool {
         self.shared.recorder.error(self.worker, kind, error);
-        let Some(connection) = &mut self.connection else { return false };
+        let Some(connection) = &mut self.connection else {
+            return false;
+        };
         if error.kind == ErrorKind::Connection {
             self.connection = None;
             return false;
@@ -202,7 +228,10 @@ impl<D: Driver> User<D> {
                 Err(error) => {
                     self.shared.recorder.error(self.worker, kind, &error);
                     let factor = self.terminal.spread();
-                    self.pause(back_off(RECONNECT_FIRST, RECONNECT_LONGEST, attempt).mul_f64(factor)).await;
+                    self.pause(
+                        back_off(RECONNECT_FIRST, RECONNECT_LONGEST, attempt).mul_f64(factor),
+                    )
+                    .await;
                     attempt += 1;
                 }
             }
@@ -233,7 +262,9 @@ impl<D: Driver> Drop for User<D> {
 }
 
 fn back_off(first: Duration, longest: Duration, attempt: u32) -> Duration {
-    first.saturating_mul(2_u32.saturating_pow(attempt)).min(longest)
+    first
+        .saturating_mul(2_u32.saturating_pow(attempt))
+        .min(longest)
 }
 
 #[cfg(test)]
@@ -242,8 +273,13 @@ mod tests {
 
     #[test]
     fn back_off_doubles_up_to_its_bound() {
-        let waits: Vec<_> = (0..9).map(|attempt| back_off(RETRY_FIRST, RETRY_LONGEST, attempt).as_millis()).collect();
+        let waits: Vec<_> = (0..9)
+            .map(|attempt| back_off(RETRY_FIRST, RETRY_LONGEST, attempt).as_millis())
+            .collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 100, 100]);
-        assert_eq!(back_off(RETRY_FIRST, RETRY_LONGEST, u32::MAX), RETRY_LONGEST);
+        assert_eq!(
+            back_off(RETRY_FIRST, RETRY_LONGEST, u32::MAX),
+            RETRY_LONGEST
+        );
     }
 }

@@ -28,7 +28,10 @@ impl Batch {
                 Value::Text(text) => {
                     let start = self.text.len();
                     self.text.push_str(text);
-                    Packed::Text { start, end: self.text.len() }
+                    Packed::Text {
+                        start,
+                        end: self.text.len(),
+                    }
                 }
             };
             self.cells.push(packed);
@@ -37,7 +40,9 @@ impl Batch {
 
     /// Its rows, given the table's number of columns.
     pub fn rows(&self, columns: usize) -> impl Iterator<Item = impl Iterator<Item = Value<'_>>> {
-        self.cells.chunks_exact(columns).map(|row| row.iter().map(|cell| self.unpack(*cell)))
+        self.cells
+            .chunks_exact(columns)
+            .map(|row| row.iter().map(|cell| self.unpack(*cell)))
     }
 
     /// Forgets its rows and keeps its memory.
@@ -66,7 +71,11 @@ mod tests {
         let mut batch = Batch::default();
         let rows = [
             [Value::Integer(1), Value::Text("first"), Value::Null],
-            [Value::Decimal(Decimal::money(250)), Value::Text(""), Value::Text("last")],
+            [
+                Value::Decimal(Decimal::money(250)),
+                Value::Text(""),
+                Value::Text("last"),
+            ],
         ];
         rows.iter().for_each(|row| batch.push(row));
         let back: Vec<Vec<Value<'_>>> = batch.rows(3).map(Iterator::collect).collect();

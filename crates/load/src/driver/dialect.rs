@@ -60,7 +60,10 @@ mod tests {
     #[test]
     fn tokens_become_each_systems_words() {
         let template = "SELECT a FROM t WHERE b = {money}{lock}";
-        assert_eq!(Dialect::Sqlite.render(template), "SELECT a FROM t WHERE b = ?");
+        assert_eq!(
+            Dialect::Sqlite.render(template),
+            "SELECT a FROM t WHERE b = ?"
+        );
         assert_eq!(
             Dialect::Mysql.render(template),
             "SELECT a FROM t WHERE b = CAST(? AS DECIMAL(12,2)) FOR UPDATE"

@@ -18,20 +18,40 @@ pub trait Job {
 }
 
 /// Does a job with the driver of an endpoint.
-pub fn with<T, J: Job<Output = Result<T, LoadError>>>(endpoint: &Endpoint, job: J) -> Result<T, LoadError> {
+pub fn with<T, J: Job<Output = Result<T, LoadError>>>(
+    endpoint: &Endpoint,
+    job: J,
+) -> Result<T, LoadError> {
     match endpoint {
-        Endpoint::Sqlite { path, pragmas, busy_timeout_ms } => job.run(Sqlite {
+        Endpoint::Sqlite {
+            path,
+            pragmas,
+            busy_timeout_ms,
+        } => job.run(Sqlite {
             path: path.into(),
             pragmas: pragmas.clone(),
             busy_timeout: Duration::from_millis((*busy_timeout_ms).into()),
         }),
-        Endpoint::Mysql { socket, host, port, user, password, database } => {
+        Endpoint::Mysql {
+            socket,
+            host,
+            port,
+            user,
+            password,
+            database,
+        } => {
             let address = match (socket, host) {
                 (Some(socket), _) => Address::Socket(socket.into()),
-                (None, Some(host)) => Address::Tcp { host: host.clone(), port: port.unwrap_or(Mysql::DEFAULT_PORT) },
+                (None, Some(host)) => Address::Tcp {
+                    host: host.clone(),
+                    port: port.unwrap_or(Mysql::DEFAULT_PORT),
+                },
                 (None, None) => {
                     let problem = "needs a socket or a host".into();
-                    return Err(LoadError::Parameter { field: "endpoint", problem });
+                    return Err(LoadError::Parameter {
+                        field: "endpoint",
+                        problem,
+                    });
                 }
             };
             let (user, password, database) = (user.clone(), password.clone(), database.clone());

@@ -75,7 +75,12 @@ pub struct DriverError {
 impl DriverError {
     /// An answer that does not have the form the statement promises; never retried.
     pub fn unexpected(message: impl Into<String>) -> Self {
-        Self { kind: ErrorKind::Other, code: "unexpected_answer".into(), message: message.into(), retryable: false }
+        Self {
+            kind: ErrorKind::Other,
+            code: "unexpected_answer".into(),
+            message: message.into(),
+            retryable: false,
+        }
     }
 }
 
@@ -109,9 +114,17 @@ pub trait Connection {
     /// Rolls it back; without a transaction it does nothing.
     async fn rollback(&mut self) -> Result<(), DriverError>;
     /// Runs a prepared statement that gives no rows; returns the number of rows it touched.
-    async fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<u64, DriverError>;
+    async fn execute(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<u64, DriverError>;
     /// Runs a prepared query and returns all its rows.
-    async fn query(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Vec<Row>, DriverError>;
+    async fn query(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, DriverError>;
     /// Runs a statement as text, values as text too; statements without rows give none.
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError>;
     /// Inserts rows by the system's fastest path.
@@ -133,7 +146,10 @@ pub trait Driver: Clone + Send + Sync + 'static {
     async fn connect(&self, statements: &[String]) -> Result<Self::Connection, DriverError>;
 
     /// The connection settings that shape results, as the system reports them.
-    async fn effective(&self, connection: &mut Self::Connection) -> Result<BTreeMap<String, String>, DriverError>;
+    async fn effective(
+        &self,
+        connection: &mut Self::Connection,
+    ) -> Result<BTreeMap<String, String>, DriverError>;
 
     /// Makes a database ready to be filled: creates it if missing.
     async fn begin_load(&self) -> Result<(), DriverError>;

@@ -19,7 +19,9 @@ use tokio::task::LocalSet;
 use super::batch::Batch;
 use super::dialect::Dialect;
 use super::table::Table;
-use super::{Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, StatementId, Stop, Value};
+use super::{
+    Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, StatementId, Stop, Value,
+};
 use crate::calendar;
 
 /// One reactor serves this many users before another thread is worth its switches.
@@ -71,7 +73,13 @@ impl Mysql {
 
     /// A driver for one user and database of a server.
     pub fn new(address: Address, user: String, password: String, database: String) -> Self {
-        Self { address, user, password, database, stopped: Arc::default() }
+        Self {
+            address,
+            user,
+            password,
+            database,
+            stopped: Arc::default(),
+        }
     }
 
     async fn open(&self, database: Option<&str>) -> Result<Conn, DriverError> {
@@ -102,7 +110,9 @@ impl Mysql {
 }
 
 fn reactor() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
 }
 
 impl Driver for Mysql {
@@ -126,10 +136,16 @@ impl Driver for Mysql {
         for statement in statements {
             prepared.push(connection.prep(statement).await.map_err(classify)?);
         }
-        Ok(MysqlConnection { connection, statements: prepared })
+        Ok(MysqlConnection {
+            connection,
+            statements: prepared,
+        })
     }
 
-    async fn effective(&self, connection: &mut MysqlConnection) -> Result<BTreeMap<String, String>, DriverError> {
+    async fn effective(
+        &self,
+        connection: &mut MysqlConnection,
+    ) -> Result<BTreeMap<String, String>, DriverError> {
         let rows = connection.text(EFFECTIVE).await?.rows;
         let pair = |row: Vec<Option<String>>| {
             let mut cells = row.into_iter().flatten();
@@ -141,13 +157,18 @@ impl Driver for Mysql {
     async fn begin_load(&self) -> Result<(), DriverError> {
         let mut connection = self.open(None).await?;
         let name = self.database.replace('`', "``");
-        connection.query_drop(format!("CREATE DATABASE IF NOT EXISTS `{name}`")).await.map_err(classify)?;
+        connection
+            .query_drop(format!("CREATE DATABASE IF NOT EXISTS `{name}`"))
+            .await
+            .map_err(classify)?;
         connection.disconnect().await.map_err(classify)
     }
 
     async fn load_connection(&self) -> Result<MysqlConnection, DriverError> {
         let mut connection = self.connect(&[]).await?;
-        connection.text("SET SESSION unique_checks = 0, foreign_key_checks = 0").await?;
+        connection
+            .text("SET SESSION unique_checks = 0, foreign_key_checks = 0")
+            .await?;
         Ok(connection)
     }
 
@@ -171,7 +192,10 @@ impl Driver for Mysql {
     fn run(&self, tasks: Vec<impl Future<Output = ()> + 'static>, stop: &Stop) -> io::Result<()> {
         let reactor = reactor()?;
         let local = LocalSet::new();
-        let running: Vec<_> = tasks.into_iter().map(|task| local.spawn_local(task)).collect();
+        let running: Vec<_> = tasks
+            .into_iter()
+            .map(|task| local.spawn_local(task))
+            .collect();
         let all = async {
             for task in running {
                 if let Err(error) = task.await
@@ -215,35 +239,62 @@ impl Connection for MysqlConnection {
     }
 
     async fn rollback(&mut self) -> Result<(), DriverError> {
-        self.connection.query_drop("ROLLBACK").await.map_err(classify)
+        self.connection
+            .query_drop("ROLLBACK")
+            .await
+            .map_err(classify)
     }
 
-    async fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<u64, DriverError> {
+    async fn execute(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<u64, DriverError> {
         let statement = &self.statements[statement.0];
-        self.connection.exec_drop(statement, parameters(values)).await.map_err(classify)?;
+        self.connection
+            .exec_drop(statement, parameters(values))
+            .await
+            .map_err(classify)?;
         Ok(self.connection.affected_rows())
     }
 
-    async fn query(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Vec<Row>, DriverError> {
+    async fn query(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, DriverError> {
         let statement = &self.statements[statement.0];
-        let rows: Vec<mysql_async::Row> =
-            self.connection.exec(statement, parameters(values)).await.map_err(classify)?;
+        let rows: Vec<mysql_async::Row> = self
+            .connection
+            .exec(statement, parameters(values))
+            .await
+            .map_err(classify)?;
         rows.into_iter().map(cells).collect()
     }
 
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
         let mut result = self.connection.query_iter(sql).await.map_err(classify)?;
         let columns = result.columns().map_or_else(Vec::new, |columns| {
-            columns.iter().map(|column| column.name_str().into_owned()).collect()
+            columns
+                .iter()
+                .map(|column| column.name_str().into_owned())
+                .collect()
         });
         let rows: Vec<mysql_async::Row> = result.collect().await.map_err(classify)?;
         result.drop_result().await.map_err(classify)?;
-        let rows = rows.into_iter().map(|row| row.unwrap().into_iter().map(as_text).collect()).collect();
+        let rows = rows
+            .into_iter()
+            .map(|row| row.unwrap().into_iter().map(as_text).collect())
+            .collect();
         Ok(Rows { columns, rows })
     }
 
     async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError> {
-        let head = format!("INSERT INTO {} ({}) VALUES ", table.name, table.column_names());
+        let head = format!(
+            "INSERT INTO {} ({}) VALUES ",
+            table.name,
+            table.column_names()
+        );
         let mut sql = String::with_capacity(INSERT_BYTES + head.len());
         for row in batch.rows(table.columns.len()) {
             sql.push_str(if sql.is_empty() { &head } else { "," });
@@ -307,7 +358,11 @@ fn parameters(values: &[Value<'_>]) -> Params {
 
 fn cells(row: mysql_async::Row) -> Result<Row, DriverError> {
     let columns = row.columns();
-    let cells = row.unwrap().into_iter().zip(columns.iter()).map(|(value, column)| cell(value, column.column_type()));
+    let cells = row
+        .unwrap()
+        .into_iter()
+        .zip(columns.iter())
+        .map(|(value, column)| cell(value, column.column_type()));
     cells.collect::<Result<_, _>>().map(Row)
 }
 
@@ -322,13 +377,16 @@ fn cell(value: mysql_async::Value, kind: ColumnType) -> Result<Cell, DriverError
             units(&bytes).map(Cell::Integer)
         }
         mysql_async::Value::Bytes(bytes) => Ok(Cell::Text(
-            String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+            String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
         )),
         mysql_async::Value::Date(year, month, day, hour, minute, second, _) => {
             let (date, time) = ((year.into(), month, day), (hour, minute, second));
             Ok(Cell::Text(calendar::text(date, time)))
         }
-        other => Err(DriverError::unexpected(format!("the server answered with {other:?}"))),
+        other => Err(DriverError::unexpected(format!(
+            "the server answered with {other:?}"
+        ))),
     }
 }
 
@@ -342,7 +400,8 @@ fn units(text: &[u8]) -> Result<i64, DriverError> {
     for byte in digits.iter().filter(|byte| **byte != b'.') {
         let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'));
         let next = digit.and_then(|digit| units.checked_mul(10)?.checked_add(digit));
-        let unreadable = || DriverError::unexpected(format!("{} is no decimal", String::from_utf8_lossy(text)));
+        let unreadable =
+            || DriverError::unexpected(format!("{} is no decimal", String::from_utf8_lossy(text)));
         units = next.ok_or_else(unreadable)?;
     }
     Ok(if negative { -units } else { units })
@@ -365,7 +424,12 @@ fn classify(error: mysql_async::Error) -> DriverError {
         }
         other => return DriverError::unexpected(other.to_string()),
     };
-    DriverError { kind: ErrorKind::Connection, code: code.into(), message, retryable: false }
+    DriverError {
+        kind: ErrorKind::Connection,
+        code: code.into(),
+        message,
+        retryable: false,
+    }
 }
 
 fn classify_server(code: u16, message: String) -> DriverError {
@@ -377,10 +441,17 @@ fn classify_server(code: u16, message: String) -> DriverError {
         // ER_CHECKREAD: MariaDB's snapshot isolation found the row changed since the snapshot
         1020 => (ErrorKind::Other, true),
         // too many connections (of the server, of the user), access denied, server shutting down, killed
-        1040 | 1203 | 1226 | 1044 | 1045 | 1049 | 1053 | 1927 | 3169 => (ErrorKind::Connection, false),
+        1040 | 1203 | 1226 | 1044 | 1045 | 1049 | 1053 | 1927 | 3169 => {
+            (ErrorKind::Connection, false)
+        }
         _ => (ErrorKind::Other, false),
     };
-    DriverError { kind, code: code.to_string(), message, retryable }
+    DriverError {
+        kind,
+        code: code.to_string(),
+        message,
+        retryable,
+    }
 }
 
 #[cfg(test)]
@@ -395,13 +466,21 @@ mod tests {
         assert_eq!(units(b"0.1230"), Ok(1230));
         assert_eq!(units(b"300000"), Ok(300_000));
         assert!(units(b"1e3").is_err());
-        assert!(units(b"99999999999999999999").is_err(), "too long for 63 bits");
+        assert!(
+            units(b"99999999999999999999").is_err(),
+            "too long for 63 bits"
+        );
     }
 
     #[test]
     fn rows_are_written_so_that_no_text_can_end_its_quotes() {
         let mut sql = String::new();
-        let row = [Value::Text("a'b\\c"), Value::Null, Value::Decimal(Decimal::money(-150)), Value::Integer(7)];
+        let row = [
+            Value::Text("a'b\\c"),
+            Value::Null,
+            Value::Decimal(Decimal::money(-150)),
+            Value::Integer(7),
+        ];
         write_row(row.into_iter(), &mut sql);
         assert_eq!(sql, r"('a''b\\c',NULL,-1.50,7)");
     }
@@ -417,7 +496,12 @@ mod tests {
         assert_eq!(kind(1020), (ErrorKind::Other, true));
         assert_eq!(kind(1040), (ErrorKind::Connection, false));
         assert_eq!(kind(1062), (ErrorKind::Other, false));
-        let lost = classify(mysql_async::Error::Io(io::Error::from(io::ErrorKind::BrokenPipe).into()));
-        assert_eq!((lost.kind, lost.code.as_str()), (ErrorKind::Connection, "connection_lost"));
+        let lost = classify(mysql_async::Error::Io(
+            io::Error::from(io::ErrorKind::BrokenPipe).into(),
+        ));
+        assert_eq!(
+            (lost.kind, lost.code.as_str()),
+            (ErrorKind::Connection, "connection_lost")
+        );
     }
 }

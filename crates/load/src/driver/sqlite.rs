@@ -16,17 +16,29 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use super::batch::Batch;
 use super::dialect::Dialect;
 use super::table::Table;
-use super::{Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, StatementId, Stop, Value};
+use super::{
+    Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, StatementId, Stop, Value,
+};
 
 /// Pragmas that shape the file and work only before anything else has touched it.
 const SHAPING: [&str; 3] = ["page_size", "auto_vacuum", "encoding"];
 
 /// Pragmas always read back, asked for or not: they decide what a commit costs.
-const ALWAYS_READ: [&str; 5] = ["journal_mode", "synchronous", "cache_size", "page_size", "locking_mode"];
+const ALWAYS_READ: [&str; 5] = [
+    "journal_mode",
+    "synchronous",
+    "cache_size",
+    "page_size",
+    "locking_mode",
+];
 
 /// While loading, a crash costs no more than loading again.
-const LOADING: [(&str, &str); 4] =
-    [("journal_mode", "off"), ("synchronous", "off"), ("cache_size", "-65536"), ("locking_mode", "exclusive")];
+const LOADING: [(&str, &str); 4] = [
+    ("journal_mode", "off"),
+    ("synchronous", "off"),
+    ("cache_size", "-65536"),
+    ("locking_mode", "exclusive"),
+];
 
 /// Opens connections to one file.
 #[derive(Clone, Debug)]
@@ -48,8 +60,11 @@ pub struct SqliteConnection {
 
 impl Sqlite {
     fn open(&self) -> Result<rusqlite::Connection, DriverError> {
-        let connection = rusqlite::Connection::open(&self.path).map_err(|error| classify(&error))?;
-        connection.busy_timeout(self.busy_timeout).map_err(|error| classify(&error))?;
+        let connection =
+            rusqlite::Connection::open(&self.path).map_err(|error| classify(&error))?;
+        connection
+            .busy_timeout(self.busy_timeout)
+            .map_err(|error| classify(&error))?;
         Ok(connection)
     }
 
@@ -79,26 +94,42 @@ impl Driver for Sqlite {
                 return Err(DriverError {
                     kind: ErrorKind::Other,
                     code: super::SETTING_REFUSED.into(),
-                    message: format!("pragma {name} was set to {value} but reads back as {effective}"),
+                    message: format!(
+                        "pragma {name} was set to {value} but reads back as {effective}"
+                    ),
                     retryable: false,
                 });
             }
         }
         connection.set_prepared_statement_cache_capacity(statements.len() + 1);
         for statement in statements {
-            connection.prepare_cached(statement).map_err(|error| classify(&error))?;
+            connection
+                .prepare_cached(statement)
+                .map_err(|error| classify(&error))?;
         }
-        Ok(SqliteConnection { connection, statements: statements.to_vec() })
+        Ok(SqliteConnection {
+            connection,
+            statements: statements.to_vec(),
+        })
     }
 
-    async fn effective(&self, connection: &mut SqliteConnection) -> Result<BTreeMap<String, String>, DriverError> {
+    async fn effective(
+        &self,
+        connection: &mut SqliteConnection,
+    ) -> Result<BTreeMap<String, String>, DriverError> {
         let asked = self.pragmas.keys().map(String::as_str);
         let mut effective = BTreeMap::new();
         for name in asked.chain(ALWAYS_READ) {
-            effective.insert(name.to_ascii_lowercase(), read_pragma(&connection.connection, name)?);
+            effective.insert(
+                name.to_ascii_lowercase(),
+                read_pragma(&connection.connection, name)?,
+            );
         }
         effective.insert("sqlite_version".into(), rusqlite::version().into());
-        effective.insert("busy_timeout".into(), self.busy_timeout.as_millis().to_string());
+        effective.insert(
+            "busy_timeout".into(),
+            self.busy_timeout.as_millis().to_string(),
+        );
         effective.insert("isolation".into(), "SERIALIZABLE".into());
         Ok(effective)
     }
@@ -108,7 +139,9 @@ impl Driver for Sqlite {
             let mut name = self.path.clone().into_os_string();
             name.push(suffix);
             match fs::remove_file(&name) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(from_io(&error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(from_io(&error));
+                }
                 _ => {}
             }
         }
@@ -118,16 +151,27 @@ impl Driver for Sqlite {
     async fn load_connection(&self) -> Result<SqliteConnection, DriverError> {
         let connection = self.open()?;
         let shaping = self.ordered_pragmas().filter(|(name, _)| shapes(name));
-        for (name, value) in shaping.map(|(name, value)| (name.as_str(), value.as_str())).chain(LOADING) {
+        for (name, value) in shaping
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .chain(LOADING)
+        {
             set_pragma(&connection, name, value)?;
         }
-        Ok(SqliteConnection { connection, statements: Vec::new() })
+        Ok(SqliteConnection {
+            connection,
+            statements: Vec::new(),
+        })
     }
 
     /// Closes the loading connection, syncs the file and puts the asked pragmas in force.
     async fn end_load(&self, connection: SqliteConnection) -> Result<(), DriverError> {
-        connection.connection.close().map_err(|(_, error)| classify(&error))?;
-        fs::File::open(&self.path).and_then(|file| file.sync_all()).map_err(|error| from_io(&error))?;
+        connection
+            .connection
+            .close()
+            .map_err(|(_, error)| classify(&error))?;
+        fs::File::open(&self.path)
+            .and_then(|file| file.sync_all())
+            .map_err(|error| from_io(&error))?;
         self.connect(&[]).await.map(drop)
     }
 
@@ -143,7 +187,9 @@ impl Driver for Sqlite {
         // Nothing in this driver waits for a reactor: a future is ready when first polled, or its author erred.
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(value) => Ok(value),
-            Poll::Pending => Err(io::Error::other("a future waited for a reactor, and this driver has none")),
+            Poll::Pending => Err(io::Error::other(
+                "a future waited for a reactor, and this driver has none",
+            )),
         }
     }
 
@@ -158,13 +204,23 @@ impl Driver for Sqlite {
 
 impl SqliteConnection {
     fn text_now(&self, sql: &str) -> Result<Rows, DriverError> {
-        let mut statement = self.connection.prepare(sql).map_err(|error| classify(&error))?;
+        let mut statement = self
+            .connection
+            .prepare(sql)
+            .map_err(|error| classify(&error))?;
         let columns: Vec<String> = statement.column_names().map(ToString::to_string).collect();
-        let mut answer = Rows { columns, rows: Vec::new() };
+        let mut answer = Rows {
+            columns,
+            rows: Vec::new(),
+        };
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next().map_err(|error| classify(&error))? {
             let cells = (0..answer.columns.len()).map(|column| row.get_ref(column).map(as_text));
-            answer.rows.push(cells.collect::<Result<_, _>>().map_err(|error| classify(&error))?);
+            answer.rows.push(
+                cells
+                    .collect::<Result<_, _>>()
+                    .map_err(|error| classify(&error))?,
+            );
         }
         Ok(answer)
     }
@@ -178,35 +234,63 @@ impl Connection for SqliteConnection {
             Access::ReadOnly => "BEGIN",
             Access::ReadWrite => "BEGIN IMMEDIATE",
         };
-        self.connection.execute_batch(sql).map_err(|error| classify(&error))
+        self.connection
+            .execute_batch(sql)
+            .map_err(|error| classify(&error))
     }
 
     async fn commit(&mut self) -> Result<(), DriverError> {
-        self.connection.execute_batch("COMMIT").map_err(|error| classify(&error))
+        self.connection
+            .execute_batch("COMMIT")
+            .map_err(|error| classify(&error))
     }
 
     async fn rollback(&mut self) -> Result<(), DriverError> {
         if self.connection.is_autocommit() {
             return Ok(());
         }
-        self.connection.execute_batch("ROLLBACK").map_err(|error| classify(&error))
+        self.connection
+            .execute_batch("ROLLBACK")
+            .map_err(|error| classify(&error))
     }
 
-    async fn execute(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<u64, DriverError> {
+    async fn execute(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<u64, DriverError> {
         let sql = &self.statements[statement.0];
-        let mut prepared = self.connection.prepare_cached(sql).map_err(|error| classify(&error))?;
-        let touched = prepared.execute(rusqlite::params_from_iter(values)).map_err(|error| classify(&error))?;
+        let mut prepared = self
+            .connection
+            .prepare_cached(sql)
+            .map_err(|error| classify(&error))?;
+        let touched = prepared
+            .execute(rusqlite::params_from_iter(values))
+            .map_err(|error| classify(&error))?;
         Ok(touched as u64)
     }
 
-    async fn query(&mut self, statement: StatementId, values: &[Value<'_>]) -> Result<Vec<Row>, DriverError> {
+    async fn query(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, DriverError> {
         let sql = &self.statements[statement.0];
-        let mut prepared = self.connection.prepare_cached(sql).map_err(|error| classify(&error))?;
+        let mut prepared = self
+            .connection
+            .prepare_cached(sql)
+            .map_err(|error| classify(&error))?;
         let columns = prepared.column_count();
-        let mut rows = prepared.query(rusqlite::params_from_iter(values)).map_err(|error| classify(&error))?;
+        let mut rows = prepared
+            .query(rusqlite::params_from_iter(values))
+            .map_err(|error| classify(&error))?;
         let mut answer = Vec::new();
         while let Some(row) = rows.next().map_err(|error| classify(&error))? {
-            let cells = (0..columns).map(|column| row.get_ref(column).map_err(|error| classify(&error)).and_then(cell));
+            let cells = (0..columns).map(|column| {
+                row.get_ref(column)
+                    .map_err(|error| classify(&error))
+                    .and_then(cell)
+            });
             answer.push(Row(cells.collect::<Result<_, _>>()?));
         }
         Ok(answer)
@@ -218,10 +302,19 @@ impl Connection for SqliteConnection {
 
     async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError> {
         let marks = vec!["?"; table.columns.len()].join(", ");
-        let sql = format!("INSERT INTO {} ({}) VALUES ({marks})", table.name, table.column_names());
-        let mut prepared = self.connection.prepare_cached(&sql).map_err(|error| classify(&error))?;
+        let sql = format!(
+            "INSERT INTO {} ({}) VALUES ({marks})",
+            table.name,
+            table.column_names()
+        );
+        let mut prepared = self
+            .connection
+            .prepare_cached(&sql)
+            .map_err(|error| classify(&error))?;
         for row in batch.rows(table.columns.len()) {
-            prepared.execute(rusqlite::params_from_iter(row)).map_err(|error| classify(&error))?;
+            prepared
+                .execute(rusqlite::params_from_iter(row))
+                .map_err(|error| classify(&error))?;
         }
         Ok(())
     }
@@ -243,7 +336,10 @@ fn cell(value: ValueRef<'_>) -> Result<Cell, DriverError> {
         ValueRef::Null => Ok(Cell::Null),
         ValueRef::Integer(integer) => Ok(Cell::Integer(integer)),
         ValueRef::Text(text) => Ok(Cell::Text(String::from_utf8_lossy(text).into_owned())),
-        other => Err(DriverError::unexpected(format!("SQLite answered with a {}", other.data_type()))),
+        other => Err(DriverError::unexpected(format!(
+            "SQLite answered with a {}",
+            other.data_type()
+        ))),
     }
 }
 
@@ -252,16 +348,26 @@ fn as_text(value: ValueRef<'_>) -> Option<String> {
         ValueRef::Null => None,
         ValueRef::Integer(integer) => Some(integer.to_string()),
         ValueRef::Real(real) => Some(real.to_string()),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            Some(String::from_utf8_lossy(bytes).into_owned())
+        }
     }
 }
 
 fn shapes(name: &str) -> bool {
-    SHAPING.iter().any(|shaping| shaping.eq_ignore_ascii_case(name))
+    SHAPING
+        .iter()
+        .any(|shaping| shaping.eq_ignore_ascii_case(name))
 }
 
-fn set_pragma(connection: &rusqlite::Connection, name: &str, value: &str) -> Result<(), DriverError> {
-    connection.pragma_update(None, name, value).map_err(|error| classify(&error))
+fn set_pragma(
+    connection: &rusqlite::Connection,
+    name: &str,
+    value: &str,
+) -> Result<(), DriverError> {
+    connection
+        .pragma_update(None, name, value)
+        .map_err(|error| classify(&error))
 }
 
 fn read_pragma(connection: &rusqlite::Connection, name: &str) -> Result<String, DriverError> {
@@ -305,7 +411,9 @@ fn classify(error: &rusqlite::Error) -> DriverError {
     DriverError {
         kind,
         code: code_name(primary),
-        message: message.clone().unwrap_or_else(|| ffi::code_to_str(failure.extended_code).into()),
+        message: message
+            .clone()
+            .unwrap_or_else(|| ffi::code_to_str(failure.extended_code).into()),
         retryable: kind == ErrorKind::Busy,
     }
 }
@@ -328,7 +436,12 @@ fn code_name(primary: i32) -> String {
 }
 
 fn from_io(error: &io::Error) -> DriverError {
-    DriverError { kind: ErrorKind::Other, code: "io".into(), message: error.to_string(), retryable: false }
+    DriverError {
+        kind: ErrorKind::Other,
+        code: "io".into(),
+        message: error.to_string(),
+        retryable: false,
+    }
 }
 
 #[cfg(test)]
@@ -346,9 +459,16 @@ mod tests {
             ("temp_store", "memory", "2"),
             ("cache_size", "-2000", "-2000"),
         ] {
-            assert_eq!(normalised(name, asked), normalised(name, effective), "{name} = {asked}");
+            assert_eq!(
+                normalised(name, asked),
+                normalised(name, effective),
+                "{name} = {asked}"
+            );
         }
-        assert_ne!(normalised("journal_mode", "wal"), normalised("journal_mode", "delete"));
+        assert_ne!(
+            normalised("journal_mode", "wal"),
+            normalised("journal_mode", "delete")
+        );
     }
 
     fn driver(directory: &tempfile::TempDir, name: &str, value: &str) -> Sqlite {
@@ -362,11 +482,21 @@ mod tests {
     #[test]
     fn a_pragma_that_does_not_read_back_is_an_error_naming_both_values() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        for (name, value) in [("journal_mode", "wall"), ("no_such_pragma", "1"), ("page_size", "1000")] {
+        for (name, value) in [
+            ("journal_mode", "wall"),
+            ("no_such_pragma", "1"),
+            ("page_size", "1000"),
+        ] {
             let refused = driver(&directory, name, value);
-            let error = refused.block_on(refused.connect(&[])).expect("ready").expect_err(name);
+            let error = refused
+                .block_on(refused.connect(&[]))
+                .expect("ready")
+                .expect_err(name);
             assert_eq!(error.code, super::super::SETTING_REFUSED);
-            assert!(error.message.contains(name) && error.message.contains(value), "{error}");
+            assert!(
+                error.message.contains(name) && error.message.contains(value),
+                "{error}"
+            );
         }
     }
 
@@ -383,7 +513,13 @@ mod tests {
             second.begin(Access::ReadWrite).await?;
             Ok::<_, DriverError>(refused)
         });
-        let refused = outcome.expect("ready").expect("both connections work").expect_err("one writer at a time");
-        assert_eq!((refused.kind, refused.code.as_str(), refused.retryable), (ErrorKind::Busy, "SQLITE_BUSY", true));
+        let refused = outcome
+            .expect("ready")
+            .expect("both connections work")
+            .expect_err("one writer at a time");
+        assert_eq!(
+            (refused.kind, refused.code.as_str(), refused.retryable),
+            (ErrorKind::Busy, "SQLITE_BUSY", true)
+        );
     }
 }

@@ -41,7 +41,9 @@ impl Stop {
     pub fn wait(&self, duration: Duration) {
         let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
         // A poisoned guard protects nothing: the state is atomic.
-        let _unused = self.said.wait_timeout_while(guard, duration, |()| !self.stopping());
+        let _unused = self
+            .said
+            .wait_timeout_while(guard, duration, |()| !self.stopping());
     }
 
     fn say(&self, state: u8) {

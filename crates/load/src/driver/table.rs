@@ -77,13 +77,22 @@ impl Table {
 
     /// The statements that create its secondary indexes.
     pub fn create_indexes(&self) -> impl Iterator<Item = String> + '_ {
-        self.indexes
-            .iter()
-            .map(|index| format!("CREATE INDEX {} ON {} ({})", index.name, self.name, index.columns.join(", ")))
+        self.indexes.iter().map(|index| {
+            format!(
+                "CREATE INDEX {} ON {} ({})",
+                index.name,
+                self.name,
+                index.columns.join(", ")
+            )
+        })
     }
 
     /// Its column names, comma-separated.
     pub fn column_names(&self) -> String {
-        self.columns.iter().map(|column| column.name).collect::<Vec<_>>().join(", ")
+        self.columns
+            .iter()
+            .map(|column| column.name)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }

@@ -14,7 +14,10 @@ pub struct Decimal {
 impl Decimal {
     /// An amount of money, in cents.
     pub const fn money(cents: i64) -> Self {
-        Self { units: cents, scale: 2 }
+        Self {
+            units: cents,
+            scale: 2,
+        }
     }
 
     /// Appends its text: `-0.05`.
@@ -28,7 +31,11 @@ impl Decimal {
         let _ = if self.scale == 0 {
             write!(out, "{sign}{whole}")
         } else {
-            write!(out, "{sign}{whole}.{fraction:0width$}", width = usize::from(self.scale))
+            write!(
+                out,
+                "{sign}{whole}.{fraction:0width$}",
+                width = usize::from(self.scale)
+            )
         };
     }
 }
@@ -70,14 +77,6 @@ impl Row {
         }
     }
 
-    /// The integer in a column, or `None` for NULL (the sum of no rows).
-    pub fn optional_integer(&self, column: usize) -> Result<Option<i64>, DriverError> {
-        match self.0.get(column) {
-            Some(Cell::Null) => Ok(None),
-            _ => self.integer(column).map(Some),
-        }
-    }
-
     /// The text in a column; NULL is an error.
     pub fn text(&self, column: usize) -> Result<&str, DriverError> {
         match self.0.get(column) {
@@ -88,7 +87,9 @@ impl Row {
 }
 
 fn unexpected(expected: &str, column: usize, found: Option<&Cell>) -> DriverError {
-    DriverError::unexpected(format!("column {column} should hold {expected}, but holds {found:?}"))
+    DriverError::unexpected(format!(
+        "column {column} should hold {expected}, but holds {found:?}"
+    ))
 }
 
 #[cfg(test)]
@@ -113,10 +114,11 @@ mod tests {
     #[test]
     fn a_cell_of_another_type_is_an_error_that_names_it() {
         let row = Row(vec![Cell::Text("x".into()), Cell::Null]);
-        assert!(row.integer(0).is_err_and(|error| error.message.contains("column 0")));
+        assert!(
+            row.integer(0)
+                .is_err_and(|error| error.message.contains("column 0"))
+        );
         assert!(row.text(1).is_err());
-        assert_eq!(row.optional_integer(1), Ok(None));
-        assert!(row.optional_integer(0).is_err());
         assert!(row.integer(2).is_err(), "a missing column is no NULL");
     }
 }

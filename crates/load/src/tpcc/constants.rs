@@ -38,7 +38,9 @@ impl Constants {
     pub fn draw(seed: u64, load_seed: u64) -> Self {
         let mut random = Random::derive(seed, "nurand_run", &[]);
         let last_name_load = last_name_load(load_seed);
-        let candidates: Vec<i64> = (0..=A_LAST_NAME).filter(|run| allowed(last_name_load, *run)).collect();
+        let candidates: Vec<i64> = (0..=A_LAST_NAME)
+            .filter(|run| allowed(last_name_load, *run))
+            .collect();
         // From every load constant at least 53 run constants are in reach, upwards or downwards.
         let chosen = random.uniform(0, candidates.len() as i64 - 1);
         Self {
@@ -59,7 +61,10 @@ mod tests {
         for seed in 0..300 {
             let constants = Constants::draw(seed, seed / 7);
             let delta = (constants.last_name - constants.last_name_load).abs();
-            assert!((65..=119).contains(&delta) && delta != 96 && delta != 112, "{constants:?}");
+            assert!(
+                (65..=119).contains(&delta) && delta != 96 && delta != 112,
+                "{constants:?}"
+            );
             assert!((0..=A_LAST_NAME).contains(&constants.last_name));
         }
     }
@@ -67,7 +72,10 @@ mod tests {
     #[test]
     fn every_load_constant_leaves_a_choice() {
         for load in 0..=A_LAST_NAME {
-            assert!((0..=A_LAST_NAME).filter(|run| allowed(load, *run)).count() >= 53, "{load}");
+            assert!(
+                (0..=A_LAST_NAME).filter(|run| allowed(load, *run)).count() >= 53,
+                "{load}"
+            );
         }
     }
 }

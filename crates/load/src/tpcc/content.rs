@@ -52,7 +52,11 @@ pub fn combine(units: &[Vec<Digest>]) -> String {
     let mut hash = Sha256::new();
     for table in TABLES {
         hash.update(table.name.as_bytes());
-        for digest in units.iter().flatten().filter(|digest| digest.table == table.name) {
+        for digest in units
+            .iter()
+            .flatten()
+            .filter(|digest| digest.table == table.name)
+        {
             hash.update(digest.rows.to_le_bytes());
             hash.update(digest.sha256);
         }
@@ -75,23 +79,41 @@ impl Job for Reading {
     fn run<D: Driver>(self, driver: D) -> Self::Output {
         let read = driver.block_on(read_back(&driver, self.warehouses));
         let digests = read
-            .map_err(|source| LoadError::Start { what: "a reactor", source })?
-            .map_err(|source| LoadError::Statement { doing: "reading the content back".into(), source })?;
+            .map_err(|source| LoadError::Start {
+                what: "a reactor",
+                source,
+            })?
+            .map_err(|source| LoadError::Statement {
+                doing: "reading the content back".into(),
+                source,
+            })?;
         Ok(combine(&digests))
     }
 }
 
-async fn read_back<D: Driver>(driver: &D, warehouses: u32) -> Result<Vec<Vec<Digest>>, DriverError> {
-    let selections: Vec<Vec<_>> = Unit::all(warehouses).into_iter().map(Unit::selections).collect();
-    let statements: Vec<String> =
-        selections.iter().flatten().map(|(table, condition)| select(table, condition)).collect();
+async fn read_back<D: Driver>(
+    driver: &D,
+    warehouses: u32,
+) -> Result<Vec<Vec<Digest>>, DriverError> {
+    let selections: Vec<Vec<_>> = Unit::all(warehouses)
+        .into_iter()
+        .map(Unit::selections)
+        .collect();
+    let statements: Vec<String> = selections
+        .iter()
+        .flatten()
+        .map(|(table, condition)| select(table, condition))
+        .collect();
     let mut connection = driver.connect(&statements).await?;
     let mut digests = Vec::with_capacity(selections.len());
     let mut numbers = 0..;
     for unit in &selections {
         let mut tables = Vec::with_capacity(unit.len());
         for ((table, _), number) in unit.iter().zip(numbers.by_ref()) {
-            tables.push(of_rows(table, &connection.query(StatementId(number), &[]).await?));
+            tables.push(of_rows(
+                table,
+                &connection.query(StatementId(number), &[]).await?,
+            ));
         }
         digests.push(tables);
     }
@@ -99,9 +121,16 @@ async fn read_back<D: Driver>(driver: &D, warehouses: u32) -> Result<Vec<Vec<Dig
 }
 
 fn select(table: &Table, condition: &str) -> String {
-    let order =
-        if table.primary_key.is_empty() { table.column_names() } else { table.primary_key.join(", ") };
-    format!("SELECT {} FROM {} WHERE {condition} ORDER BY {order}", table.column_names(), table.name)
+    let order = if table.primary_key.is_empty() {
+        table.column_names()
+    } else {
+        table.primary_key.join(", ")
+    };
+    format!(
+        "SELECT {} FROM {} WHERE {condition} ORDER BY {order}",
+        table.column_names(),
+        table.name
+    )
 }
 
 fn of_rows(table: &'static Table, rows: &[Row]) -> Digest {
@@ -157,7 +186,11 @@ impl Hash {
 
     fn finish(mut self, table: &'static str) -> Digest {
         self.sha256.update(&self.pending);
-        Digest { table, rows: self.rows, sha256: self.sha256.finalize().into() }
+        Digest {
+            table,
+            rows: self.rows,
+            sha256: self.sha256.finalize().into(),
+        }
     }
 }
 
@@ -179,16 +212,37 @@ mod tests {
     #[test]
     fn generated_rows_and_rows_read_back_have_one_hash() {
         let mut batch = Batch::default();
-        batch.push(&[Value::Integer(1), Value::Integer(-2), Value::Text("x"), Value::Decimal(Decimal::money(5)), Value::Null]);
-        let row = Row(vec![Cell::Integer(1), Cell::Integer(-2), Cell::Text("x".into()), Cell::Integer(5), Cell::Null]);
-        assert_eq!(of_batch(&schema::ITEM, &batch), of_rows(&schema::ITEM, &[row]));
+        batch.push(&[
+            Value::Integer(1),
+            Value::Integer(-2),
+            Value::Text("x"),
+            Value::Decimal(Decimal::money(5)),
+            Value::Null,
+        ]);
+        let row = Row(vec![
+            Cell::Integer(1),
+            Cell::Integer(-2),
+            Cell::Text("x".into()),
+            Cell::Integer(5),
+            Cell::Null,
+        ]);
+        assert_eq!(
+            of_batch(&schema::ITEM, &batch),
+            of_rows(&schema::ITEM, &[row])
+        );
     }
 
     #[test]
     fn moving_a_letter_between_cells_changes_the_hash() {
         let digest = |left: &'static str, right: &'static str| {
             let mut batch = Batch::default();
-            batch.push(&[Value::Text(left), Value::Text(right), Value::Null, Value::Null, Value::Null]);
+            batch.push(&[
+                Value::Text(left),
+                Value::Text(right),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+            ]);
             of_batch(&schema::ITEM, &batch)
         };
         assert_ne!(digest("ab", "c"), digest("a", "bc"));

@@ -27,7 +27,13 @@ pub enum Kind {
 
 impl Kind {
     /// All types, in the order of their numbers.
-    pub const ALL: [Self; 5] = [Self::NewOrder, Self::Payment, Self::OrderStatus, Self::Delivery, Self::StockLevel];
+    pub const ALL: [Self; 5] = [
+        Self::NewOrder,
+        Self::Payment,
+        Self::OrderStatus,
+        Self::Delivery,
+        Self::StockLevel,
+    ];
 
     /// Its name in results.
     pub fn name(self) -> &'static str {
@@ -84,11 +90,33 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the specification's own names
 pub enum Inputs {
-    NewOrder { warehouse: i64, district: i64, customer: i64, lines: Vec<Line> },
-    Payment { warehouse: i64, district: i64, customer_place: (i64, i64), customer: Customer, cents: i64 },
-    OrderStatus { warehouse: i64, district: i64, customer: Customer },
-    Delivery { warehouse: i64, carrier: i64 },
-    StockLevel { warehouse: i64, district: i64, threshold: i64 },
+    NewOrder {
+        warehouse: i64,
+        district: i64,
+        customer: i64,
+        lines: Vec<Line>,
+    },
+    Payment {
+        warehouse: i64,
+        district: i64,
+        customer_place: (i64, i64),
+        customer: Customer,
+        cents: i64,
+    },
+    OrderStatus {
+        warehouse: i64,
+        district: i64,
+        customer: Customer,
+    },
+    Delivery {
+        warehouse: i64,
+        carrier: i64,
+    },
+    StockLevel {
+        warehouse: i64,
+        district: i64,
+        threshold: i64,
+    },
 }
 
 impl Inputs {
@@ -122,18 +150,43 @@ impl Inputs {
         let mut add = |name, count: usize| *drawn.entry(name).or_default() += count as u64;
         add(self.kind().name(), 1);
         match self {
-            Self::NewOrder { warehouse, lines, .. } => {
+            Self::NewOrder {
+                warehouse, lines, ..
+            } => {
                 add("order_lines", lines.len());
-                add("order_lines_remote", lines.iter().filter(|line| line.supply != *warehouse).count());
-                add("new_order_rollback", usize::from(lines.iter().any(|line| line.item > ITEMS)));
+                add(
+                    "order_lines_remote",
+                    lines
+                        .iter()
+                        .filter(|line| line.supply != *warehouse)
+                        .count(),
+                );
+                add(
+                    "new_order_rollback",
+                    usize::from(lines.iter().any(|line| line.item > ITEMS)),
+                );
                 add(BY_LINES[lines.len() - 5], 1);
             }
-            Self::Payment { warehouse, customer_place, customer, .. } => {
-                add("payment_remote", usize::from(customer_place.0 != *warehouse));
-                add("payment_by_last_name", usize::from(matches!(customer, Customer::LastName(_))));
+            Self::Payment {
+                warehouse,
+                customer_place,
+                customer,
+                ..
+            } => {
+                add(
+                    "payment_remote",
+                    usize::from(customer_place.0 != *warehouse),
+                );
+                add(
+                    "payment_by_last_name",
+                    usize::from(matches!(customer, Customer::LastName(_))),
+                );
             }
             Self::OrderStatus { customer, .. } => {
-                add("order_status_by_last_name", usize::from(matches!(customer, Customer::LastName(_))));
+                add(
+                    "order_status_by_last_name",
+                    usize::from(matches!(customer, Customer::LastName(_))),
+                );
             }
             Self::Delivery { .. } | Self::StockLevel { .. } => {}
         }
@@ -181,23 +234,41 @@ impl Terminal {
     /// type (clause 5.2.4.2), which keeps the mix exact over every hundred.
     pub fn next(&mut self) -> Inputs {
         if self.deck.is_empty() {
-            self.deck.extend(Kind::ALL.iter().flat_map(|kind| std::iter::repeat_n(*kind, kind.cards())));
+            self.deck.extend(
+                Kind::ALL
+                    .iter()
+                    .flat_map(|kind| std::iter::repeat_n(*kind, kind.cards())),
+            );
             self.inputs.shuffle(&mut self.deck);
         }
         let kind = self.deck.pop().unwrap_or(Kind::NewOrder);
-        let warehouse =
-            if self.site.all_warehouses { self.inputs.uniform(1, self.site.warehouses) } else { self.home };
+        let warehouse = if self.site.all_warehouses {
+            self.inputs.uniform(1, self.site.warehouses)
+        } else {
+            self.home
+        };
         match kind {
             Kind::NewOrder => self.new_order(warehouse),
             Kind::Payment => self.payment(warehouse),
             Kind::OrderStatus => {
                 let district = self.inputs.uniform(1, DISTRICTS);
-                Inputs::OrderStatus { warehouse, district, customer: self.customer() }
+                Inputs::OrderStatus {
+                    warehouse,
+                    district,
+                    customer: self.customer(),
+                }
             }
-            Kind::Delivery => Inputs::Delivery { warehouse, carrier: self.inputs.uniform(1, 10) },
+            Kind::Delivery => Inputs::Delivery {
+                warehouse,
+                carrier: self.inputs.uniform(1, 10),
+            },
             Kind::StockLevel => {
                 let threshold = self.inputs.uniform(10, 20);
-                Inputs::StockLevel { warehouse, district: self.district, threshold }
+                Inputs::StockLevel {
+                    warehouse,
+                    district: self.district,
+                    threshold,
+                }
             }
         }
     }
@@ -223,33 +294,54 @@ impl Terminal {
         let rollback = random.percent(1);
         let line = |_| {
             let item = random.nurand(A_ITEM, self.site.constants.item, 1, ITEMS);
-            let remote = random.percent(1).then(|| random.uniform_except(1, self.site.warehouses, warehouse));
-            Line { item, supply: remote.flatten().unwrap_or(warehouse), quantity: random.uniform(1, 10) }
+            let remote = random
+                .percent(1)
+                .then(|| random.uniform_except(1, self.site.warehouses, warehouse));
+            Line {
+                item,
+                supply: remote.flatten().unwrap_or(warehouse),
+                quantity: random.uniform(1, 10),
+            }
         };
         let mut lines: Vec<Line> = (0..count).map(line).collect();
         if let Some(last) = lines.last_mut().filter(|_| rollback) {
             last.item = ITEMS + 1;
         }
-        Inputs::NewOrder { warehouse, district, customer, lines }
+        Inputs::NewOrder {
+            warehouse,
+            district,
+            customer,
+            lines,
+        }
     }
 
     fn payment(&mut self, warehouse: i64) -> Inputs {
         let random = &mut self.inputs;
         let district = random.uniform(1, DISTRICTS);
-        let remote = (!random.percent(85)).then(|| random.uniform_except(1, self.site.warehouses, warehouse));
+        let remote = (!random.percent(85))
+            .then(|| random.uniform_except(1, self.site.warehouses, warehouse));
         let customer_place = match remote.flatten() {
             Some(other) => (other, random.uniform(1, DISTRICTS)),
             None => (warehouse, district),
         };
         let cents = random.uniform(100, 500_000);
-        Inputs::Payment { warehouse, district, customer_place, customer: self.customer(), cents }
+        Inputs::Payment {
+            warehouse,
+            district,
+            customer_place,
+            customer: self.customer(),
+            cents,
+        }
     }
 
     fn customer(&mut self) -> Customer {
         let (random, constants) = (&mut self.inputs, &self.site.constants);
         if random.percent(60) {
             let mut name = String::new();
-            last_name(random.nurand(A_LAST_NAME, constants.last_name, 0, 999), &mut name);
+            last_name(
+                random.nurand(A_LAST_NAME, constants.last_name, 0, 999),
+                &mut name,
+            );
             Customer::LastName(name)
         } else {
             Customer::Number(random.nurand(A_CUSTOMER, constants.customer, 1, CUSTOMERS))
@@ -262,7 +354,11 @@ mod tests {
     use super::*;
 
     fn site(warehouses: i64) -> Site {
-        Site { warehouses, constants: Constants::draw(1, 2), all_warehouses: false }
+        Site {
+            warehouses,
+            constants: Constants::draw(1, 2),
+            all_warehouses: false,
+        }
     }
 
     fn draw(seed: u64, transactions: usize) -> (Vec<Inputs>, BTreeMap<&'static str, u64>) {
@@ -285,14 +381,22 @@ mod tests {
         assert_eq!(draw(5, 500).0, draw(5, 500).0);
         assert_ne!(draw(5, 500).0, draw(6, 500).0);
         let mut other = Terminal::new(site(10), 5, 4);
-        assert_ne!(draw(5, 20).0, (0..20).map(|_| other.next()).collect::<Vec<_>>());
+        assert_ne!(
+            draw(5, 20).0,
+            (0..20).map(|_| other.next()).collect::<Vec<_>>()
+        );
     }
 
     #[test]
     fn the_mix_is_exact_over_every_hundred() {
         let (inputs, _) = draw(9, 1_000);
         for hundred in inputs.chunks(100) {
-            let count = |kind| hundred.iter().filter(|inputs| inputs.kind() == kind).count();
+            let count = |kind| {
+                hundred
+                    .iter()
+                    .filter(|inputs| inputs.kind() == kind)
+                    .count()
+            };
             assert_eq!(Kind::ALL.map(count), [45, 43, 4, 4, 4]);
         }
     }
@@ -301,7 +405,12 @@ mod tests {
     fn shares_are_those_of_the_specification() {
         let (_, drawn) = draw(3, 100_000);
         let share = |name, of: &str, share| {
-            assert!(plausible(drawn[name], drawn[of], share), "{name}: {} of {}", drawn[name], drawn[of]);
+            assert!(
+                plausible(drawn[name], drawn[of], share),
+                "{name}: {} of {}",
+                drawn[name],
+                drawn[of]
+            );
         };
         share("order_lines_remote", "order_lines", 0.01);
         share("new_order_rollback", "new_order", 0.01);
@@ -310,7 +419,10 @@ mod tests {
         share("order_status_by_last_name", "order_status", 0.60);
         for lines in 5..=15 {
             let name = format!("new_order_lines_{lines:02}");
-            assert!(plausible(drawn[name.as_str()], drawn["new_order"], 1.0 / 11.0), "{name}");
+            assert!(
+                plausible(drawn[name.as_str()], drawn["new_order"], 1.0 / 11.0),
+                "{name}"
+            );
         }
     }
 
@@ -318,19 +430,43 @@ mod tests {
     fn inputs_stay_in_their_ranges_and_remote_means_another_warehouse() {
         for inputs in draw(4, 20_000).0 {
             match inputs {
-                Inputs::NewOrder { district, customer, lines, .. } => {
+                Inputs::NewOrder {
+                    district,
+                    customer,
+                    lines,
+                    ..
+                } => {
                     assert!((1..=10).contains(&district) && (1..=3_000).contains(&customer));
                     let (last, others) = lines.split_last().expect("five lines at least");
                     assert!(others.iter().all(|line| (1..=ITEMS).contains(&line.item)));
-                    assert!((1..=ITEMS + 1).contains(&last.item), "only the last item may be unused");
-                    assert!(lines.iter().all(|line| (1..=10).contains(&line.supply) && (1..=10).contains(&line.quantity)));
+                    assert!(
+                        (1..=ITEMS + 1).contains(&last.item),
+                        "only the last item may be unused"
+                    );
+                    assert!(
+                        lines.iter().all(|line| (1..=10).contains(&line.supply)
+                            && (1..=10).contains(&line.quantity))
+                    );
                 }
-                Inputs::Payment { warehouse, district, customer_place, cents, .. } => {
+                Inputs::Payment {
+                    warehouse,
+                    district,
+                    customer_place,
+                    cents,
+                    ..
+                } => {
                     assert!((100..=500_000).contains(&cents));
                     assert!(customer_place.0 != warehouse || customer_place.1 == district);
                 }
-                Inputs::StockLevel { district, threshold, .. } => {
-                    assert!(district == 1 && (10..=20).contains(&threshold), "user 3 of 10 warehouses sits in district 1");
+                Inputs::StockLevel {
+                    district,
+                    threshold,
+                    ..
+                } => {
+                    assert!(
+                        district == 1 && (10..=20).contains(&threshold),
+                        "user 3 of 10 warehouses sits in district 1"
+                    );
                 }
                 Inputs::Delivery { carrier, .. } => assert!((1..=10).contains(&carrier)),
                 Inputs::OrderStatus { district, .. } => assert!((1..=10).contains(&district)),
@@ -343,16 +479,24 @@ mod tests {
         let mut terminal = Terminal::new(site(1), 8, 0);
         let mut drawn = BTreeMap::new();
         (0..2_000).for_each(|_| terminal.next().count(&mut drawn));
-        assert_eq!((drawn["order_lines_remote"], drawn["payment_remote"]), (0, 0));
+        assert_eq!(
+            (drawn["order_lines_remote"], drawn["payment_remote"]),
+            (0, 0)
+        );
     }
 
     #[test]
     fn thinking_is_exponential_with_its_mean_and_bound() {
         let mut terminal = Terminal::new(site(1), 8, 0);
-        let waits: Vec<f64> = (0..20_000).map(|_| terminal.waits_s(Kind::Payment, 0.5).1).collect();
+        let waits: Vec<f64> = (0..20_000)
+            .map(|_| terminal.waits_s(Kind::Payment, 0.5).1)
+            .collect();
         let mean = waits.iter().sum::<f64>() / 20_000.0;
         assert!((mean - 6.0).abs() < 0.2, "mean 12 s, halved: {mean}");
         assert!(waits.iter().all(|wait| (0.0..=60.0).contains(wait)));
-        assert!((terminal.waits_s(Kind::NewOrder, 2.0).0 - 36.0).abs() < 1e-9, "keying time, doubled");
+        assert!(
+            (terminal.waits_s(Kind::NewOrder, 2.0).0 - 36.0).abs() < 1e-9,
+            "keying time, doubled"
+        );
     }
 }

@@ -26,13 +26,28 @@ const TELL_EVERY: f64 = 0.1;
 /// Creates and fills the tables, replacing what is there.
 pub fn load(parameters: &TpccLoad, progress: &mut dyn Write) -> Result<Loaded, LoadError> {
     if !(1..=WAREHOUSES_LIMIT).contains(&parameters.warehouses) {
-        let problem = format!("must lie between 1 and {WAREHOUSES_LIMIT}, not be {}", parameters.warehouses);
-        return Err(LoadError::Parameter { field: "warehouses", problem });
+        let problem = format!(
+            "must lie between 1 and {WAREHOUSES_LIMIT}, not be {}",
+            parameters.warehouses
+        );
+        return Err(LoadError::Parameter {
+            field: "warehouses",
+            problem,
+        });
     }
     if parameters.threads == 0 {
-        return Err(LoadError::Parameter { field: "threads", problem: "must be 1 at least".into() });
+        return Err(LoadError::Parameter {
+            field: "threads",
+            problem: "must be 1 at least".into(),
+        });
     }
-    endpoint::with(&parameters.endpoint, Loading { parameters, progress })
+    endpoint::with(
+        &parameters.endpoint,
+        Loading {
+            parameters,
+            progress,
+        },
+    )
 }
 
 struct Loading<'a> {
@@ -59,27 +74,42 @@ impl Job for Loading<'_> {
             move |source| LoadError::Statement { doing, source }
         };
         blocking(&driver, create(&driver))?.map_err(failed("creating the tables"))?;
-        let plan = Plan { units: Unit::all(self.parameters.warehouses), next: 0.into(), seed: self.parameters.seed };
-        let threads = driver.load_threads(self.parameters.threads as usize).min(plan.units.len());
-        let digests = fill(&driver, &plan, threads, self.progress)?.map_err(failed("filling the tables"))?;
+        let plan = Plan {
+            units: Unit::all(self.parameters.warehouses),
+            next: 0.into(),
+            seed: self.parameters.seed,
+        };
+        let threads = driver
+            .load_threads(self.parameters.threads as usize)
+            .min(plan.units.len());
+        let digests =
+            fill(&driver, &plan, threads, self.progress)?.map_err(failed("filling the tables"))?;
         blocking(&driver, finish(&driver))?.map_err(failed("creating the indexes"))?;
         let mut rows = BTreeMap::new();
         for digest in digests.iter().flatten() {
             *rows.entry(digest.table.to_owned()).or_default() += digest.rows;
         }
-        Ok(Loaded { rows, content_sha256: content::combine(&digests) })
+        Ok(Loaded {
+            rows,
+            content_sha256: content::combine(&digests),
+        })
     }
 }
 
 fn blocking<D: Driver, T>(driver: &D, future: impl Future<Output = T>) -> Result<T, LoadError> {
-    driver.block_on(future).map_err(|source| LoadError::Start { what: "a reactor", source })
+    driver.block_on(future).map_err(|source| LoadError::Start {
+        what: "a reactor",
+        source,
+    })
 }
 
 async fn create<D: Driver>(driver: &D) -> Result<(), DriverError> {
     driver.begin_load().await?;
     let mut connection = driver.load_connection().await?;
     for table in TABLES {
-        connection.text(&format!("DROP TABLE IF EXISTS {}", table.name)).await?;
+        connection
+            .text(&format!("DROP TABLE IF EXISTS {}", table.name))
+            .await?;
         connection.text(&table.create(driver.dialect())).await?;
     }
     Ok(())
@@ -108,7 +138,8 @@ fn fill<D: Driver>(
             let report = report.clone();
             scope.spawn(move || {
                 let end = driver.block_on(work(driver, plan, &report));
-                let end = end.unwrap_or_else(|error| Err(DriverError::unexpected(error.to_string())));
+                let end =
+                    end.unwrap_or_else(|error| Err(DriverError::unexpected(error.to_string())));
                 if let Err(error) = end {
                     // The receiver is gone only when another thread's error has ended the load.
                     let _ = report.send(Err(error));
@@ -141,12 +172,18 @@ fn fill<D: Driver>(
     })
 }
 
-async fn work<D: Driver>(driver: &D, plan: &Plan, report: &mpsc::Sender<Report>) -> Result<(), DriverError> {
+async fn work<D: Driver>(
+    driver: &D,
+    plan: &Plan,
+    report: &mpsc::Sender<Report>,
+) -> Result<(), DriverError> {
     let mut connection = driver.load_connection().await?;
     let mut rows = Rows::default();
     loop {
         let position = plan.next.fetch_add(1, Ordering::Relaxed);
-        let Some(unit) = plan.units.get(position) else { return Ok(()) };
+        let Some(unit) = plan.units.get(position) else {
+            return Ok(());
+        };
         rows.fill(*unit, plan.seed);
         let mut digests = Vec::new();
         connection.begin(Access::ReadWrite).await?;

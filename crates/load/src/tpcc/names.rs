@@ -1,6 +1,8 @@
 //! Customers' last names (clause 4.3.2.3).
 
-const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
+const SYLLABLES: [&str; 10] = [
+    "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING",
+];
 
 /// Appends the last name of a number in `[0, 999]`: one syllable per decimal digit.
 pub fn last_name(number: i64, out: &mut String) {
@@ -24,6 +26,9 @@ mod tests {
         assert_eq!(name(40), "BARPRESBAR");
         let all: std::collections::BTreeSet<_> = (0..1000).map(name).collect();
         assert_eq!(all.len(), 1000, "every number has its own name");
-        assert!(all.iter().all(|name| name.len() <= 16), "C_LAST holds 16 characters");
+        assert!(
+            all.iter().all(|name| name.len() <= 16),
+            "C_LAST holds 16 characters"
+        );
     }
 }

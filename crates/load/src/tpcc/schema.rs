@@ -6,11 +6,19 @@
 use crate::driver::table::{Column, Index, Table, Type};
 
 const fn column(name: &'static str, kind: Type) -> Column {
-    Column { name, kind, nullable: false }
+    Column {
+        name,
+        kind,
+        nullable: false,
+    }
 }
 
 const fn nullable(name: &'static str, kind: Type) -> Column {
-    Column { name, kind, nullable: true }
+    Column {
+        name,
+        kind,
+        nullable: true,
+    }
 }
 
 const fn decimal(digits: u8, scale: u8) -> Type {
@@ -82,7 +90,10 @@ pub static CUSTOMER: Table = Table {
         column("c_data", Type::Variable(500)),
     ],
     primary_key: &["c_w_id", "c_d_id", "c_id"],
-    indexes: &[Index { name: "customer_by_name", columns: &["c_w_id", "c_d_id", "c_last", "c_first"] }],
+    indexes: &[Index {
+        name: "customer_by_name",
+        columns: &["c_w_id", "c_d_id", "c_last", "c_first"],
+    }],
 };
 
 /// `HISTORY`, which has no key.
@@ -128,7 +139,10 @@ pub static ORDERS: Table = Table {
         column("o_all_local", Type::Integer),
     ],
     primary_key: &["o_w_id", "o_d_id", "o_id"],
-    indexes: &[Index { name: "orders_by_customer", columns: &["o_w_id", "o_d_id", "o_c_id", "o_id"] }],
+    indexes: &[Index {
+        name: "orders_by_customer",
+        columns: &["o_w_id", "o_d_id", "o_c_id", "o_id"],
+    }],
 };
 
 /// `ORDER-LINE`.
@@ -191,5 +205,14 @@ pub static STOCK: Table = Table {
 };
 
 /// All tables, in the order of the content hash.
-pub static TABLES: [&Table; 9] =
-    [&ITEM, &WAREHOUSE, &DISTRICT, &STOCK, &CUSTOMER, &HISTORY, &ORDERS, &NEW_ORDER, &ORDER_LINE];
+pub static TABLES: [&Table; 9] = [
+    &ITEM,
+    &WAREHOUSE,
+    &DISTRICT,
+    &STOCK,
+    &CUSTOMER,
+    &HISTORY,
+    &ORDERS,
+    &NEW_ORDER,
+    &ORDER_LINE,
+];

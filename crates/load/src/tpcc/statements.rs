@@ -108,7 +108,12 @@ pub fn all(dialect: Dialect) -> Vec<String> {
     let stock = (1..=DISTRICTS).map(|district| {
         format!("SELECT s_quantity, s_data, s_dist_{district:02} FROM stock WHERE s_w_id = ? AND s_i_id = ?{{lock}}")
     });
-    TEMPLATES.iter().map(ToString::to_string).chain(stock).map(|template| dialect.render(&template)).collect()
+    TEMPLATES
+        .iter()
+        .map(ToString::to_string)
+        .chain(stock)
+        .map(|template| dialect.render(&template))
+        .collect()
 }
 
 #[cfg(test)]
@@ -119,8 +124,13 @@ mod tests {
     fn numbers_lead_to_the_statements_they_name() {
         let all = all(Dialect::Sqlite);
         assert!(all[Statement::LowStock.id().0].contains("COUNT(DISTINCT s_i_id)"));
-        assert!(all[stock_of(1).0].contains("s_dist_01") && all[stock_of(10).0].contains("s_dist_10"));
+        assert!(
+            all[stock_of(1).0].contains("s_dist_01") && all[stock_of(10).0].contains("s_dist_10")
+        );
         assert_eq!(all.len(), TEMPLATES.len() + 10);
-        assert!(all.iter().all(|sql| !sql.contains('{')), "every token is written");
+        assert!(
+            all.iter().all(|sql| !sql.contains('{')),
+            "every token is written"
+        );
     }
 }

@@ -20,18 +20,28 @@ impl Server {
     /// Starts a server; `None`, said on standard error, where none is installed.
     pub fn start() -> Option<Self> {
         let (Some(server), Some(install)) = (find("mariadbd"), find("mariadb-install-db")) else {
-            eprintln!("skipped: mariadbd and mariadb-install-db are not on PATH or in /usr/sbin (apt install mariadb-server)");
+            eprintln!(
+                "skipped: mariadbd and mariadb-install-db are not on PATH or in /usr/sbin (apt install mariadb-server)"
+            );
             return None;
         };
         let directory = tempfile::tempdir().expect("a temporary directory");
         let data = directory.path().join("data");
         let installed = Command::new(install)
-            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+            .args([
+                "--no-defaults",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+            ])
             .arg(format!("--datadir={}", data.display()))
             .arg(format!("--user={}", user()))
             .output()
             .expect("mariadb-install-db runs");
-        assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+        assert!(
+            installed.status.success(),
+            "{}",
+            String::from_utf8_lossy(&installed.stderr)
+        );
         let process = spawn(&server, directory.path());
         let server = Self { directory, process };
         server.wait();
@@ -41,7 +51,13 @@ impl Server {
     /// The server's endpoint for one database.
     pub fn endpoint(&self, database: &str) -> Endpoint {
         Endpoint::Mysql {
-            socket: Some(self.directory.path().join("socket").to_string_lossy().into()),
+            socket: Some(
+                self.directory
+                    .path()
+                    .join("socket")
+                    .to_string_lossy()
+                    .into(),
+            ),
             host: None,
             port: None,
             user: "root".into(),
@@ -58,7 +74,10 @@ impl Server {
 
     /// Starts it again on the same data.
     pub fn restart(&mut self) {
-        self.process = spawn(&find("mariadbd").expect("it was found before"), self.directory.path());
+        self.process = spawn(
+            &find("mariadbd").expect("it was found before"),
+            self.directory.path(),
+        );
         self.wait();
     }
 
@@ -69,7 +88,8 @@ impl Server {
             connect_timeout_ms: START_LIMIT_MS,
         };
         if let Err(error) = fairtrial_load::sql(&asked) {
-            let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
+            let log =
+                std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
             panic!("the server does not answer: {error:?}\n{log}");
         }
     }
@@ -86,7 +106,9 @@ impl Drop for Server {
 /// The one server that the tests of this binary share, one at a time.
 pub fn shared() -> Option<MutexGuard<'static, Server>> {
     static SHARED: OnceLock<Option<Mutex<Server>>> = OnceLock::new();
-    let server = SHARED.get_or_init(|| keep(Server::start).map(Mutex::new)).as_ref()?;
+    let server = SHARED
+        .get_or_init(|| keep(Server::start).map(Mutex::new))
+        .as_ref()?;
     Some(server.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -114,7 +136,11 @@ fn spawn(server: &Path, directory: &Path) -> Child {
         .arg(format!("--socket={}", directory.join("socket").display()))
         .arg(format!("--pid-file={}", directory.join("pid").display()))
         .arg(format!("--user={}", user()))
-        .args(["--skip-networking", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=256M"])
+        .args([
+            "--skip-networking",
+            "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-buffer-pool-size=256M",
+        ])
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
@@ -129,5 +155,7 @@ fn user() -> String {
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let places = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    places.map(|place| place.join(program)).find(|candidate| candidate.is_file())
+    places
+        .map(|place| place.join(program))
+        .find(|candidate| candidate.is_file())
 }

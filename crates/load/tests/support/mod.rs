@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use fairtrial_protocol::load::{Checked, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad};
+use fairtrial_protocol::load::{
+    Checked, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
+};
 use tempfile::TempDir;
 
 pub const SEED: u64 = 7;
@@ -18,13 +20,20 @@ pub fn sqlite(path: &Path) -> Endpoint {
     let pragmas = [("journal_mode", "wal"), ("synchronous", "off")];
     Endpoint::Sqlite {
         path: path.to_string_lossy().into_owned(),
-        pragmas: pragmas.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        pragmas: pragmas
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
         busy_timeout_ms: 10_000,
     }
 }
 
 pub fn load(endpoint: Endpoint, warehouses: u32, threads: u32) -> Loaded {
-    let parameters = TpccLoad { endpoint, warehouses, seed: SEED, threads };
+    let parameters = TpccLoad {
+        endpoint,
+        warehouses,
+        seed: SEED,
+        threads,
+    };
     fairtrial_load::load(&parameters, &mut Vec::new()).expect("the tables load")
 }
 
@@ -41,8 +50,11 @@ pub fn sqlite_copy() -> Copy {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("original.db");
         // Without a write-ahead log one file is the whole database.
-        let endpoint =
-            Endpoint::Sqlite { path: path.to_string_lossy().into(), pragmas: BTreeMap::new(), busy_timeout_ms: 1_000 };
+        let endpoint = Endpoint::Sqlite {
+            path: path.to_string_lossy().into(),
+            pragmas: BTreeMap::new(),
+            busy_timeout_ms: 1_000,
+        };
         load(endpoint, 2, 1);
         (directory, path)
     });
@@ -50,7 +62,10 @@ pub fn sqlite_copy() -> Copy {
     let path = directory.path().join("copy.db");
     std::fs::copy(original, &path).expect("space for a copy");
     let endpoint = sqlite(&path);
-    Copy { directory, endpoint }
+    Copy {
+        directory,
+        endpoint,
+    }
 }
 
 /// Parameters of a drive of 400 transactions by three users.
@@ -77,20 +92,32 @@ pub fn drive(parameters: &TpccDrive) -> Driven {
 }
 
 pub fn check(endpoint: &Endpoint) -> Checked {
-    fairtrial_load::check(&TpccCheck { endpoint: endpoint.clone(), warehouses: 2 }).expect("the conditions can be checked")
+    fairtrial_load::check(&TpccCheck {
+        endpoint: endpoint.clone(),
+        warehouses: 2,
+    })
+    .expect("the conditions can be checked")
 }
 
 /// Fails, naming the conditions, unless all twelve hold.
 pub fn assert_consistent(endpoint: &Endpoint) {
     let checked = check(endpoint);
     assert_eq!(checked.conditions.len(), 12);
-    let violated: Vec<_> = checked.conditions.iter().filter(|condition| condition.violations > 0).collect();
+    let violated: Vec<_> = checked
+        .conditions
+        .iter()
+        .filter(|condition| condition.violations > 0)
+        .collect();
     assert!(violated.is_empty(), "{violated:#?}");
 }
 
 pub fn sql(endpoint: &Endpoint, statements: &[&str]) -> Vec<Rows> {
     let statements = statements.iter().map(ToString::to_string).collect();
-    let asked = Sql { endpoint: endpoint.clone(), statements, connect_timeout_ms: 0 };
+    let asked = Sql {
+        endpoint: endpoint.clone(),
+        statements,
+        connect_timeout_ms: 0,
+    };
     fairtrial_load::sql(&asked).expect("the statements run")
 }
 
@@ -98,10 +125,15 @@ pub fn sql(endpoint: &Endpoint, statements: &[&str]) -> Vec<Rows> {
 pub fn number(endpoint: &Endpoint, query: &str) -> i64 {
     let answer = &sql(endpoint, &[query])[0];
     let text = answer.rows[0][0].as_deref().unwrap_or("0");
-    text.parse().unwrap_or_else(|_| panic!("{query} gave {text}"))
+    text.parse()
+        .unwrap_or_else(|_| panic!("{query} gave {text}"))
 }
 
 /// Committed and rolled-back transactions of all types.
 pub fn completed(driven: &Driven) -> u64 {
-    driven.transactions.values().map(|outcomes| outcomes.committed + outcomes.rolled_back).sum()
+    driven
+        .transactions
+        .values()
+        .map(|outcomes| outcomes.committed + outcomes.rolled_back)
+        .sum()
 }

@@ -23,7 +23,9 @@ pub fn fill(rows: &mut Rows, seed: u64, (warehouse, district): (i64, i64), time:
     let constant = last_name_load(seed);
     let [mut first, mut last, mut phone, mut data, mut history] = <[String; 5]>::default();
     for customer in 1..=CUSTOMERS {
-        [&mut first, &mut last, &mut phone, &mut data, &mut history].into_iter().for_each(String::clear);
+        [&mut first, &mut last, &mut phone, &mut data, &mut history]
+            .into_iter()
+            .for_each(String::clear);
         let name = if customer <= NAMES {
             customer - 1
         } else {
@@ -33,11 +35,19 @@ pub fn fill(rows: &mut Rows, seed: u64, (warehouse, district): (i64, i64), time:
         random.alphanumeric(8, 16, &mut first);
         let Address(address) = Address::draw(&mut random);
         random.digits(16, 16, &mut phone);
-        let credit = if random.percent(PERCENT_BAD_CREDIT) { "BC" } else { "GC" };
-        let discount = Decimal { units: random.uniform(0, HIGHEST_DISCOUNT), scale: 4 };
+        let credit = if random.percent(PERCENT_BAD_CREDIT) {
+            "BC"
+        } else {
+            "GC"
+        };
+        let discount = Decimal {
+            units: random.uniform(0, HIGHEST_DISCOUNT),
+            scale: 4,
+        };
         random.alphanumeric(300, 500, &mut data);
         random.alphanumeric(12, 24, &mut history);
-        let [street_1, street_2, city, state, zip] = address.each_ref().map(|part| Value::Text(part));
+        let [street_1, street_2, city, state, zip] =
+            address.each_ref().map(|part| Value::Text(part));
         let place = [Value::Integer(district), Value::Integer(warehouse)];
         let row = [
             Value::Integer(customer),
@@ -65,6 +75,18 @@ pub fn fill(rows: &mut Rows, seed: u64, (warehouse, district): (i64, i64), time:
         rows.push(0, &row);
         let (amount, when) = (Value::Decimal(FIRST_PAYMENT), Value::Text(time));
         let [d, w] = place;
-        rows.push(1, &[Value::Integer(customer), d, w, d, w, when, amount, Value::Text(&history)]);
+        rows.push(
+            1,
+            &[
+                Value::Integer(customer),
+                d,
+                w,
+                d,
+                w,
+                when,
+                amount,
+                Value::Text(&history),
+            ],
+        );
     }
 }

@@ -9,9 +9,9 @@ mod places;
 mod stock;
 
 use crate::calendar;
+use crate::driver::Value;
 use crate::driver::batch::Batch;
 use crate::driver::table::Table;
-use crate::driver::Value;
 use crate::tpcc::{DISTRICTS, ITEMS};
 
 /// Rows of `item` and `stock` per unit: small enough to share out one warehouse among threads.
@@ -65,8 +65,14 @@ impl Unit {
             units.push(Self::Places { warehouse });
             units.extend(chunks().map(|first| Self::Stock { warehouse, first }));
             for district in 1..=DISTRICTS {
-                units.push(Self::Customers { warehouse, district });
-                units.push(Self::Orders { warehouse, district });
+                units.push(Self::Customers {
+                    warehouse,
+                    district,
+                });
+                units.push(Self::Orders {
+                    warehouse,
+                    district,
+                });
             }
         }
         units
@@ -77,22 +83,52 @@ impl Unit {
         use crate::tpcc::schema as s;
         let last = |first| first + ROWS_PER_UNIT - 1;
         match self {
-            Self::Items { first } => vec![(&s::ITEM, format!("i_id BETWEEN {first} AND {}", last(first)))],
+            Self::Items { first } => vec![(
+                &s::ITEM,
+                format!("i_id BETWEEN {first} AND {}", last(first)),
+            )],
             Self::Places { warehouse } => vec![
                 (&s::WAREHOUSE, format!("w_id = {warehouse}")),
                 (&s::DISTRICT, format!("d_w_id = {warehouse}")),
             ],
             Self::Stock { warehouse, first } => {
-                vec![(&s::STOCK, format!("s_w_id = {warehouse} AND s_i_id BETWEEN {first} AND {}", last(first)))]
+                vec![(
+                    &s::STOCK,
+                    format!(
+                        "s_w_id = {warehouse} AND s_i_id BETWEEN {first} AND {}",
+                        last(first)
+                    ),
+                )]
             }
-            Self::Customers { warehouse, district } => vec![
-                (&s::CUSTOMER, format!("c_w_id = {warehouse} AND c_d_id = {district}")),
-                (&s::HISTORY, format!("h_c_w_id = {warehouse} AND h_c_d_id = {district}")),
+            Self::Customers {
+                warehouse,
+                district,
+            } => vec![
+                (
+                    &s::CUSTOMER,
+                    format!("c_w_id = {warehouse} AND c_d_id = {district}"),
+                ),
+                (
+                    &s::HISTORY,
+                    format!("h_c_w_id = {warehouse} AND h_c_d_id = {district}"),
+                ),
             ],
-            Self::Orders { warehouse, district } => vec![
-                (&s::ORDERS, format!("o_w_id = {warehouse} AND o_d_id = {district}")),
-                (&s::NEW_ORDER, format!("no_w_id = {warehouse} AND no_d_id = {district}")),
-                (&s::ORDER_LINE, format!("ol_w_id = {warehouse} AND ol_d_id = {district}")),
+            Self::Orders {
+                warehouse,
+                district,
+            } => vec![
+                (
+                    &s::ORDERS,
+                    format!("o_w_id = {warehouse} AND o_d_id = {district}"),
+                ),
+                (
+                    &s::NEW_ORDER,
+                    format!("no_w_id = {warehouse} AND no_d_id = {district}"),
+                ),
+                (
+                    &s::ORDER_LINE,
+                    format!("ol_w_id = {warehouse} AND ol_d_id = {district}"),
+                ),
             ],
         }
     }
@@ -124,8 +160,14 @@ impl Rows {
             Unit::Items { first } => stock::items(self, seed, first),
             Unit::Places { warehouse } => places::fill(self, seed, warehouse),
             Unit::Stock { warehouse, first } => stock::stock(self, seed, warehouse, first),
-            Unit::Customers { warehouse, district } => customers::fill(self, seed, (warehouse, district), &time),
-            Unit::Orders { warehouse, district } => orders::fill(self, seed, (warehouse, district), &time),
+            Unit::Customers {
+                warehouse,
+                district,
+            } => customers::fill(self, seed, (warehouse, district), &time),
+            Unit::Orders {
+                warehouse,
+                district,
+            } => orders::fill(self, seed, (warehouse, district), &time),
         }
     }
 

@@ -19,12 +19,23 @@ pub fn fill(rows: &mut Rows, seed: u64, (warehouse, district): (i64, i64), time:
     let place = [Value::Integer(district), Value::Integer(warehouse)];
     for (order, customer) in (1..).zip(customers) {
         let delivered = order < FIRST_UNDELIVERED;
-        let carrier = if delivered { Value::Integer(random.uniform(1, 10)) } else { Value::Null };
+        let carrier = if delivered {
+            Value::Integer(random.uniform(1, 10))
+        } else {
+            Value::Null
+        };
         let lines = random.uniform(5, 15);
         let [d, w] = place;
         let id = Value::Integer(order);
-        let (c, count, all_local) = (Value::Integer(customer), Value::Integer(lines), Value::Integer(1));
-        rows.push(0, &[id, d, w, c, Value::Text(time), carrier, count, all_local]);
+        let (c, count, all_local) = (
+            Value::Integer(customer),
+            Value::Integer(lines),
+            Value::Integer(1),
+        );
+        rows.push(
+            0,
+            &[id, d, w, c, Value::Text(time), carrier, count, all_local],
+        );
         if !delivered {
             rows.push(1, &[id, d, w]);
         }
@@ -32,7 +43,11 @@ pub fn fill(rows: &mut Rows, seed: u64, (warehouse, district): (i64, i64), time:
             information.clear();
             let item = random.uniform(1, ITEMS);
             random.alphanumeric(24, 24, &mut information);
-            let cents = if delivered { 0 } else { random.uniform(1, HIGHEST_AMOUNT) };
+            let cents = if delivered {
+                0
+            } else {
+                random.uniform(1, HIGHEST_AMOUNT)
+            };
             let row = [
                 id,
                 d,
@@ -40,7 +55,11 @@ pub fn fill(rows: &mut Rows, seed: u64, (warehouse, district): (i64, i64), time:
                 Value::Integer(number),
                 Value::Integer(item),
                 w,
-                if delivered { Value::Text(time) } else { Value::Null },
+                if delivered {
+                    Value::Text(time)
+                } else {
+                    Value::Null
+                },
                 Value::Integer(QUANTITY),
                 Value::Decimal(Decimal::money(cents)),
                 Value::Text(&information),

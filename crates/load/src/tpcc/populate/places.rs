@@ -35,16 +35,37 @@ pub fn fill(rows: &mut Rows, seed: u64, warehouse: i64) {
     let named = |random: &mut Random| {
         let mut name = String::new();
         random.alphanumeric(6, 10, &mut name);
-        (name, Address::draw(random), Decimal { units: random.uniform(0, HIGHEST_TAX), scale: 4 })
+        (
+            name,
+            Address::draw(random),
+            Decimal {
+                units: random.uniform(0, HIGHEST_TAX),
+                scale: 4,
+            },
+        )
     };
     let (name, Address(address), tax) = named(&mut random);
     let [street_1, street_2, city, state, zip] = address.each_ref().map(|part| Value::Text(part));
     let ytd = Value::Decimal(Decimal::money(WAREHOUSE_YTD));
     let tax = Value::Decimal(tax);
-    rows.push(0, &[Value::Integer(warehouse), Value::Text(&name), street_1, street_2, city, state, zip, tax, ytd]);
+    rows.push(
+        0,
+        &[
+            Value::Integer(warehouse),
+            Value::Text(&name),
+            street_1,
+            street_2,
+            city,
+            state,
+            zip,
+            tax,
+            ytd,
+        ],
+    );
     for district in 1..=DISTRICTS {
         let (name, Address(address), tax) = named(&mut random);
-        let [street_1, street_2, city, state, zip] = address.each_ref().map(|part| Value::Text(part));
+        let [street_1, street_2, city, state, zip] =
+            address.each_ref().map(|part| Value::Text(part));
         let row = [
             Value::Integer(district),
             Value::Integer(warehouse),

@@ -43,7 +43,8 @@ pub fn stock(rows: &mut Rows, seed: u64, warehouse: i64, first: i64) {
         row[1] = Value::Integer(warehouse);
         row[2] = Value::Integer(quantity);
         for (district, cell) in row[3..13].iter_mut().enumerate() {
-            *cell = Value::Text(&districts[district * DISTRICT_INFO..(district + 1) * DISTRICT_INFO]);
+            *cell =
+                Value::Text(&districts[district * DISTRICT_INFO..(district + 1) * DISTRICT_INFO]);
         }
         row[16] = Value::Text(&data);
         rows.push(0, &row);

@@ -32,15 +32,35 @@ async fn deliver<C: Connection>(
     now: &str,
 ) -> Result<bool, DriverError> {
     let (w, d) = (Value::Integer(warehouse), Value::Integer(district));
-    let oldest = connection.query(Statement::OldestNewOrder.id(), &[w, d]).await?;
-    let Some(row) = oldest.first() else { return Ok(false) };
+    let oldest = connection
+        .query(Statement::OldestNewOrder.id(), &[w, d])
+        .await?;
+    let Some(row) = oldest.first() else {
+        return Ok(false);
+    };
     let o = Value::Integer(row.integer(0)?);
     touch(connection, Statement::DeleteNewOrder, &[w, d, o]).await?;
-    let customer = one(connection, Statement::OrderCustomer.id(), &[w, d, o]).await?.integer(0)?;
-    touch(connection, Statement::CarryOrder, &[Value::Integer(carrier), w, d, o]).await?;
-    connection.execute(Statement::DeliverLines.id(), &[Value::Text(now), w, d, o]).await?;
-    let cents = one(connection, Statement::SumLines.id(), &[w, d, o]).await?.integer(0)?;
-    let bill = [Value::Decimal(Decimal::money(cents)), w, d, Value::Integer(customer)];
+    let customer = one(connection, Statement::OrderCustomer.id(), &[w, d, o])
+        .await?
+        .integer(0)?;
+    touch(
+        connection,
+        Statement::CarryOrder,
+        &[Value::Integer(carrier), w, d, o],
+    )
+    .await?;
+    connection
+        .execute(Statement::DeliverLines.id(), &[Value::Text(now), w, d, o])
+        .await?;
+    let cents = one(connection, Statement::SumLines.id(), &[w, d, o])
+        .await?
+        .integer(0)?;
+    let bill = [
+        Value::Decimal(Decimal::money(cents)),
+        w,
+        d,
+        Value::Integer(customer),
+    ];
     touch(connection, Statement::BillCustomer, &bill).await?;
     Ok(true)
 }

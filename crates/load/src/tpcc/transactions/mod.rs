@@ -22,37 +22,60 @@ pub struct Ended {
 }
 
 /// Runs one transaction from `BEGIN` to `COMMIT`. After an error the caller rolls back.
-pub async fn run<C: Connection>(connection: &mut C, inputs: &Inputs, now: &str) -> Result<Ended, DriverError> {
+pub async fn run<C: Connection>(
+    connection: &mut C,
+    inputs: &Inputs,
+    now: &str,
+) -> Result<Ended, DriverError> {
     match inputs {
         Inputs::NewOrder { .. } => new_order::run(connection, inputs, now).await,
         Inputs::Payment { .. } => payment::run(connection, inputs, now).await,
-        Inputs::OrderStatus { warehouse, district, customer } => {
-            order_status::run(connection, (*warehouse, *district), customer).await
+        Inputs::OrderStatus {
+            warehouse,
+            district,
+            customer,
+        } => order_status::run(connection, (*warehouse, *district), customer).await,
+        Inputs::Delivery { warehouse, carrier } => {
+            delivery::run(connection, *warehouse, *carrier, now).await
         }
-        Inputs::Delivery { warehouse, carrier } => delivery::run(connection, *warehouse, *carrier, now).await,
-        Inputs::StockLevel { warehouse, district, threshold } => {
-            stock_level::run(connection, (*warehouse, *district), *threshold).await
-        }
+        Inputs::StockLevel {
+            warehouse,
+            district,
+            threshold,
+        } => stock_level::run(connection, (*warehouse, *district), *threshold).await,
     }
 }
 
 /// Runs a query that must give exactly one row.
-async fn one<C: Connection>(connection: &mut C, statement: StatementId, values: &[Value<'_>]) -> Result<Row, DriverError> {
+async fn one<C: Connection>(
+    connection: &mut C,
+    statement: StatementId,
+    values: &[Value<'_>],
+) -> Result<Row, DriverError> {
     let mut rows = connection.query(statement, values).await?;
     match (rows.pop(), rows.len()) {
         (Some(row), 0) => Ok(row),
         (last, others) => {
             let found = others + usize::from(last.is_some());
-            Err(DriverError::unexpected(format!("statement {} gave {found} rows instead of one", statement.0)))
+            Err(DriverError::unexpected(format!(
+                "statement {} gave {found} rows instead of one",
+                statement.0
+            )))
         }
     }
 }
 
 /// Runs a statement that must touch exactly one row.
-async fn touch<C: Connection>(connection: &mut C, statement: Statement, values: &[Value<'_>]) -> Result<(), DriverError> {
+async fn touch<C: Connection>(
+    connection: &mut C,
+    statement: Statement,
+    values: &[Value<'_>],
+) -> Result<(), DriverError> {
     match connection.execute(statement.id(), values).await? {
         1 => Ok(()),
-        touched => Err(DriverError::unexpected(format!("{statement:?} touched {touched} rows instead of one"))),
+        touched => Err(DriverError::unexpected(format!(
+            "{statement:?} touched {touched} rows instead of one"
+        ))),
     }
 }
 
@@ -66,10 +89,18 @@ async fn customer_number<C: Connection>(
     match customer {
         Customer::Number(number) => Ok(*number),
         Customer::LastName(name) => {
-            let values = [Value::Integer(warehouse), Value::Integer(district), Value::Text(name)];
-            let rows = connection.query(Statement::CustomersByName.id(), &values).await?;
+            let values = [
+                Value::Integer(warehouse),
+                Value::Integer(district),
+                Value::Text(name),
+            ];
+            let rows = connection
+                .query(Statement::CustomersByName.id(), &values)
+                .await?;
             let middle = rows.get(rows.len().div_ceil(2).wrapping_sub(1));
-            middle.ok_or_else(|| DriverError::unexpected(format!("no customer is called {name}")))?.integer(0)
+            middle
+                .ok_or_else(|| DriverError::unexpected(format!("no customer is called {name}")))?
+                .integer(0)
         }
     }
 }
@@ -86,7 +117,11 @@ mod tests {
     fn of_customers_that_share_a_name_the_middle_one_by_first_name_is_meant_rounded_up() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("names.db");
-        let driver = Sqlite { path, pragmas: Default::default(), busy_timeout: Duration::ZERO };
+        let driver = Sqlite {
+            path,
+            pragmas: Default::default(),
+            busy_timeout: Duration::ZERO,
+        };
         let found = driver.block_on(async {
             let mut empty = driver.connect(&[]).await?;
             for table in schema::TABLES {
@@ -114,6 +149,9 @@ mod tests {
             Ok::<_, DriverError>(found)
         });
         // By first name: TWO is 22, 21; THREE is 33, 32, 31; FOUR is 44, 43, 42, 41.
-        assert_eq!(found.expect("ready").expect("the statements run"), [11, 22, 32, 43]);
+        assert_eq!(
+            found.expect("ready").expect("the statements run"),
+            [11, 22, 32, 43]
+        );
     }
 }

@@ -18,28 +18,63 @@ struct Order {
 }
 
 /// Runs it. An unused item rolls it back, after the work on the items before.
-pub async fn run<C: Connection>(connection: &mut C, inputs: &Inputs, now: &str) -> Result<Ended, DriverError> {
-    let Inputs::NewOrder { warehouse, district, customer, lines } = inputs else {
-        return Err(DriverError::unexpected("New-Order was given another transaction's inputs"));
+pub async fn run<C: Connection>(
+    connection: &mut C,
+    inputs: &Inputs,
+    now: &str,
+) -> Result<Ended, DriverError> {
+    let Inputs::NewOrder {
+        warehouse,
+        district,
+        customer,
+        lines,
+    } = inputs
+    else {
+        return Err(DriverError::unexpected(
+            "New-Order was given another transaction's inputs",
+        ));
     };
-    let (w, d, c) = (Value::Integer(*warehouse), Value::Integer(*district), Value::Integer(*customer));
+    let (w, d, c) = (
+        Value::Integer(*warehouse),
+        Value::Integer(*district),
+        Value::Integer(*customer),
+    );
     connection.begin(Access::ReadWrite).await?;
-    one(connection, Statement::WarehouseTax.id(), &[w]).await?.integer(0)?;
+    one(connection, Statement::WarehouseTax.id(), &[w])
+        .await?
+        .integer(0)?;
     let row = one(connection, Statement::NextOrder.id(), &[w, d]).await?;
     row.integer(0)?;
-    let order = Order { warehouse: *warehouse, district: *district, number: row.integer(1)? };
+    let order = Order {
+        warehouse: *warehouse,
+        district: *district,
+        number: row.integer(1)?,
+    };
     touch(connection, Statement::TakeOrder, &[w, d]).await?;
-    one(connection, Statement::Discount.id(), &[w, d, c]).await?.integer(0)?;
+    one(connection, Statement::Discount.id(), &[w, d, c])
+        .await?
+        .integer(0)?;
     let o = Value::Integer(order.number);
     let all_local = lines.iter().all(|line| line.supply == order.warehouse);
     let count = Value::Integer(i64::try_from(lines.len()).unwrap_or_default());
-    let row = [w, d, o, c, Value::Text(now), count, Value::Integer(all_local.into())];
+    let row = [
+        w,
+        d,
+        o,
+        c,
+        Value::Text(now),
+        count,
+        Value::Integer(all_local.into()),
+    ];
     touch(connection, Statement::InsertOrder, &row).await?;
     touch(connection, Statement::InsertNewOrder, &[w, d, o]).await?;
     for (number, line) in (1..).zip(lines) {
         if !add_line(connection, order, number, line).await? {
             connection.rollback().await?;
-            return Ok(Ended { rolled_back: true, ..Ended::default() });
+            return Ok(Ended {
+                rolled_back: true,
+                ..Ended::default()
+            });
         }
     }
     connection.commit().await?;
@@ -54,7 +89,12 @@ async fn add_line<C: Connection>(
     line: &Line,
 ) -> Result<bool, DriverError> {
     let item = Value::Integer(line.item);
-    let Some(found) = connection.query(Statement::Item.id(), &[item]).await?.into_iter().next() else {
+    let Some(found) = connection
+        .query(Statement::Item.id(), &[item])
+        .await?
+        .into_iter()
+        .next()
+    else {
         return Ok(false);
     };
     let price = found.integer(0)?;
@@ -63,7 +103,13 @@ async fn add_line<C: Connection>(
     let quantity = left(stock.integer(0)?, line.quantity);
     let remote = i64::from(line.supply != order.warehouse);
     let ordered = Value::Integer(line.quantity);
-    let update = [Value::Integer(quantity), ordered, Value::Integer(remote), supply, item];
+    let update = [
+        Value::Integer(quantity),
+        ordered,
+        Value::Integer(remote),
+        supply,
+        item,
+    ];
     touch(connection, Statement::UpdateStock, &update).await?;
     let row = [
         Value::Integer(order.warehouse),
@@ -82,7 +128,11 @@ async fn add_line<C: Connection>(
 
 /// What is left in stock: filled up by 91 when fewer than ten would be (clause 2.4.2.2).
 fn left(stock: i64, ordered: i64) -> i64 {
-    if stock >= ordered + LEAST_LEFT { stock - ordered } else { stock - ordered + FILLED_UP }
+    if stock >= ordered + LEAST_LEFT {
+        stock - ordered
+    } else {
+        stock - ordered + FILLED_UP
+    }
 }
 
 #[cfg(test)]
@@ -94,8 +144,13 @@ mod tests {
         assert_eq!(left(20, 10), 10);
         assert_eq!(left(19, 10), 100);
         assert_eq!(left(10, 10), 91);
-        for (stock, ordered) in (10..=100).flat_map(|stock| (1..=10).map(move |ordered| (stock, ordered))) {
-            assert!((10..=100).contains(&left(stock, ordered)), "it stays within its first range");
+        for (stock, ordered) in
+            (10..=100).flat_map(|stock| (1..=10).map(move |ordered| (stock, ordered)))
+        {
+            assert!(
+                (10..=100).contains(&left(stock, ordered)),
+                "it stays within its first range"
+            );
         }
     }
 }

@@ -12,11 +12,28 @@ const CREDIT: usize = 10;
 const BAD_CREDIT: &str = "BC";
 
 /// Runs it.
-pub async fn run<C: Connection>(connection: &mut C, inputs: &Inputs, now: &str) -> Result<Ended, DriverError> {
-    let Inputs::Payment { warehouse, district, customer_place, customer, cents } = inputs else {
-        return Err(DriverError::unexpected("Payment was given another transaction's inputs"));
+pub async fn run<C: Connection>(
+    connection: &mut C,
+    inputs: &Inputs,
+    now: &str,
+) -> Result<Ended, DriverError> {
+    let Inputs::Payment {
+        warehouse,
+        district,
+        customer_place,
+        customer,
+        cents,
+    } = inputs
+    else {
+        return Err(DriverError::unexpected(
+            "Payment was given another transaction's inputs",
+        ));
     };
-    let (w, d, amount) = (Value::Integer(*warehouse), Value::Integer(*district), Decimal::money(*cents));
+    let (w, d, amount) = (
+        Value::Integer(*warehouse),
+        Value::Integer(*district),
+        Decimal::money(*cents),
+    );
     let money = Value::Decimal(amount);
     connection.begin(Access::ReadWrite).await?;
     touch(connection, Statement::PayWarehouse, &[money, w]).await?;
@@ -24,16 +41,36 @@ pub async fn run<C: Connection>(connection: &mut C, inputs: &Inputs, now: &str) 
     touch(connection, Statement::PayDistrict, &[money, w, d]).await?;
     let district_row = one(connection, Statement::District.id(), &[w, d]).await?;
     let number = customer_number(connection, *customer_place, customer).await?;
-    let key = [Value::Integer(customer_place.0), Value::Integer(customer_place.1), Value::Integer(number)];
+    let key = [
+        Value::Integer(customer_place.0),
+        Value::Integer(customer_place.1),
+        Value::Integer(number),
+    ];
     let [cw, cd, c] = key;
     let paying = one(connection, Statement::PayingCustomer.id(), &key).await?;
     if paying.text(CREDIT)? == BAD_CREDIT {
         let old = one(connection, Statement::CustomerData.id(), &key).await?;
-        let numbers = [number, customer_place.1, customer_place.0, *district, *warehouse];
+        let numbers = [
+            number,
+            customer_place.1,
+            customer_place.0,
+            *district,
+            *warehouse,
+        ];
         let data = remark(numbers, amount, old.text(0)?);
-        touch(connection, Statement::PayBadCustomer, &[money, money, Value::Text(&data), cw, cd, c]).await?;
+        touch(
+            connection,
+            Statement::PayBadCustomer,
+            &[money, money, Value::Text(&data), cw, cd, c],
+        )
+        .await?;
     } else {
-        touch(connection, Statement::PayCustomer, &[money, money, cw, cd, c]).await?;
+        touch(
+            connection,
+            Statement::PayCustomer,
+            &[money, money, cw, cd, c],
+        )
+        .await?;
     }
     let data = format!("{}    {}", warehouse_row.text(0)?, district_row.text(0)?);
     let row = [c, cd, cw, d, w, Value::Text(now), money, Value::Text(&data)];
@@ -65,6 +102,9 @@ mod tests {
         let data = remark([7, 2, 1, 3, 1], Decimal::money(12_345), &"x".repeat(500));
         assert!(data.starts_with("7 2 1 3 1 123.45|xxx"), "{data}");
         assert_eq!(data.len(), 500);
-        assert_eq!(remark([7, 2, 1, 3, 1], Decimal::money(5), "short"), "7 2 1 3 1 0.05|short");
+        assert_eq!(
+            remark([7, 2, 1, 3, 1], Decimal::money(5), "short"),
+            "7 2 1 3 1 0.05|short"
+        );
     }
 }

@@ -15,10 +15,14 @@ pub async fn run<C: Connection>(
 ) -> Result<Ended, DriverError> {
     let (w, d) = (Value::Integer(warehouse), Value::Integer(district));
     connection.begin(Access::ReadOnly).await?;
-    let next = one(connection, Statement::PeekOrder.id(), &[w, d]).await?.integer(0)?;
+    let next = one(connection, Statement::PeekOrder.id(), &[w, d])
+        .await?
+        .integer(0)?;
     let range = [Value::Integer(next - LAST_ORDERS), Value::Integer(next)];
     let values = [w, d, range[0], range[1], Value::Integer(threshold)];
-    one(connection, Statement::LowStock.id(), &values).await?.integer(0)?;
+    one(connection, Statement::LowStock.id(), &values)
+        .await?
+        .integer(0)?;
     connection.commit().await?;
     Ok(Ended::default())
 }

@@ -27,7 +27,9 @@ impl Random {
         hash.update(seed.to_le_bytes());
         hash.update(name.as_bytes());
         hash.update([0]);
-        path.iter().for_each(|part| hash.update(part.to_le_bytes()));
+        for part in path {
+            hash.update(part.to_le_bytes());
+        }
         Self {
             generator: Xoshiro256PlusPlus::from_seed(hash.finalize().into()),
         }
@@ -68,11 +70,16 @@ impl Random {
         Some(if drawn >= excluded { drawn + 1 } else { drawn })
     }
 
+    /// Uniform over the positions of a slice of this length, which must not be empty.
+    pub fn index(&mut self, length: usize) -> usize {
+        let last = i64::try_from(length - 1).expect("no slice is longer than i64::MAX");
+        usize::try_from(self.uniform(0, last)).expect("it came from a usize")
+    }
+
     /// Puts a slice in random order (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
-            let other = self.uniform(0, last as i64);
-            items.swap(last, usize::try_from(other).expect("an index of the slice"));
+            items.swap(last, self.index(last + 1));
         }
     }
 
@@ -94,11 +101,11 @@ impl Random {
                 bits = self.generator.next_u64();
             }
             let wide = u128::from(bits) * alphabet.len() as u128;
-            out.push(char::from(alphabet[(wide >> 64) as usize]));
-            #[allow(clippy::cast_possible_truncation)] // the low half is the rest of the draw
-            {
-                bits = wide as u64;
-            }
+            #[allow(clippy::cast_possible_truncation)]
+            // the high half is a position, the low half the rest of the draw
+            let (position, rest) = ((wide >> 64) as usize, wide as u64);
+            out.push(char::from(alphabet[position]));
+            bits = rest;
         }
     }
 }

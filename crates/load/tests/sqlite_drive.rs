@@ -135,9 +135,10 @@ fn read_latencies(path: &std::path::Path, driven: &Driven) -> BTreeMap<String, u
             .deserialize(&mut bytes.as_slice())
             .expect("a histogram");
         assert_eq!(latencies.sigfig(), 3);
-        let start_s = driven.window.start_ns as f64 / 1e9;
+        let start_ns =
+            i64::try_from(interval.start_timestamp().as_nanos()).expect("a monotonic time");
         assert!(
-            interval.start_timestamp().as_secs_f64() >= start_s - 0.001,
+            start_ns >= driven.window.start_ns - 1_000_000,
             "measured intervals only"
         );
         *counts

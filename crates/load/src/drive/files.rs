@@ -20,8 +20,10 @@ use crate::tpcc::inputs::Kind;
 /// Rows of the timeline are written together once they span this long: each batch costs more than its rows.
 const FLUSH_EVERY_NS: i64 = 1_000_000_000;
 
+type Count = fn(&Outcomes) -> u64;
+
 /// The counts that are columns of the timeline.
-const OUTCOMES: [(&str, fn(&Outcomes) -> u64); 4] = [
+const OUTCOMES: [(&str, Count); 4] = [
     ("committed", |outcomes| outcomes.committed),
     ("rolled_back", |outcomes| outcomes.rolled_back),
     ("failed", |outcomes| outcomes.failed),
@@ -150,9 +152,11 @@ impl Timeline {
         let rows = &self.pending;
         let mut columns: Vec<ArrayRef> = vec![
             Arc::new(rows.iter().map(|row| row.time_ns).collect::<Int64Array>()),
-            Arc::new(BooleanArray::from_iter(
-                rows.iter().map(|row| Some(row.measured)),
-            )),
+            Arc::new(
+                rows.iter()
+                    .map(|row| Some(row.measured))
+                    .collect::<BooleanArray>(),
+            ),
         ];
         for kind in Kind::ALL {
             for (_, count) in OUTCOMES {

@@ -77,7 +77,9 @@ mod tests {
                 Value::Text("last"),
             ],
         ];
-        rows.iter().for_each(|row| batch.push(row));
+        for row in &rows {
+            batch.push(row);
+        }
         let back: Vec<Vec<Value<'_>>> = batch.rows(3).map(Iterator::collect).collect();
         assert_eq!(back, rows);
         batch.clear();

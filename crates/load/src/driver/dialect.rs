@@ -43,7 +43,7 @@ impl Dialect {
     ///
     /// Text compares by bytes on every system, so that "sorted by first name" (clause 2.6.2.2) means the same; the
     /// character set holds the 128 characters that clause 4.3.2.2 asks for. SQLite's tables are clustered by their
-    /// primary key, as InnoDB's are.
+    /// primary key, as `InnoDB`'s are.
     pub fn table_options(self, has_primary_key: bool) -> &'static str {
         match (self, has_primary_key) {
             (Self::Sqlite, true) => " STRICT, WITHOUT ROWID",

@@ -64,7 +64,7 @@ mod tests {
         let stop = Arc::new(Stop::default());
         let waiting = thread::spawn({
             let stop = Arc::clone(&stop);
-            move || stop.wait(Duration::from_secs(3600))
+            move || stop.wait(Duration::from_hours(1))
         });
         stop.stop();
         waiting.join().expect("the waiting thread returns");

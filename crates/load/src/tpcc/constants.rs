@@ -42,10 +42,10 @@ impl Constants {
             .filter(|run| allowed(last_name_load, *run))
             .collect();
         // From every load constant at least 53 run constants are in reach, upwards or downwards.
-        let chosen = random.uniform(0, candidates.len() as i64 - 1);
+        let last_name = candidates[random.index(candidates.len())];
         Self {
             last_name_load,
-            last_name: candidates[usize::try_from(chosen).unwrap_or_default()],
+            last_name,
             customer: random.uniform(0, A_CUSTOMER),
             item: random.uniform(0, A_ITEM),
         }

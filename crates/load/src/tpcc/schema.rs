@@ -1,7 +1,7 @@
 //! The nine tables (clause 1.3), with all their columns, primary keys and the two indexes the transactions need.
 //!
 //! Foreign keys are not declared: the specification describes them as relationships, the consistency conditions check
-//! them, and declaring them adds five indexes to InnoDB that no transaction reads.
+//! them, and declaring them adds five indexes to `InnoDB` that no transaction reads.
 
 use crate::driver::table::{Column, Index, Table, Type};
 

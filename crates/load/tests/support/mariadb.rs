@@ -114,9 +114,9 @@ pub fn shared() -> Option<MutexGuard<'static, Server>> {
 
 /// Makes something on a thread that lives as long as this process.
 fn keep<T: Send + 'static>(make: fn() -> T) -> T {
-    let (made, receive) = std::sync::mpsc::channel();
+    let (said, receive) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        made.send(make()).expect("someone waits");
+        said.send(make()).expect("someone waits");
         loop {
             std::thread::park();
         }

@@ -136,9 +136,8 @@ impl Unit {
     /// Its share of the time one warehouse takes, roughly; what progress counts.
     pub fn weight(self) -> f64 {
         match self {
-            Self::Items { .. } => 0.0,
+            Self::Items { .. } | Self::Places { .. } => 0.0,
             Self::Stock { .. } => 0.02,
-            Self::Places { .. } => 0.0,
             Self::Customers { .. } => 0.015,
             Self::Orders { .. } => 0.065,
         }

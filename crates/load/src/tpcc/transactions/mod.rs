@@ -119,7 +119,7 @@ mod tests {
         let path = directory.path().join("names.db");
         let driver = Sqlite {
             path,
-            pragmas: Default::default(),
+            pragmas: std::collections::BTreeMap::new(),
             busy_timeout: Duration::ZERO,
         };
         let found = driver.block_on(async {

@@ -14,7 +14,7 @@ from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Doubt
 
 # Fewer distinct values than this share of n count as quantised. Continuous values never tie; values rounded to a
-# twentieth of their standard deviation tie this often in fewer than 1 of 1,000 samples of 10 (tests simulate it).
+# twentieth of their standard deviation tie this often in about 1 of 100 samples of 10 (tests simulate it).
 DISTINCT_SHARE: Final = 0.7
 SMALLEST_N_TO_TIE: Final = 5  # below it two equal values are already most of the sample
 # Paired and Welch's test disagree if one is below the level and the other above this many times the level: without
@@ -132,7 +132,7 @@ def _non_positive(comparison: Comparison, baseline: Measured, arm: Measured) -> 
 
 
 def _disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
-    """In about 2 of 100 comparisons of equal arms whose blocks do not matter (tests simulate it)."""
+    """In about 7 of 1,000 comparisons of equal arms whose blocks do not matter (tests simulate it)."""
     welch = comparison.welch
     if not comparison.method.startswith("paired") or welch is None:
         return

@@ -48,6 +48,7 @@ def render(dataset: Dataset) -> Iterator[str]:
 
     yield dataset.description.title
     yield f"source: {dataset.description.source}"
+    yield "Intervals are second minus first; t is first minus second, as R prints it. Trials are taken as independent."
     for table, comparisons in publications.tables(dataset):
         yield from columns.heading(_title(dataset, table))
         yield ""
@@ -59,7 +60,7 @@ def render(dataset: Dataset) -> Iterator[str]:
             yield from _pairs(comparisons)
     yield from columns.heading("Where the publication disagrees with its own data")
     yield from _disagreements(publications.check(dataset))
-    yield from columns.heading("What else the data show")
+    yield from columns.heading("What else a reader should know")
     yield ""
     for fact in publications.facts(dataset):
         yield from columns.prose(f"- {fact}", indent="  ")

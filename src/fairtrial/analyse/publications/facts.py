@@ -17,7 +17,8 @@ ALPHA: Final = 0.05  # of every publication here
 
 
 def facts(dataset: Dataset) -> Iterator[str]:
-    """Order, sorted values, constant and quantised values, small samples and multiplicity, in this order."""
+    """The publication's notes, then order, sorted, constant and quantised values, multiplicity and small samples."""
+    yield from dataset.description.notes
     if dataset.description.order == "sequential":
         yield (
             f"levels of {dataset.description.arm} were measured one after the other, never interleaved: "

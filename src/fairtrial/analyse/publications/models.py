@@ -61,6 +61,7 @@ class PublicationDescription(Described):
         script_labels: by contrast, how the publication's script names its output lines; `{factor}` is the level's
             number from 1.
         order: how trials were ordered, as far as the publication says.
+        notes: what else the publication says about its own figures.
     """
 
     title: str
@@ -71,6 +72,7 @@ class PublicationDescription(Described):
     tables: list[TableDescription]
     script_labels: dict[str, str]
     order: Literal["sequential", "unknown"]
+    notes: list[str] = []
 
 
 class CellClaim(Described):

@@ -1,0 +1,193 @@
+"""Every doubt: when it is raised, what it says, and how often it cries wolf."""
+
+import inspect
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from support.analysis_cases import Case
+
+from fairtrial.analyse import analyse, course, doubts, run_doubts
+from fairtrial.analyse.comparing import Named, Setting, compare
+from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.models import DOUBT_CODES, Analysis, Doubt
+from fairtrial.analyse.t_tests import Values
+
+FACTORS = {"kernel": ["base", "patched"]}
+PLACE = {"cell": "all", "metric": "tpm"}
+
+
+def arm(values: Values, *, start: int = 0, step: int = 1) -> Measured:
+    n = len(values)
+    positions = tuple(range(start, start + n * step, step))
+    return Measured(arm="base", values=np.asarray(values), blocks=tuple(range(n)), positions=positions, absent=0)
+
+
+def raised(analysis: Analysis) -> dict[str, Doubt]:
+    every = [each for cell in analysis.cells for found in cell.comparisons.values() for each in found]
+    return {doubt.code: doubt for doubt in (*analysis.doubts, *(d for each in every for d in each.doubts))}
+
+
+def analysed(value: Callable[[str, int], float], *, blocks: int = 10, order: str = "randomised_blocks") -> Analysis:
+    case = Case(FACTORS, blocks=blocks, order=order)
+    return analyse(case.plan(), case.trials(tpm=lambda levels, block: value(levels["kernel"], block)))
+
+
+def noise(name: str, block: int, sd: float = 10.0) -> float:
+    return float(np.random.default_rng([block, len(name)]).normal(0, sd))
+
+
+def test_quiet_data_raise_no_doubt() -> None:
+    assert raised(analysed(lambda name, block: 1000 + noise(name, block))) == {}
+
+
+def test_an_arm_without_spread() -> None:
+    found = raised(analysed(lambda name, block: 15008.0 if name == "patched" else 25000 + noise(name, block)))
+    assert found["zero_variance"].arm == "patched"
+    assert found["zero_variance"].message == "all 10 values are 15008"
+
+
+def test_values_from_histogram_bins() -> None:
+    found = raised(analysed(lambda name, block: 131 * round((14550 + noise(name, block, 60)) / 131)))
+    assert "131 apart at the closest" in found["quantised"].message
+
+
+def test_missing_values_are_counted_and_the_pair_is_left_out() -> None:
+    found = raised(
+        analysed(lambda name, block: float("nan") if (name, block) == ("base", 4) else 1000 + noise(name, block))
+    )
+    assert found["missing"].message == "1 of 10 used trials have no finite value"
+    assert "9 of base, 10 of patched, 9 pairs" in found["unequal_n"].message
+
+
+def test_unequal_arms_without_blocks() -> None:
+    found = raised(
+        analysed(
+            lambda name, block: float("inf") if (name, block) == ("base", 4) else 1000 + noise(name, block),
+            order="sequential",
+        )
+    )
+    assert found["unequal_n"].message == "9 trials of base but 10 of patched"
+
+
+def test_drift_is_stated_as_a_share_of_the_mean() -> None:
+    found = raised(analysed(lambda name, block: 1000 * 1.01**block + noise(name, block, 2)))
+    assert found["drift"].message.startswith("values drift by +9.")
+    assert "protected" in found["drift"].advice
+
+
+def test_drift_where_arms_ran_one_after_the_other_is_worse() -> None:
+    found = raised(analysed(lambda name, block: 1000 * 1.01**block + noise(name, block, 2), order="sequential"))
+    assert "may be the difference" in found["drift"].advice
+
+
+def test_abba_balances_the_arm_only() -> None:
+    case = Case({"kernel": ["base", "patched"], "memory": ["under", "over"]}, blocks=6, order="abba")
+    trials = case.trials(tpm=lambda levels, block: 1000 + noise("".join(levels.values()), block))
+    assert "not_randomised" not in raised(analyse(case.plan(), trials))
+    assert "balances kernel only" in raised(analyse(case.plan(), trials, contrast="memory"))["not_randomised"].message
+
+
+def test_values_sorted_in_every_cell_are_pasted_data() -> None:
+    found = raised(analysed(lambda name, block: 1000 + block**1.5 + len(name)))
+    assert "in 2 of 2 groups (all base, all patched)" in found["sorted"].message
+
+
+@pytest.mark.parametrize(("blocks", "doubted"), [(2, True), (3, True), (5, True), (6, False), (10, False)])
+def test_too_few_blocks_for_any_exact_test(blocks: int, *, doubted: bool) -> None:
+    found = raised(analysed(lambda name, block: 1000 + 500 * (name == "base") + noise(name, block), blocks=blocks))
+    assert ("few_blocks" in found) == doubted
+    if blocks == 3:
+        assert "as few as 3 blocks, 1 with a claim; no exact test can go below p = 0.25" in found["few_blocks"].message
+
+
+def test_pairing_that_finds_what_welch_does_not_is_said() -> None:
+    found = raised(
+        analysed(lambda name, block: 1000 + 60 * ((block * 7) % 10) + 10 * (name == "base") + noise(name, block, 3))
+    )
+    assert "only the paired test finds a difference" in found["disagreement"].message
+
+
+def test_welch_that_finds_what_pairing_does_not_is_said() -> None:
+    def swapping(name: str, block: int) -> float:
+        swing = 30 * ((block * 7) % 10 - 4.5)
+        return 1000 + swing if name == "base" else 1100 - swing
+
+    found = raised(analysed(swapping))
+    assert "only Welch's test finds a difference" in found["disagreement"].message
+
+
+@pytest.mark.parametrize(
+    ("values", "probability"),
+    [([1, 2], 1.0), ([1, 2, 3], 1 / 3), ([1, 2, 2, 3], 2 * 2 / 24), ([5, 5, 5], 1.0), (list(range(10)), 2 / 3628800)],
+)
+def test_the_chance_of_sorted_values_by_counting_orders(values: list[float], probability: float) -> None:
+    assert run_doubts.monotone_probability(np.array(values, float)) == pytest.approx(probability)
+
+
+def test_the_chance_of_at_least_k_events_is_the_binomial_tail() -> None:
+    assert run_doubts.at_least(0, [0.3, 0.3]) == pytest.approx(1)
+    assert run_doubts.at_least(1, [0.3, 0.3]) == pytest.approx(1 - 0.49)
+    assert run_doubts.at_least(2, [0.3, 0.5]) == pytest.approx(0.15)
+
+
+def test_the_slope_is_the_regression_with_a_mean_for_each_group() -> None:
+    random = np.random.default_rng(2)
+    first, second = random.normal(100, 1, 8), random.normal(200, 1, 9)
+    found = run_doubts.slope([("a", arm(np.exp(first / 100))), ("b", arm(np.exp(second / 100), start=8))])
+    design = np.zeros((17, 3))
+    design[:8, 0] = design[8:, 1] = 1
+    design[:, 2] = np.arange(17)
+    beta, squares, *_ = np.linalg.lstsq(design, np.concatenate([first, second]) / 100, rcond=None)
+    assert found is not None
+    assert found.change == pytest.approx(np.expm1(beta[2] * 16))
+    error = np.sqrt(squares[0] / 14 * np.linalg.inv(design.T @ design)[2, 2])
+    assert found.p == pytest.approx(run_doubts.t_tests.two_sided_p(beta[2] / error, 14))
+
+
+REPLICATES = 2000
+
+
+def rate(check: Callable[[np.random.Generator], bool]) -> float:
+    random = np.random.default_rng(1)
+    return sum(check(random) for _ in range(REPLICATES)) / REPLICATES
+
+
+def test_false_alarms_of_the_drift_check() -> None:
+    def drifts(random: np.random.Generator) -> bool:
+        groups = [("a", arm(random.normal(100, 1, 6), start=start, step=2)) for start in (0, 1)]
+        return any(run_doubts.drift("tpm", groups, unit="", paired=True))
+
+    assert 0.003 < rate(drifts) < 0.018
+
+
+def test_false_alarms_of_the_sorted_check() -> None:
+    def sorts(random: np.random.Generator) -> bool:
+        return any(run_doubts.sorted_values("tpm", [("a", arm(random.normal(100, 1, 4))) for _ in range(6)]))
+
+    assert rate(sorts) < 0.003
+
+
+def test_false_alarms_of_the_quantised_check_on_values_rounded_to_a_twentieth_of_their_spread() -> None:
+    def ties(random: np.random.Generator) -> bool:
+        return any(doubts.quantised(arm(np.round(random.normal(0, 20, 10)) + 1000), PLACE))
+
+    assert rate(ties) < 0.02
+
+
+def test_false_alarms_of_the_disagreement_check() -> None:
+    setting = Setting(paired=True, confidence=0.95, margin=0.02, family_size=1)
+    named = Named(metric="tpm", role="primary", cell="all")
+
+    def disagrees(random: np.random.Generator) -> bool:
+        pair = arm(random.normal(1000, 10, 10)), arm(random.normal(1000, 10, 10))
+        comparison = compare(*pair, named=named, setting=setting)
+        return any(doubt.code == "disagreement" for doubt in doubts.about(comparison, *pair, alpha=0.05))
+
+    assert rate(disagrees) < 0.02
+
+
+def test_every_doubt_of_the_package_has_a_known_code() -> None:
+    source = "".join(inspect.getsource(module) for module in (doubts, run_doubts, course))
+    assert set(re.findall(r'code="(\w+)"', source)) == set(DOUBT_CODES)

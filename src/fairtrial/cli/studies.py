@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from fairtrial.analyse.publications import Checked, Compared, Dataset
+    from fairtrial.analyse.publications import Checked, Compared, Dataset, Table
     from fairtrial.analyse.publications.models import TableDescription
 
 
@@ -49,15 +49,15 @@ def render(dataset: Dataset) -> Iterator[str]:
     yield dataset.description.title
     yield f"source: {dataset.description.source}"
     yield "Intervals are second minus first; t is first minus second, as R prints it. Trials are taken as independent."
-    for table, comparisons in publications.tables(dataset):
-        yield from columns.heading(_title(dataset, table))
+    for table in publications.tables(dataset):
+        yield from columns.heading(_title(dataset, table.description))
         yield ""
-        yield from _grid(dataset, table, comparisons)
+        yield from _grid(dataset, table.description, table.comparisons)
         yield ""
-        yield from _tests(comparisons)
-        if table.pairs:
+        yield from _tests(table)
+        if table.description.pairs:
             yield ""
-            yield from _pairs(comparisons)
+            yield from _pairs(table.comparisons)
     yield from columns.heading("Where the publication disagrees with its own data")
     yield from _disagreements(publications.check(dataset))
     yield from columns.heading("What else a reader should know")
@@ -122,24 +122,25 @@ def _boxed(rows: Sequence[Sequence[str]]) -> Iterator[str]:
             yield rule
 
 
-def _tests(comparisons: Sequence[Compared]) -> Iterator[str]:
-    """Welch's test as R prints it (first minus second), and intervals of the change in percent (second over first)."""
+def _tests(table: Table) -> Iterator[str]:
+    """Welch's test as R prints it, and intervals of the change in percent: the publication's and the ratio's."""
     from fairtrial.analyse.publications.checking import place, r_line
     from fairtrial.analyse.publications.r_printing import p_value
     from fairtrial.report import columns
 
+    several = len({each.second for each in table.comparisons}) > 1
     rows = []
-    for each in comparisons:
+    for each, p_adjusted in zip(table.comparisons, table.p_adjusted, strict=True):
         line = r_line(each)
         rows.append(
             [
-                place(each.at) + (f", {each.second}" if len({other.second for other in comparisons}) > 1 else ""),
+                place(each.at) + (f", {each.second}" if several else ""),
                 line["t"],
                 line["df"],
                 line["p"],
                 _percent(each.percent),
                 _percent(each.ratio_percent),
-                p_value(each.p_adjusted),
+                p_value(p_adjusted),
             ]
         )
     header = ["at", "t", "df", "p", "% of first mean", "ratio − 1, %", "Holm p"]

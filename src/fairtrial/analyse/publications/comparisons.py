@@ -28,7 +28,6 @@ class Compared:
     Attributes:
         units: Welch on the values, second minus first.
         logs: Welch on their logarithms: the ratio with the uncertainty of both means.
-        p_adjusted: Holm over the comparisons of one table.
     """
 
     metric: str
@@ -39,7 +38,6 @@ class Compared:
     values: tuple[Values, Values]
     units: TTest
     logs: TTest
-    p_adjusted: float
 
     @property
     def means(self) -> tuple[float, float]:
@@ -70,34 +68,51 @@ class Compared:
 def compared(dataset: Dataset, *, metric: str, contrast: str) -> list[Compared]:
     """Every later level of a contrast against its first, for each combination of the other factors."""
     first, *others = dataset.levels(contrast)
+    return [
+        _compared(dataset, metric=metric, contrast=contrast, at=at, levels=(first, second))
+        for at in dataset.combinations(without=contrast)
+        for second in others
+    ]
+
+
+def _compared(
+    dataset: Dataset, *, metric: str, contrast: str, at: Levels, levels: tuple[str, str]
+) -> Compared:
+    first, second = (dataset.values(metric, {**at, contrast: level}) for level in levels)
+    units = t_tests.welch(first, second, confidence=CONFIDENCE)
+    logs = t_tests.welch(np.log(first), np.log(second), confidence=CONFIDENCE)
+    if units is None or logs is None:
+        raise ValueError(f"{dataset.name}: {metric} has no spread at {at}")
+    return Compared(
+        metric=metric,
+        contrast=contrast,
+        at=at,
+        first=levels[0],
+        second=levels[1],
+        values=(first, second),
+        units=units,
+        logs=logs,
+    )
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of a publication, recomputed.
+
+    Attributes:
+        p_adjusted: of each comparison's ratio, Holm over the table.
+    """
+
+    description: TableDescription
+    comparisons: tuple[Compared, ...]
+    p_adjusted: tuple[float, ...]
+
+
+def tables(dataset: Dataset) -> list[Table]:
+    """Every table: those of the publication, then the direction it does not print."""
     found = []
-    for at in dataset.combinations(without=contrast):
-        for second in others:
-            values = tuple(dataset.values(metric, {**at, contrast: level}) for level in (first, second))
-            units = t_tests.welch(values[0], values[1], confidence=CONFIDENCE)
-            logs = t_tests.welch(np.log(values[0]), np.log(values[1]), confidence=CONFIDENCE)
-            if units is None or logs is None:
-                raise ValueError(f"{dataset.name}: {metric} has no spread at {at}")
-            found.append((at, second, (values[0], values[1]), units, logs))
-    adjusted = holm([logs.p for *_, logs in found])
-    return [
-        Compared(
-            metric=metric,
-            contrast=contrast,
-            at=at,
-            first=first,
-            second=second,
-            values=values,
-            units=units,
-            logs=logs,
-            p_adjusted=p,
-        )
-        for (at, second, values, units, logs), p in zip(found, adjusted, strict=True)
-    ]
-
-
-def tables(dataset: Dataset) -> list[tuple[TableDescription, list[Compared]]]:
-    """Every table with its comparisons: those of the publication, then the direction it does not print."""
-    return [
-        (table, compared(dataset, metric=table.metric, contrast=table.contrast)) for table in dataset.description.tables
-    ]
+    for table in dataset.description.tables:
+        comparisons = compared(dataset, metric=table.metric, contrast=table.contrast)
+        adjusted = holm([each.logs.p for each in comparisons])
+        found.append(Table(description=table, comparisons=tuple(comparisons), p_adjusted=tuple(adjusted)))
+    return found

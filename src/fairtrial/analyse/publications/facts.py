@@ -9,8 +9,7 @@ import numpy as np
 
 from fairtrial.analyse import doubts, run_doubts
 from fairtrial.analyse.measured import Measured
-from fairtrial.analyse.publications.comparisons import Compared, tables
-from fairtrial.analyse.publications.models import TableDescription
+from fairtrial.analyse.publications.comparisons import Table, tables
 from fairtrial.analyse.publications.reading import Dataset
 
 ALPHA: Final = 0.05  # of every publication here
@@ -31,8 +30,8 @@ def facts(dataset: Dataset) -> Iterator[str]:
             place = {"cell": where, "metric": metric}
             for doubt in (*doubts.zero_variance(each, place), *doubts.quantised(each, place)):
                 yield f"{metric} at {where}: {doubt.code}: {doubt.message}"
-    for table, comparisons in tables(dataset):
-        yield from _counts(table, comparisons)
+    for table in tables(dataset):
+        yield from _counts(table)
 
 
 def _groups(dataset: Dataset, metric: str) -> list[tuple[str, Measured]]:
@@ -58,9 +57,10 @@ def _ascending(metric: str, groups: list[tuple[str, Measured]]) -> Iterator[str]
         yield f"{metric}: values of {rising} of {len(groups)} groups ascend; {doubt.message}"
 
 
-def _counts(table: TableDescription, comparisons: list[Compared]) -> Iterator[str]:
+def _counts(of: Table) -> Iterator[str]:
+    table, comparisons = of.description, of.comparisons
     claimed = sum(each.significant for each in comparisons)
-    kept = sum(each.p_adjusted < ALPHA for each in comparisons)
+    kept = sum(p < ALPHA for p in of.p_adjusted)
     least = min(min(len(values) for values in each.values) for each in comparisons)
     yield (
         f"{table.metric} by {table.contrast}: {claimed} of {len(comparisons)} intervals leave out 0, "

@@ -21,7 +21,9 @@ app.add_typer(studies_app, name="studies")
 StudyFile = Annotated[Path, typer.Argument(help="A study file (YAML).", show_default=False)]
 RunDirectory = Annotated[Path, typer.Argument(help="The directory of a run.", show_default=False)]
 Size = Annotated[str | None, typer.Option("--size", metavar="NAME", help="One of the study's sizes.")]
-Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Replaces one value of the study.")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Replaces one value of the study.")
+]
 Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="Where runs are kept.")]
 
 

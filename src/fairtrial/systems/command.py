@@ -100,9 +100,7 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
     return Instance(endpoint=None, process=process)
 
 
-def _wait_until_ready(
-    place: OpenPlace, process: Process, *, parameters: Mapping[str, Any], launch: Launch
-) -> None:
+def _wait_until_ready(place: OpenPlace, process: Process, *, parameters: Mapping[str, Any], launch: Launch) -> None:
     if parameters["ready"] is None:
         return
     deadline = time.monotonic() + parameters["ready_timeout"]

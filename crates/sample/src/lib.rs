@@ -33,8 +33,9 @@ const NICENESS: i32 = -10;
 
 /// Samples until SIGTERM or SIGINT, then once more, so that the last sample lies behind whatever was measured.
 ///
-/// Says what it cannot sample as `{"warning": …}` lines on standard output, and at the end how many ticks were kept and
-/// missed: `{"ticks": …, "missed_ticks": …}`.
+/// Says on standard output what it cannot sample as `{"warning": …}` lines, then, once every source was read for the
+/// first time, what it does sample: `{"sampling": […]}`; and at the end how many ticks were kept and missed:
+/// `{"ticks": …, "missed_ticks": …}`.
 pub fn sample(parameters: &Sample) -> Result<(), SampleError> {
     if parameters.interval_ms < SHORTEST_INTERVAL_MS {
         return Err(SampleError::Interval {
@@ -45,15 +46,14 @@ pub fn sample(parameters: &Sample) -> Result<(), SampleError> {
     let mut ticker = Ticker::start(parameters.interval_ms)?;
     let mut sampler = Sampler::open(Path::new("/proc"), parameters)?;
     say_warnings(&mut sampler)?;
+    sampler.tick()?;
+    say(&json!({"sampling": sampler.names()}))?;
     let (mut ticks, mut missed) = (1_u64, 0);
-    loop {
+    while let Wake::Tick { missed: late } = ticker.wait()? {
         sampler.tick()?;
         say_warnings(&mut sampler)?;
-        match ticker.wait()? {
-            Wake::Tick { missed: late } => missed += late,
-            Wake::Stop => break,
-        }
         ticks += 1;
+        missed += late;
     }
     sampler.tick()?;
     say_warnings(&mut sampler)?;

@@ -109,6 +109,15 @@ impl Sampler {
             .try_for_each(|followed| followed.table.finish())
     }
 
+    /// What is being sampled: sources, and processes as `process-<name>`.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        self.followed
+            .iter()
+            .map(|followed| followed.name.as_str())
+            .collect()
+    }
+
     /// What was said since the last time.
     pub fn take_warnings(&mut self) -> Vec<String> {
         mem::take(&mut self.warnings)

@@ -249,6 +249,10 @@ fn missing_sources_are_warnings_and_the_others_go_on() {
         );
     }
     assert_eq!(warnings.len(), 3);
+    assert_eq!(
+        sampler.names(),
+        ["cpu", "memory", "disks", "process-server"]
+    );
     sampler.tick().expect("sampled");
     sampler.finish().expect("finished");
     assert!(!place.file("pressure").exists());
@@ -300,6 +304,7 @@ fn the_file_of_a_process_that_ends_just_ends() {
         sampler.take_warnings(),
         ["process-server ended: the process ended"]
     );
+    assert_eq!(sampler.names(), ["cpu"]);
     sampler.finish().expect("finished");
     assert_eq!(
         columns(&place.file("process-server"))["threads"],

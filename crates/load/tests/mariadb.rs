@@ -23,6 +23,13 @@ fn content_is_the_same_on_both_systems_and_for_any_number_of_threads() {
         let loaded = load(endpoint.clone(), 1, threads);
         assert_eq!(loaded, embedded, "{threads} threads");
     }
+    sql(&endpoint, &["SET GLOBAL local_infile = 0"]);
+    assert_eq!(
+        load(endpoint.clone(), 1, 2),
+        embedded,
+        "a server without LOAD DATA LOCAL"
+    );
+    sql(&endpoint, &["SET GLOBAL local_infile = 1"]);
     let read_back = fairtrial_load::content_sha256(&endpoint, 1).expect("the content can be read");
     assert_eq!(
         read_back, embedded.content_sha256,
@@ -159,6 +166,43 @@ fn a_server_killed_and_restarted_costs_counted_errors_and_no_hang() {
             .iter()
             .all(|condition| condition.violations == 0)
     );
+    a_server_that_stops_answering_ends_a_drive_that_waits_for_transactions(
+        &server,
+        directory.path(),
+    );
+}
+
+fn a_server_that_stops_answering_ends_a_drive_that_waits_for_transactions(
+    server: &Server,
+    directory: &std::path::Path,
+) {
+    let mut asked = parameters(server.endpoint("killed"), directory);
+    (asked.warehouses, asked.virtual_users) = (1, 4);
+    asked.transactions = Some(1_000_000_000);
+    let (lines, driving) = begin(asked);
+    lines
+        .recv_timeout(Duration::from_mins(1))
+        .expect("the window begins");
+    server.freeze();
+    let stalled = driving
+        .join()
+        .expect("the drive does not panic")
+        .expect_err("it cannot end well");
+    assert!(
+        matches!(
+            stalled,
+            LoadError::Stalled {
+                asked: 1_000_000_000,
+                ..
+            }
+        ),
+        "{stalled:?}"
+    );
+    let result =
+        std::fs::read(directory.join("result.json")).expect("what was measured is written");
+    let driven: fairtrial_protocol::load::Driven =
+        serde_json::from_slice(&result).expect("a result");
+    assert!(driven.window.end_ns > driven.window.start_ns);
 }
 
 type Driving = thread::JoinHandle<Result<fairtrial_protocol::load::Driven, LoadError>>;

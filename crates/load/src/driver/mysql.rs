@@ -1,5 +1,7 @@
 //! MariaDB and MySQL over `mysql_async` and tokio: virtual users are tasks on a few single-threaded reactors.
 
+mod bulk;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
@@ -26,9 +28,6 @@ use crate::calendar;
 
 /// One reactor serves this many users before another thread is worth its switches.
 const USERS_PER_REACTOR: usize = 16;
-
-/// Statements that fill tables stay below the smallest `max_allowed_packet` in use (1 MiB, MariaDB before 10.2).
-const INSERT_BYTES: usize = 768 * 1024;
 
 /// How soon sleeping tasks hear of a stop; 50 looks a second cost no measurable CPU.
 const STOP_LATENCY: Duration = Duration::from_millis(20);
@@ -65,6 +64,8 @@ pub struct Mysql {
 pub struct MysqlConnection {
     connection: Conn,
     statements: Vec<mysql_async::Statement>,
+    /// Whether the server has not refused `LOAD DATA LOCAL` yet.
+    local_infile: bool,
 }
 
 impl Mysql {
@@ -139,6 +140,7 @@ impl Driver for Mysql {
         Ok(MysqlConnection {
             connection,
             statements: prepared,
+            local_infile: true,
         })
     }
 
@@ -290,53 +292,16 @@ impl Connection for MysqlConnection {
     }
 
     async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError> {
-        let head = format!(
-            "INSERT INTO {} ({}) VALUES ",
-            table.name,
-            table.column_names()
-        );
-        let mut sql = String::with_capacity(INSERT_BYTES + head.len());
-        for row in batch.rows(table.columns.len()) {
-            sql.push_str(if sql.is_empty() { &head } else { "," });
-            write_row(row, &mut sql);
-            if sql.len() >= INSERT_BYTES {
-                self.connection.query_drop(&sql).await.map_err(classify)?;
-                sql.clear();
-            }
-        }
-        if !sql.is_empty() {
-            self.connection.query_drop(&sql).await.map_err(classify)?;
-        }
-        Ok(())
-    }
-}
-
-fn write_row<'a>(row: impl Iterator<Item = Value<'a>>, sql: &mut String) {
-    use std::fmt::Write as _;
-    let mut separator = '(';
-    for value in row {
-        sql.push(separator);
-        separator = ',';
-        match value {
-            Value::Null => sql.push_str("NULL"),
-            Value::Integer(integer) => {
-                // Writing to a String cannot fail.
-                let _ = write!(sql, "{integer}");
-            }
-            Value::Decimal(decimal) => decimal.write(sql),
-            Value::Text(text) => {
-                sql.push('\'');
-                for letter in text.chars() {
-                    if matches!(letter, '\'' | '\\') {
-                        sql.push(letter);
-                    }
-                    sql.push(letter);
+        if self.local_infile {
+            match bulk::load_data(&mut self.connection, table, batch).await {
+                Err(error) if bulk::REFUSED.contains(&error.code.as_str()) => {
+                    self.local_infile = false;
                 }
-                sql.push('\'');
+                end => return end,
             }
         }
+        bulk::insert(&mut self.connection, table, batch).await
     }
-    sql.push(')');
 }
 
 fn parameters(values: &[Value<'_>]) -> Params {

@@ -72,6 +72,12 @@ impl Server {
         self.process.wait().expect("it is gone");
     }
 
+    /// Stops the server's process where it is: its connections stay open and nothing answers.
+    pub fn freeze(&self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it is ours");
+    }
+
     /// Starts it again on the same data.
     pub fn restart(&mut self) {
         self.process = spawn(

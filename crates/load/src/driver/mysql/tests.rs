@@ -1,5 +1,4 @@
 use super::*;
-use crate::driver::Decimal;
 
 #[test]
 fn decimals_keep_every_digit() {
@@ -12,19 +11,6 @@ fn decimals_keep_every_digit() {
         units(b"99999999999999999999").is_err(),
         "too long for 63 bits"
     );
-}
-
-#[test]
-fn rows_are_written_so_that_no_text_can_end_its_quotes() {
-    let mut sql = String::new();
-    let row = [
-        Value::Text("a'b\\c"),
-        Value::Null,
-        Value::Decimal(Decimal::money(-150)),
-        Value::Integer(7),
-    ];
-    write_row(row.into_iter(), &mut sql);
-    assert_eq!(sql, r"('a''b\\c',NULL,-1.50,7)");
 }
 
 #[test]

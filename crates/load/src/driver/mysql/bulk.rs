@@ -1,0 +1,165 @@
+//! Many rows at once: `LOAD DATA LOCAL` where the server takes it, else `INSERT` with as many rows as fit a packet.
+
+use std::io;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable as _;
+
+use super::classify;
+use crate::driver::batch::Batch;
+use crate::driver::table::Table;
+use crate::driver::{DriverError, Value};
+
+/// Codes of servers that have `local_infile` off: MariaDB's and MySQL's, old and new.
+pub const REFUSED: [&str; 3] = ["1148", "3948", "4166"];
+
+/// Packets stay below the smallest `max_allowed_packet` in use (1 MiB, MariaDB before 10.2).
+const PACKET_BYTES: usize = 768 * 1024;
+
+/// Sends rows as a file. `LOCAL` turns errors in data into warnings, so a warning is an error here.
+pub async fn load_data(
+    connection: &mut Conn,
+    table: &Table,
+    batch: &Batch,
+) -> Result<(), DriverError> {
+    let mut text = String::new();
+    for row in batch.rows(table.columns.len()) {
+        write_line(row, &mut text);
+    }
+    if text.is_empty() {
+        return Ok(());
+    }
+    let file = Bytes::from(text);
+    let pieces: Vec<io::Result<Bytes>> = (0..file.len())
+        .step_by(PACKET_BYTES)
+        .map(|start| Ok(file.slice(start..file.len().min(start + PACKET_BYTES))))
+        .collect();
+    connection.set_infile_handler(async move { Ok(stream::iter(pieces).boxed()) });
+    let (name, columns) = (table.name, table.column_names());
+    let sql = format!(
+        "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} CHARACTER SET utf8mb4 ({columns})"
+    );
+    connection.query_drop(sql).await.map_err(classify)?;
+    match connection.get_warnings() {
+        0 => Ok(()),
+        warnings => Err(DriverError::unexpected(format!(
+            "{warnings} rows of {name} did not arrive as sent"
+        ))),
+    }
+}
+
+/// Sends rows as statements.
+pub async fn insert(
+    connection: &mut Conn,
+    table: &Table,
+    batch: &Batch,
+) -> Result<(), DriverError> {
+    let head = format!(
+        "INSERT INTO {} ({}) VALUES ",
+        table.name,
+        table.column_names()
+    );
+    let mut sql = String::with_capacity(PACKET_BYTES + head.len());
+    for row in batch.rows(table.columns.len()) {
+        sql.push_str(if sql.is_empty() { &head } else { "," });
+        write_row(row, &mut sql);
+        if sql.len() >= PACKET_BYTES {
+            connection.query_drop(&sql).await.map_err(classify)?;
+            sql.clear();
+        }
+    }
+    if !sql.is_empty() {
+        connection.query_drop(&sql).await.map_err(classify)?;
+    }
+    Ok(())
+}
+
+/// A row as a line of a file with MySQL's default delimiters.
+fn write_line<'a>(row: impl Iterator<Item = Value<'a>>, out: &mut String) {
+    let mut separator = "";
+    for value in row {
+        out.push_str(separator);
+        separator = "\t";
+        match value {
+            Value::Null => out.push_str("\\N"),
+            Value::Text(text) => escape(text, &['\\', '\t', '\n'], '\\', out),
+            number => write_number(number, out),
+        }
+    }
+    out.push('\n');
+}
+
+fn write_row<'a>(row: impl Iterator<Item = Value<'a>>, sql: &mut String) {
+    let mut separator = '(';
+    for value in row {
+        sql.push(separator);
+        separator = ',';
+        match value {
+            Value::Null => sql.push_str("NULL"),
+            Value::Text(text) => {
+                sql.push('\'');
+                escape(text, &['\'', '\\'], '\\', sql);
+                sql.push('\'');
+            }
+            number => write_number(number, sql),
+        }
+    }
+    sql.push(')');
+}
+
+fn write_number(value: Value<'_>, out: &mut String) {
+    use std::fmt::Write as _;
+    match value {
+        Value::Integer(integer) => {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{integer}");
+        }
+        Value::Decimal(decimal) => decimal.write(out),
+        Value::Null | Value::Text(_) => {}
+    }
+}
+
+/// Appends text with an escape before each letter that has a meaning.
+fn escape(text: &str, meaningful: &[char], escape: char, out: &mut String) {
+    let mut rest = text;
+    while let Some(position) = rest.find(meaningful) {
+        out.push_str(&rest[..position]);
+        out.push(escape);
+        let letter = rest[position..].chars().next().unwrap_or(escape);
+        out.push(letter);
+        rest = &rest[position + letter.len_utf8()..];
+    }
+    out.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Decimal;
+
+    fn row() -> [Value<'static>; 4] {
+        [
+            Value::Text("a'b\\c\td"),
+            Value::Null,
+            Value::Decimal(Decimal::money(-150)),
+            Value::Integer(7),
+        ]
+    }
+
+    #[test]
+    fn rows_are_written_so_that_no_text_can_end_its_quotes() {
+        let mut sql = String::new();
+        write_row(row().into_iter(), &mut sql);
+        assert_eq!(sql, "('a\\'b\\\\c\td',NULL,-1.50,7)");
+    }
+
+    #[test]
+    fn lines_are_written_so_that_no_text_can_end_its_field() {
+        let mut line = String::new();
+        write_line(row().into_iter(), &mut line);
+        assert_eq!(line, "a'b\\\\c\\\td\t\\N\t-1.50\t7\n");
+    }
+}

@@ -124,6 +124,18 @@ def test_a_changed_figure_is_found() -> None:
     ]
 
 
+def test_a_false_comparison_of_effects_is_found() -> None:
+    dataset = DATASETS["mglru-fio-pmem"]
+    (claim,) = [each for each in dataset.claims if each.milder_at]
+    turned = claim.model_copy(update={"milder_at": {"kernel": "baseline"}})
+    true, false = (
+        publications.check(publications.Dataset(**(vars(dataset) | {"claims": (each,), "r_output": ()})))
+        for each in (claim, turned)
+    )
+    assert (true.figures, true.disagreements) == (3, ())
+    assert [each.kind for each in false.disagreements] == ["order"] * 3
+
+
 @pytest.mark.parametrize(
     ("printed", "value", "kind"),
     [

@@ -14,7 +14,7 @@ from fairtrial.analyse.publications.models import Arithmetic, Bounds, CellClaim,
 from fairtrial.analyse.publications.reading import Dataset
 
 Kind = Literal[
-    "differs", "cut", "elsewhere", "nowhere", "not significant", "significant", "empty rest", "sign", "label"
+    "differs", "cut", "elsewhere", "nowhere", "not significant", "significant", "empty rest", "sign", "label", "order"
 ]
 
 EXPLAINED: Final[dict[Kind, str]] = {
@@ -27,6 +27,7 @@ EXPLAINED: Final[dict[Kind, str]] = {
     "empty rest": "says that the rest is not significant, but lists every comparison as an effect",
     "sign": "the sentence says higher, the figures are negative",
     "label": "the printed script cannot have printed this label",
+    "order": "the effect is not the smaller one",
 }
 
 
@@ -91,6 +92,7 @@ class _Place:
             yield from self._rest()
         if self.claim.pair_range:
             yield from self._pair_range(self.claim.pair_range)
+        yield from self._milder()
         for each in self.claim.arithmetic:
             yield self._figure("arithmetic", each.printed, _result(each))
         combinations = self.dataset.combinations()
@@ -157,6 +159,17 @@ class _Place:
         every = [value for each in self._comparisons() for value in each.pair_percent]
         for name, text, value in zip(("smallest", "largest"), printed, (min(every), max(every)), strict=True):
             yield self._figure(f"{name} of {len(every)} pairs", text, value)
+
+    def _milder(self) -> Iterator[Disagreement | None]:
+        """Compares estimates only: the publications give no interval for a difference between two effects."""
+        better = self.dataset.description.metrics[self.claim.metric].better if self.claim.milder_at else "higher"
+        for factor, level in self.claim.milder_at.items():
+            every = self._comparisons()
+            for here in (each for each in every if each.at[factor] == level):
+                for there in (each for each in every if {**each.at, factor: level} == here.at and each is not here):
+                    milder = (here.logs.estimate > there.logs.estimate) == (better == "higher")
+                    what = f"{place(here.at)} against {there.at[factor]}"
+                    yield None if milder else self._disagrees(what, "milder", computed="harder", kind="order")
 
     def _figure(self, what: str, printed: str, value: float) -> Disagreement | None:
         computed, kind = figure(printed, value)
@@ -227,4 +240,6 @@ def _result(of: Arithmetic) -> float:
         return left / right
     if operation == "*":
         return left * right
+    if operation == "+":
+        return left + right
     return PERCENT * (left - right) / right

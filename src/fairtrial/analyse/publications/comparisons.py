@@ -75,9 +75,7 @@ def compared(dataset: Dataset, *, metric: str, contrast: str) -> list[Compared]:
     ]
 
 
-def _compared(
-    dataset: Dataset, *, metric: str, contrast: str, at: Levels, levels: tuple[str, str]
-) -> Compared:
+def _compared(dataset: Dataset, *, metric: str, contrast: str, at: Levels, levels: tuple[str, str]) -> Compared:
     first, second = (dataset.values(metric, {**at, contrast: level}) for level in levels)
     units = t_tests.welch(first, second, confidence=CONFIDENCE)
     logs = t_tests.welch(np.log(first), np.log(second), confidence=CONFIDENCE)

@@ -96,7 +96,7 @@ class Arithmetic(Described):
     """A figure that follows from others the publication prints."""
 
     printed: str
-    is_: tuple[float, Literal["/", "*", "% over"], float]
+    is_: tuple[float, Literal["/", "*", "+", "% over"], float]
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"))
 
@@ -108,6 +108,7 @@ class Claim(Described):
         says: the word that gives a percentage its direction.
         rest: what the place says about every comparison it does not list.
         pair_range: smallest and largest percentage by trial.
+        milder_at: factor and level at which the contrast is said to cost less than at the factor's other levels.
         configurations, values_each: how many cells there are, and values in each.
     """
 
@@ -118,6 +119,7 @@ class Claim(Described):
     cells: list[CellClaim] = []
     rest: Literal["not significant", ""] = ""
     pair_range: Bounds | None = None
+    milder_at: Levels = {}
     configurations: str = ""
     values_each: str = ""
     arithmetic: list[Arithmetic] = []

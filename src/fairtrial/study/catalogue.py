@@ -52,6 +52,7 @@ class Kind:
         example: parameters as a study file gives them, smallest that validate; the reference page shows them and the
             metrics they give.
         disk_bytes: what this kind is expected to need on the place's disk, bytes, from the same.
+        systems: kinds of system that a workload of this kind can load; empty: any.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Kind:
     duration_s: Callable[[Any], float] = lambda _parameters: 0.0
     disk_bytes: Callable[[Any], int] = lambda _parameters: 0
     example: Any = None
+    systems: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

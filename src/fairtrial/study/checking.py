@@ -16,7 +16,7 @@ from fairtrial.study.confounding import Factors, check_confounding
 from fairtrial.study.expectations import Expectation, read_expectations
 from fairtrial.study.merging import SECTIONS
 from fairtrial.study.nodes import Listing, Node, Position, Scalar, Tree
-from fairtrial.study.problems import Problems
+from fairtrial.study.problems import Problems, listed
 from fairtrial.study.resolving import Resolution, overlaid, resolve
 
 MAXIMUM_COMBINATIONS = 4096  # merged and validated in a second; no run could finish more
@@ -96,13 +96,32 @@ def _resolve_all(tree: Tree, factors: Factors, *, catalogue: Catalogue, problems
     for levels in every:
         here = Problems()
         chosen = (factors[factor][level] for factor, level in zip(factors, levels, strict=True))
-        resolutions[levels] = resolve(overlaid(base, chosen), catalogue=catalogue, problems=here)
+        trial = overlaid(base, chosen)
+        resolutions[levels] = resolve(trial, catalogue=catalogue, problems=here)
+        _check_system_fits(trial, catalogue, here)
         for problem in here:
             met.setdefault(problem, []).append(levels)
     for problem, where in met.items():
         condition = _condition(factors, where)
         problems.note(replace(problem, message=problem.message + condition))
     return resolutions
+
+
+def _check_system_fits(trial: Tree, catalogue: Catalogue, problems: Problems) -> None:
+    """A workload that needs a database is refused now, not once its data are prepared."""
+    system, workload = trial.tree("system"), trial.tree("workload")
+    for name in workload.entries:
+        kind = catalogue.workloads.get(name)
+        if kind is None or not kind.systems:
+            continue
+        for found in system.entries:
+            if found in catalogue.systems and found not in kind.systems:
+                problems.add(
+                    f"`{name}` does not run on the system `{found}`; it needs one of {listed(sorted(kind.systems))}",
+                    workload.where(name),
+                    field=("workload", name),
+                    suggestion=f"name one under `system`: `system: {{{min(kind.systems)}: {{}}}}`",
+                )
 
 
 def _condition(factors: Factors, where: list[Levels]) -> str:

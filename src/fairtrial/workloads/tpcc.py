@@ -73,6 +73,7 @@ KIND = Kind(
     example={"duration": "60s"},
     duration_s=_duration_s,
     disk_bytes=lambda parameters: parameters["warehouses"] * BYTES_PER_WAREHOUSE,
+    systems=frozenset({"mariadb", "sqlite"}),
 )
 
 

@@ -3,49 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fairtrial.analyse.models import Analysis, Doubt
 from fairtrial.metrics import frames, latency
 from fairtrial.record import Record
 
-PLACES_NAMED: Final = 2  # in a terminal; more are counted
+PLACES_NAMED: Final = 3  # in a terminal; more are counted
 _ENDS: Final = (".", "!", "?", "…")
 
 
 @dataclass(frozen=True)
+class Spot:
+    """Where a doubt applies; an empty name means everywhere."""
+
+    metric: str
+    cell: str
+    arm: str
+
+
+@dataclass(frozen=True)
 class Concern:
-    """Equal doubts. `places` is empty for one about the whole run."""
+    """Equal doubts. `spots` is empty for one about the whole run; `alike` counts those a reader is spared."""
 
     code: str
     message: str
     advice: str
-    places: tuple[str, ...]
+    spots: tuple[Spot, ...]
+    alike: int = 0
 
     @property
     def where(self) -> str:
-        """Every place: `throughput_tpm, high, wal; latency_ns_p99, high, wal`."""
-        return "; ".join(self.places)
+        """Every place: `throughput_tpm: low (wal), high (delete, wal); latency_ns_p99: high`."""
+        by_metric: dict[str, dict[str, list[str]]] = {}
+        for spot in self.spots:
+            arms = by_metric.setdefault(spot.metric, {}).setdefault(spot.cell, [])
+            if spot.arm and spot.arm not in arms:
+                arms.append(spot.arm)
+        return "; ".join(_in_cells(metric, cells) for metric, cells in by_metric.items())
 
     @property
     def briefly(self) -> str:
-        """A few places, or how many."""
-        return self.where if len(self.places) <= PLACES_NAMED else f"{len(self.places)} comparisons"
+        """A few places, or how many: `failed_share, 12 comparisons`."""
+        places = dict.fromkeys((spot.metric, spot.cell) for spot in self.spots)
+        if len(places) <= PLACES_NAMED:
+            return self.where
+        metrics = dict.fromkeys(metric for metric, _ in places if metric)
+        named = [next(iter(metrics))] if len(metrics) == 1 else [f"{len(metrics)} metrics"] if metrics else []
+        return ", ".join([*named, f"{len(places)} comparisons"])
+
+
+def _in_cells(metric: str, cells: dict[str, list[str]]) -> str:
+    named = [
+        " ".join(part for part in (cell, f"({', '.join(arms)})" if arms else "") if part)
+        for cell, arms in cells.items()
+    ]
+    return ": ".join(part for part in (metric, ", ".join(part for part in named if part)) if part)
 
 
 def concerns(found: Iterable[Doubt]) -> tuple[Concern, ...]:
-    """Doubts with the same words put together, in the order they first came."""
-    places: dict[tuple[str, str, str], list[str]] = {}
+    """Doubts with the same words put together over metrics, cells and arms, in the order they first came."""
+    spots: dict[tuple[str, str, str], dict[Spot, None]] = {}
     for doubt in found:
-        place = ", ".join(part for part in (doubt.metric, doubt.cell, doubt.arm) if part)
-        known = places.setdefault((doubt.code, _sentence(doubt.message), _sentence(doubt.advice)), [])
-        if place and place not in known:
-            known.append(place)
+        known = spots.setdefault((doubt.code, _sentence(doubt.message), _sentence(doubt.advice)), {})
+        if doubt.metric or doubt.cell or doubt.arm:
+            known[Spot(metric=doubt.metric, cell=doubt.cell, arm=doubt.arm)] = None
     return tuple(
-        Concern(code=code, message=message, advice=advice, places=tuple(named))
-        for (code, message, advice), named in places.items()
+        Concern(code=code, message=message, advice=advice, spots=tuple(known))
+        for (code, message, advice), known in spots.items()
     )
+
+
+def kinds(found: Iterable[Concern]) -> tuple[Concern, ...]:
+    """The first concern of every kind (code and advice); `alike` says how many differ from it in their figures only."""
+    first: dict[tuple[str, str], Concern] = {}
+    for concern in found:
+        kept = first.get((concern.code, concern.advice))
+        first[concern.code, concern.advice] = concern if kept is None else replace(kept, alike=kept.alike + 1)
+    return tuple(first.values())
 
 
 def doubts(analysis: Analysis) -> tuple[Doubt, ...]:
@@ -70,10 +106,11 @@ def tail_doubts(record: Record, analysis: Analysis) -> tuple[Doubt, ...]:
         beyond = [latency.exceedances(metric, trial.scalars) for trial in used]
         least = min((count for count in beyond if count is not None), default=None)
         if least is not None and least < latency.EXCEEDANCES_WANTED:
+            noun = "observation" if round(least) == 1 else "observations"
             found.append(
                 Doubt(
                     code="few_exceedances",
-                    message=f"a trial has only {least:.0f} observations beyond this percentile;"
+                    message=f"a trial has only {least:.0f} {noun} beyond this percentile;"
                     f" {latency.EXCEEDANCES_WANTED} are wanted",
                     advice="measure longer, or judge a percentile nearer to the median",
                     metric=metric,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from fairtrial.analyse.models import Analysis, Verdict
 from fairtrial.report import numbers
-from fairtrial.report.concerns import concerns, doubts
+from fairtrial.report.concerns import Concern, concerns, doubts, kinds
 from fairtrial.report.tables import (
     TWO_ARMS,
     MetricTable,
@@ -36,9 +37,8 @@ def render(analysis: Analysis) -> RenderableType:
         parts.append(Text("the run has not reached its planned end: no verdict yet", style="yellow"))
     for table in metric_tables(analysis):
         parts += [_title(analysis, table), _table(analysis, table), Text()]
-    for concern in concerns(doubts(analysis)):
-        where = f"({concern.briefly}) " if concern.places else ""
-        parts.append(Text.assemble(("doubt ", "yellow"), where, concern.message, (f" {concern.advice}", "dim")))
+    if found := kinds(concerns(doubts(analysis))):
+        parts.append(_doubts(found))
     counts = analysis.counts
     fate = [f"{counts.used} of {counts.finished} finished trials used"]
     if counts.invalid:
@@ -48,6 +48,19 @@ def render(analysis: Analysis) -> RenderableType:
         fate.append(f"{counts.blocks_voided} {blocks} voided, {counts.blocks_replaced} replaced")
     parts.append(Text(", ".join(fate), style="dim"))
     return Group(*parts)
+
+
+def _doubts(found: Iterable[Concern]) -> Table:
+    """Two columns, so that a long doubt is wrapped at the terminal's width and stays beside its first word."""
+    drawn = Table.grid(padding=(0, 1, 0, 0))
+    drawn.add_column(no_wrap=True)
+    drawn.add_column(overflow="fold")
+    for concern in found:
+        where = f"{concern.briefly}: " if concern.spots else ""
+        alike = f" ({concern.alike} more like this in the report)" if concern.alike else ""
+        said = Text.assemble((where, "bold"), f"{concern.message}{alike}", "\n", (f"– {concern.advice}", "dim"))
+        drawn.add_row(Text("doubt", style="yellow"), said)
+    return drawn
 
 
 def _title(analysis: Analysis, table: MetricTable) -> Text:

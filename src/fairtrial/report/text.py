@@ -221,8 +221,9 @@ def _doubts(record: Record, analysis: Analysis) -> list[str]:
     if not found:
         return [*lines, "None of the checks made found a reason for doubt."]
     for concern in found:
-        where = f" ({concern.where})" if concern.places else ""
-        lines += prose(f"* {concern.code}{where}: {concern.message} {concern.advice}", indent="  ")
+        kind = " · ".join(part for part in (concern.code, concern.where) if part)
+        lines += prose(f"* {kind}", indent="    ")
+        lines += ["  " + line for line in prose(f"{concern.message} {concern.advice}")]
     return lines
 
 

@@ -2,9 +2,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from fairtrial.analyse.models import Analysis, Doubt
 from fairtrial.record import Record
-from fairtrial.report.concerns import Concern, concerns, doubts, tail_doubts
+from fairtrial.report.concerns import Concern, Spot, concerns, doubts, kinds, tail_doubts
+
+
+def about(metric: str, cell: str, arm: str, *, message: str = "all 2 values are 0") -> Doubt:
+    return Doubt(code="zero_variance", message=message, advice="measure more finely", metric=metric, cell=cell, arm=arm)
 
 
 def test_equal_doubts_are_one_concern_with_all_its_places() -> None:
@@ -14,13 +20,45 @@ def test_equal_doubts_are_one_concern_with_all_its_places() -> None:
     ]
     other = Doubt(code="drift", message="Values rise.", advice="Look!")
     one, two = concerns([*found, other])
-    assert one == Concern("unequal_n", "2 without partner.", "Prefer the ratio.", ("a, high", "b, high"))
-    assert one.where == one.briefly == "a, high; b, high"
+    spots = (Spot(metric="a", cell="high", arm=""), Spot(metric="b", cell="high", arm=""))
+    assert one == Concern("unequal_n", "2 without partner.", "Prefer the ratio.", spots)
+    assert one.where == one.briefly == "a: high; b: high"
     assert two == Concern("drift", "Values rise.", "Look!", ())
+    assert two.where == two.briefly == ""
+
+
+def test_a_metric_that_is_zero_everywhere_is_one_concern_over_arms_and_cells() -> None:
+    (one,) = concerns([about("failed", cell, arm) for cell in ("alone", "many") for arm in ("delete", "wal")])
+    assert one.where == "failed: alone (delete, wal), many (delete, wal)"
+
+
+@pytest.mark.parametrize(
+    ("doubt", "where"),
+    [
+        (about("failed", "", "wal"), "failed: (wal)"),
+        (about("", "alone", ""), "alone"),
+        (about("", "alone", "wal"), "alone (wal)"),
+        (about("failed", "", ""), "failed"),
+    ],
+)
+def test_a_place_is_said_as_far_as_it_is_known(doubt: Doubt, where: str) -> None:
+    (one,) = concerns([doubt])
+    assert one.where == where
 
 
 def test_many_places_are_counted_where_room_is_short() -> None:
-    assert Concern("x", "m.", "a.", ("1", "2", "3")).briefly == "3 comparisons"
+    four = [about("failed", cell, arm) for cell in "abcd" for arm in ("delete", "wal")]
+    assert concerns(four)[0].briefly == "failed, 4 comparisons"
+    assert concerns([*four, about("p99", "a", "wal")])[0].briefly == "2 metrics, 5 comparisons"
+    assert concerns([about("", cell, "") for cell in "abcd"])[0].briefly == "4 comparisons"
+
+
+def test_doubts_that_differ_in_their_figures_only_are_of_one_kind() -> None:
+    messages = ["all 2 values are 0", "all 3 values are 0", "all 2 values are 1"]
+    found = concerns([about("failed", "a", "wal", message=message) for message in messages])
+    other = Concern("zero_variance", "All.", "Do something else.", ())
+    assert len(found) == 3
+    assert kinds([*found, other]) == (replace(found[0], alike=2), other)
 
 
 def test_doubts_of_comparisons_follow_those_of_the_run(analysis: Analysis) -> None:

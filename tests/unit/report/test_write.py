@@ -71,8 +71,24 @@ def test_the_terminal_shows_verdicts_in_a_line_each_then_doubts(analysis: Analys
     assert lines[1].split() == ["users", "delete", "wal", "ratio", "95", "%", "interval", "verdict"]
     assert lines[2].startswith("low")
     assert lines[2].endswith("faster")
-    assert any(line.startswith("doubt (high) 1 of 12 blocks was voided.") for line in lines)
+    assert any(line.startswith("doubt high: 1 of 12 blocks was voided.") for line in lines)
     assert "24 of 26 finished trials used, 1 invalid, 1 block voided, 1 replaced" in lines
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_a_doubt_stays_within_the_terminal_and_beside_its_first_word(analysis: Analysis, width: int) -> None:
+    long = analysis.doubts[0].model_copy(update={"message": "a reason " * 30 + "ends", "advice": "some advice " * 20})
+    console = Console(width=width, file=io.StringIO())
+    console.print(report.terminal(analysis.model_copy(update={"doubts": (long,)})))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    first = next(index for index, line in enumerate(lines) if line.startswith("doubt "))
+    last = next(index for index, line in enumerate(lines) if line.startswith("24 of 26"))
+    told = [line.rstrip() for line in lines[first:last]]
+    assert max(map(len, told)) <= width
+    assert {line[:6] for line in told[1:]} == {" " * 6}
+    advice = next(index for index, line in enumerate(told) if line.strip().startswith("– Some advice"))
+    assert told[advice - 1].endswith("ends.")
 
 
 def test_a_record_of_a_plain_command_has_no_series_and_still_a_whole_report(

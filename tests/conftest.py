@@ -1,0 +1,26 @@
+"""Fixtures for tests of every folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from support.real_record import run_once
+
+
+@pytest.fixture(scope="session")
+def real_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a real record, with its report. Read it; change a copy (`real_copy`)."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return run_once(shared / "real-record")
+
+
+@pytest.fixture
+def real_copy(real_run: Path, tmp_path: Path) -> Path:
+    """A copy of the real record to damage."""
+    copied = tmp_path / real_run.name
+    shutil.copytree(real_run, copied)
+    return copied

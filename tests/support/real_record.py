@@ -1,0 +1,63 @@
+"""One record of the real thing: the SQLite study, run once by the installed command, read by many tests."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from fairtrial.record.files import sha256
+from support.command_line import FAIRTRIAL
+
+STUDY = Path(__file__).parents[2] / "studies" / "sqlite-wal.yaml"
+SIZE = "ci"
+OVERRIDES = ("trials.blocks=3",)  # three pairs per cell: the fewest with a spread that is not one number
+DONE = "done"
+
+
+def run_once(directory: Path) -> Path:
+    """The record's directory below `directory`; processes that ask at the same time share one run."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (directory / DONE).exists():
+            _run(directory)
+            (directory / DONE).touch()
+    (found,) = (directory / "runs").iterdir()
+    return found
+
+
+def _run(directory: Path) -> None:
+    state = directory / "state"
+    state.mkdir(exist_ok=True)
+    shutil.rmtree(directory / "runs", ignore_errors=True)
+    overrides = [word for override in OVERRIDES for word in ("--set", override)]
+    done = subprocess.run(
+        [FAIRTRIAL, "run", STUDY, "--size", SIZE, *overrides],
+        cwd=directory,
+        env={**os.environ, "FAIRTRIAL_STATE_DIRECTORY": str(state), "COLUMNS": "100", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    (directory / "terminal.txt").write_text(done.stdout, encoding="utf-8")
+    shutil.rmtree(state)
+
+
+def terminal(run: Path) -> str:
+    """What the command printed while it made this record."""
+    return (run.parents[1] / "terminal.txt").read_text(encoding="utf-8")
+
+
+def adjust_hash(run: Path, trial: str, name: str) -> None:
+    """Makes the journal believe what a raw file says now: only recomputation can still see the change."""
+    journal = run / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        if line["entry"].get("trial") == trial and line["entry"]["event"] == "trial_finished":
+            line["entry"]["files"][name] = sha256(run / "trials" / trial / name)
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

@@ -23,7 +23,9 @@ from fairtrial.record.models import (
     TrialRecord,
     TrialStarted,
 )
+from fairtrial.run import room
 from fairtrial.run.opening import opened
+from fairtrial.run.pace import Pace
 from fairtrial.run.progress import Progress
 from fairtrial.run.schedule import Schedule
 from fairtrial.run.trial import STREAM_LOST, TrialRunner
@@ -49,19 +51,27 @@ class Run:
         writer: its record.
         progress: who is told.
         stopping: asked after every complete round; None runs all that is planned.
+        pace: what finished trials took, for the time that is left.
+        roomy: places that were found large enough.
     """
 
     writer: Writer
     progress: Progress
     stopping: StoppingRule | None = None
     schedule: Schedule = field(init=False)
+    pace: Pace = field(init=False)
     started: set[tuple[str, str]] = field(default_factory=set)
     content: dict[str, str] = field(default_factory=dict)
+    roomy: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        plan = self.writer.plan
+        plan, record = self.writer.plan, self.writer.record()
         self.schedule = Schedule(plan=plan, replacement=partial(planning.replacement, plan))
-        self.schedule.replay(self.writer.record().events)
+        self.schedule.replay(record.events)
+        self.pace = Pace(expected_s=plan.duration_s / max(len(plan.trials), 1))
+        for trial in record.trials:
+            self.pace.note(trial)
+            self._same_content(trial)
 
     def execute(self) -> None:
         """Runs every trial that is owed.
@@ -72,10 +82,8 @@ class Run:
         """
         try:
             self._repair()
-            while (trial := self.schedule.next_trial()) is not None:
+            while not self._stops() and (trial := self.schedule.next_trial()) is not None:
                 self._at_place(trial)
-                if self._stopped():
-                    break
         except KeyboardInterrupt:
             self.writer.append(RunInterrupted(reason="stopped by the user"))
             raise
@@ -90,13 +98,14 @@ class Run:
         place = self._place_of(first)
         with opened(place, directory=self.writer.directory, progress=self.progress) as open_place:
             self._note_place(place, open_place)
+            self._require_room(place, open_place)
             runner = TrialRunner(place=open_place, writer=self.writer, progress=self.progress)
             trial: PlannedTrial | None = first
             while trial is not None and self._place_of(trial) == place:
                 record = self._one(runner, trial)
                 if record.invalid_reason.startswith(STREAM_LOST):
                     return  # opened again for the next trial
-                if self._look(trial.round):
+                if self._stops():
                     return
                 trial = self.schedule.next_trial()
 
@@ -104,7 +113,7 @@ class Run:
         pending = [owed for owed in self.schedule.queue if owed.id not in self.schedule.finished]
         total = len(self.schedule.queue)
         self.progress.trial_started(
-            trial, number=total - len(pending) + 1, total=total, left_s=self._left_s(len(pending), total)
+            trial, number=total - len(pending) + 1, total=total, left_s=self.pace.left_s(pending)
         )
         self._append(TrialStarted(trial=trial))
         try:
@@ -115,13 +124,10 @@ class Run:
             raise PlaceError(f"{trial.id}: {error}", hint=f"it had started before; {error.hint}") from error
         self.started.add((trial.cell, trial.arm))
         self._same_content(record)
+        self.pace.note(record)
         self.schedule.finished[trial.id] = record.valid
         self._repair()
         return record
-
-    def _left_s(self, pending: int, total: int) -> float:
-        plan = self.writer.plan
-        return plan.duration_s * pending / max(total, 1)
 
     def _same_content(self, record: TrialRecord) -> None:
         """Arms of a cell must start from the same data, or they are not comparable."""
@@ -153,17 +159,15 @@ class Run:
                     hint="see `invalid_reason` in the trials' trial.json; trials.voided_limit raises the limit",
                 )
 
-    def _look(self, round_: int) -> bool:
-        """Asks the stopping rule once a round is complete; whether the run ends."""
-        if self.stopping is None or not self.schedule.round_complete(round_):
+    def _stops(self) -> bool:
+        """Whether the run has been decided, after asking the stopping rule about a round that it has not seen."""
+        if self.stopping is None:
             return False
-        decision = self.stopping(self.writer.record())
-        self._append(Looked(round=round_, decision=decision.decision, details=decision.details))
-        return decision.decision == "stop"
-
-    def _stopped(self) -> bool:
-        looks = [event for event in self.writer.record().events if isinstance(event, Looked)]
-        return bool(looks) and looks[-1].decision == "stop"
+        round_ = self.schedule.complete_rounds()
+        if round_ > self.schedule.looked_at:
+            decision = self.stopping(self.writer.record())
+            self._append(Looked(round=round_, decision=decision.decision, details=decision.details))
+        return self.schedule.stopped
 
     def _append(self, event: Event) -> None:
         self.writer.append(event)
@@ -171,6 +175,13 @@ class Run:
 
     def _place_of(self, trial: PlannedTrial) -> dict[str, Any]:
         return self.writer.plan.resolved[trial.cell][trial.arm].place
+
+    def _require_room(self, place: dict[str, Any], open_place: OpenPlace) -> None:
+        """Once per place: a run that is under way has taken some of what it needs."""
+        name = json.dumps(place, sort_keys=True)
+        if name not in self.roomy:
+            room.require(open_place, self.writer.plan.disk_bytes)
+            self.roomy.add(name)
 
     def _note_place(self, place: dict[str, Any], open_place: OpenPlace) -> None:
         """Adds the place's facts to places.json."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fairtrial.record.models import BlockAdded, BlockVoided, Event, Plan, PlannedTrial, TrialFinished
+from fairtrial.record.models import BlockAdded, BlockVoided, Event, Looked, Plan, PlannedTrial, TrialFinished
 
 
 class MakeReplacement(Protocol):
@@ -29,6 +29,9 @@ class Schedule:
         queue: every trial of the run in order, whatever became of it.
         finished: trial id → whether it was valid.
         voided: (cell, block) of blocks that lost a trial.
+        replaced: (cell, block) of those that another block replaces.
+        looked_at: the last round after which a stopping rule was asked; 0 for none.
+        stopped: whether it decided that the run ends.
     """
 
     plan: Plan
@@ -37,6 +40,8 @@ class Schedule:
     finished: dict[str, bool] = field(default_factory=dict)
     voided: set[tuple[str, int]] = field(default_factory=set)
     replaced: set[tuple[str, int]] = field(default_factory=set)
+    looked_at: int = 0
+    stopped: bool = False
 
     def __post_init__(self) -> None:
         self.queue = list(self.plan.trials)
@@ -56,6 +61,8 @@ class Schedule:
             case BlockAdded():
                 self.replaced.add((event.cell, event.replaces))
                 self._insert(event.trials)
+            case Looked():
+                self.looked_at, self.stopped = event.round, event.decision == "stop"
             case _:
                 pass
 
@@ -98,10 +105,11 @@ class Schedule:
         trials = self.replacement(cell=cell, block=block, round_=lost.round + 1, position=position)
         return BlockAdded(cell=cell, block=block, round=lost.round + 1, replaces=replaces, trials=trials)
 
-    def round_complete(self, number: int) -> bool:
-        """Whether nothing of a round is left to run."""
-        return all(
-            trial.id in self.finished or (trial.cell, trial.block) in self.voided
+    def complete_rounds(self) -> int:
+        """The last round up to which nothing is left to run; 0 before the first is complete."""
+        owed = [
+            trial.round
             for trial in self.queue
-            if trial.round == number
-        )
+            if trial.id not in self.finished and (trial.cell, trial.block) not in self.voided
+        ]
+        return min(owed) - 1 if owed else max((trial.round for trial in self.queue), default=0)

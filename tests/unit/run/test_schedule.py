@@ -2,7 +2,7 @@
 
 from support.records import planned, tiny_plan
 
-from fairtrial.record.models import BlockAdded, BlockVoided, Event, PlannedTrial, TrialFinished
+from fairtrial.record.models import BlockAdded, BlockVoided, Event, Looked, PlannedTrial, TrialFinished
 from fairtrial.run.schedule import Schedule
 
 
@@ -81,9 +81,18 @@ def test_any_cut_of_the_journal_resumes_to_the_same_trials() -> None:
 
 def test_a_round_is_complete_when_nothing_of_it_is_left() -> None:
     subject = schedule()
-    assert not subject.round_complete(1)
+    assert subject.complete_rounds() == 0
     subject.apply(finished("all.b01.a"))
-    assert not subject.round_complete(1)
+    assert subject.complete_rounds() == 0
     subject.apply(finished("all.b01.b"))
-    assert subject.round_complete(1)
-    assert not subject.round_complete(2)
+    assert subject.complete_rounds() == 1
+    subject.apply(BlockVoided(cell="all", block=2, reason="broken on purpose"))
+    assert subject.complete_rounds() == 2
+
+
+def test_what_a_stopping_rule_decided_is_known_again_after_a_kill() -> None:
+    subject = schedule()
+    subject.replay([finished("all.b01.a"), finished("all.b01.b"), Looked(round=1, decision="continue")])
+    assert (subject.looked_at, subject.stopped) == (1, False)
+    subject.apply(Looked(round=2, decision="stop"))
+    assert (subject.looked_at, subject.stopped) == (2, True)

@@ -168,7 +168,8 @@ class TrialRecord(RecordModel):
         system_facts: binary, version, build hash.
         data: key, content hash and restore method of the prepared data.
         checks: consistency conditions, empty if none were run after this trial.
-        phases_s: seconds spent in each phase (`restore`, `settle`, `start`, `ramp_up`, `measured`, `check`, `stop`, …).
+        phases_s: seconds spent in each phase: `prepare`, `restore`, `settle`, `start`, `drive` (ramp-up and window),
+            `check`, `stop`, `undo`, `collect`.
         telemetry: sampler sources that have a file.
     """
 

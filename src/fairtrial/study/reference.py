@@ -6,13 +6,12 @@ say anything else than what `load` does. `scripts/generate-reference` writes it;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
-from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
+from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.file_model import StudyFile
+from fairtrial.study.problems import listed
 from fairtrial.study.quantities import format_bytes, format_seconds, format_share
 from fairtrial.study.resolving import kinds
 
@@ -91,29 +90,32 @@ def page(catalogue: Catalogue) -> str:
         for kind in known.values():
             blocks += _kind(kind)
     if catalogue.telemetry_metrics:
-        blocks += ["## Metrics from telemetry", "For every workload.", _metrics(catalogue.telemetry_metrics.values())]
+        blocks += ["## Metrics from telemetry", "Every workload has them: see [metrics](metrics.md#from-telemetry)."]
     return "\n\n".join(blocks) + "\n"
 
 
 def _kind(kind: Kind) -> Iterator[str]:
     yield f"### `{kind.name}`"
     yield kind.summary
+    if kind.systems:
+        yield f"Runs on the systems {listed(sorted(kind.systems))}."
     schema = kind.parameters.json_schema()
     models = {"": schema} | schema.get("$defs", {})
     if "properties" not in schema:
-        yield f"Its value: {_type(schema, schema)}. {schema.get('description', '')}".strip()
+        yield f"Its value: {value_in_words(kind)}"
     for name, model in models.items():
         if name and model.get("properties"):
             yield f"`{name}`: {_sentence(model.get('description', ''))}"
         yield from _table(model, schema)
-    try:
-        parameters = kind.parameters.validate_python(kind.example if kind.example is not None else {})
-        metrics = kind.metrics(parameters)
-    except ValidationError:  # no example that validates: nothing to show
-        return
-    if metrics:
-        yield "It measures:"
-        yield _metrics(metrics.values())
+    if kind.example is not None and kind.metrics(kind.parameters.validate_python(kind.example)):
+        yield f"What it measures: see [metrics](metrics.md#of-the-workload-{kind.name})."
+
+
+def value_in_words(kind: Kind) -> str:
+    """What a kind takes, with what its model says about it."""
+    schema = kind.parameters.json_schema()
+    words = "mapping" if "properties" in schema else type_in_words(schema, schema)
+    return f"{words}. {_sentence(schema.get('description', ''))}".strip()
 
 
 def _table(schema: Schema, root: Schema) -> Iterator[str]:
@@ -123,21 +125,11 @@ def _table(schema: Schema, root: Schema) -> Iterator[str]:
     rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
     for name, field in properties.items():
         required = name in schema.get("required", [])
-        default = (
-            "required" if required else "" if "$ref" in field else _default(field.get("default"), _type(field, root))
-        )
-        cells = (f"`{name}`", _type(field, root), default, field.get("description", ""))
-        rows.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
+        words = type_in_words(field, root)
+        default = "required" if required else "" if "$ref" in field else _default(field.get("default"), words)
+        cells = (f"`{name}`", words, default, field.get("description", ""))
+        rows.append(f"| {' | '.join(cell(text) for text in cells)} |")
     yield "\n".join(rows)
-
-
-def _metrics(definitions: Iterable[MetricDefinition]) -> str:
-    rows = ["| metric | unit | better | kind | meaning |", "|---|---|---|---|---|"]
-    for metric in definitions:
-        meaning = f"{metric.label} ({metric.source})" if metric.source else metric.label
-        cells = (f"`{metric.name}`", metric.unit, metric.better, metric.kind.replace("_", " "), meaning)
-        rows.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
-    return "\n".join(rows)
 
 
 def _default(value: Any, type_: str = "") -> str:
@@ -152,7 +144,7 @@ def _default(value: Any, type_: str = "") -> str:
     return f"`{formatter(value)}`"
 
 
-def _type(schema: Schema, root: Schema) -> str:
+def type_in_words(schema: Schema, root: Schema) -> str:
     """The kind of value in words, with its limits."""
     limits = ", ".join(f"{sign} {schema[key]}" for key, sign in _LIMITS if key in schema)
     return f"{_bare_type(schema, root)}{f' {limits}' if limits else ''}"
@@ -160,24 +152,25 @@ def _type(schema: Schema, root: Schema) -> str:
 
 def _bare_type(schema: Schema, root: Schema) -> str:
     if "$ref" in schema:
-        model = schema["$ref"].rpartition("/")[2]
-        return f"mapping (`{model}`)" if "properties" in root["$defs"][model] else _type(root["$defs"][model], root)
+        name = schema["$ref"].rpartition("/")[2]
+        model = root["$defs"][name]
+        return f"mapping (`{name}`)" if "properties" in model else type_in_words(model, root)
     if schema.get("examples") and schema["examples"][0] in _QUANTITIES:
         return _QUANTITIES[schema["examples"][0]]
     if "enum" in schema or "const" in schema:
         return " or ".join(f"`{choice}`" for choice in schema.get("enum", [schema.get("const")]))
     if "anyOf" in schema:
-        return " or ".join(_type(branch, root) for branch in schema["anyOf"] if branch.get("type") != "null")
+        return " or ".join(type_in_words(branch, root) for branch in schema["anyOf"] if branch.get("type") != "null")
     return _structure(schema, root)
 
 
 def _structure(schema: Schema, root: Schema) -> str:
     if schema.get("type") == "array":
-        return f"list of {_type(schema.get('items', {}), root)}"
+        return f"list of {type_in_words(schema.get('items', {}), root)}"
     if schema.get("type") == "object":
         inside = [*schema.get("patternProperties", {}).values(), schema.get("additionalProperties")]
         values = [value for value in inside if isinstance(value, Mapping)]
-        return f"mapping of names to {_type(values[0], root)}" if values else "mapping"
+        return f"mapping of names to {type_in_words(values[0], root)}" if values else "mapping"
     return _TYPES.get(schema.get("type", ""), "any value")
 
 
@@ -185,5 +178,6 @@ def _sentence(text: str) -> str:
     return " ".join(text.split())
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Text that fits between the bars of a table."""
     return _sentence(text).replace("|", "\\|")

@@ -1,0 +1,68 @@
+"""docs/reference/commands.md: every command and option from the command line itself; exit codes and variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import typer.main
+
+from fairtrial.cli.app import app
+from reference.markdown import render, table
+
+_NOTES = {
+    "run": "Prints where the record is, progress, and at the end the verdicts, the doubts and the report's path. STUDY "
+    "may be the directory of a run where `--resume` stands. Ctrl-C and SIGTERM end it in order: settings are undone, "
+    "finished trials stay. After any end, SIGKILL included, `--resume` goes on with the next trial.",
+    "plan": "The expected duration is an estimate before anything was measured. Mistakes in the study are reported all "
+    "at once, each with file, line and column.",
+    "report": "Reads the record alone, never the study file, and replaces the record's `report/`.",
+    "verify": "Hashes first; if they agree, every trial's metrics and the report's numbers are computed again.",
+    "studies": "Without a subcommand, lists the ready studies and the publications whose data are included.",
+}
+
+
+def page() -> str:
+    """The page as Markdown."""
+    root = typer.main.get_command(app)
+    return render("commands.md", commands=[_shown(path, command) for path, command in walk(root) if path])
+
+
+def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command with the words that call it, the program itself first with none."""
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from walk(below, (*path, name))
+
+
+def _shown(path: tuple[str, ...], command: Any) -> Mapping[str, str]:
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    rows = [(f"`{_placeholder(argument)}`", argument.help, "required") for argument in arguments]
+    rows += [(_spelled(option), option.help, _default(option)) for option in options]
+    words = [
+        "fairtrial",
+        *path,
+        *(_placeholder(argument) for argument in arguments),
+        *(["[OPTIONS]"] if options else []),
+    ]
+    return {
+        "usage": " ".join(words),
+        "help": command.help,
+        "note": _NOTES.get(path[-1], ""),
+        "table": table(("argument", "meaning", "default"), rows) if rows else "",
+    }
+
+
+def _placeholder(parameter: Any) -> str:
+    """What stands for a value: `STUDY`."""
+    return str(parameter.metavar or parameter.name).upper()
+
+
+def _spelled(option: Any) -> str:
+    metavar = "" if option.is_flag else f" {_placeholder(option)}"
+    return f"`{'`, `'.join(option.opts)}{metavar}`" + (", may be repeated" if option.multiple else "")
+
+
+def _default(option: Any) -> str:
+    return "" if option.is_flag or option.default in (None, [], ()) else f"`{option.default}`"

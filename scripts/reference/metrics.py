@@ -1,0 +1,33 @@
+"""docs/reference/metrics.md: every metric definition of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
+from reference.markdown import render, table
+
+
+def page(catalogue: Catalogue) -> str:
+    """The page as Markdown."""
+    return render(
+        "metrics.md",
+        kinds=[{"name": kind.name, "table": definitions(of_kind(kind))} for kind in catalogue.workloads.values()],
+        telemetry=definitions(catalogue.telemetry_metrics.values()),
+    )
+
+
+def of_kind(kind: Kind) -> Iterable[MetricDefinition]:
+    """The metrics that a workload measures with its example parameters."""
+    return kind.metrics(kind.parameters.validate_python(kind.example)).values()
+
+
+def definitions(metrics: Iterable[MetricDefinition]) -> str:
+    """A table of metrics."""
+    return table(
+        ("metric", "label", "unit", "better", "kind", "where from"),
+        (
+            (f"`{each.name}`", each.label, each.unit, each.better, each.kind.replace("_", " "), each.source)
+            for each in metrics
+        ),
+    )

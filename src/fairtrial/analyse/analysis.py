@@ -173,7 +173,11 @@ def _run_doubts(
 ) -> tuple[Doubt, ...]:
     """What shows only across cells, after what is known of the run's course."""
     paired = plan.design.order != "sequential"
-    found = [*about_course, *run_doubts.few_blocks(judged, paired=paired, alpha=1 - plan.design.confidence)]
+    compared = {(each.cell, each.metric, each.arm) for each in judged}
+    intended = [(cell, metric, level) for cell, metric in table for level in selection.levels[1:]]
+    absent = [each for each in intended if each not in compared]
+    found = [*about_course, *run_doubts.not_compared(absent, planned=len(intended))]
+    found += run_doubts.few_blocks(judged, paired=paired, alpha=1 - plan.design.confidence)
     for metric in dict.fromkeys(metric for _, metric in table):
         groups = [(cell.name, each) for cell in selection.cells for each in table[cell.name, metric].values()]
         found += run_doubts.sorted_values(metric, groups)

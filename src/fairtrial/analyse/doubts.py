@@ -28,6 +28,9 @@ def about(comparison: Comparison, baseline: Measured, arm: Measured, *, alpha: f
     yield from _missing(baseline, place)
     yield from _missing(arm, place)
     yield from _unequal(comparison, baseline, arm)
+    if _all_equal(baseline, arm):
+        yield _nothing_varies(baseline, arm, place)
+        return
     yield from _not_computable(comparison)
     for each in (baseline, arm):
         yield from zero_variance(each, place)
@@ -86,6 +89,23 @@ def _not_computable(comparison: Comparison) -> Iterator[Doubt]:
             metric=comparison.metric,
             arm=comparison.arm,
         )
+
+
+def _all_equal(baseline: Measured, arm: Measured) -> bool:
+    values = np.concatenate([baseline.values, arm.values])
+    return len(values) > 2 and np.ptp(values) == 0  # noqa: PLR2004 - two equal values are no pattern
+
+
+def _nothing_varies(baseline: Measured, arm: Measured, place: dict[str, str]) -> Doubt:
+    """One doubt for what would be four: a count of failures that is always 0 is the usual case, and a good one."""
+    count = len(baseline.values) + len(arm.values)
+    return Doubt(
+        code="zero_variance",
+        message=f"all {count} values of both arms are {arm.values[0]:g}: there is no test, p = 1 stands for that",
+        advice="fine for a count of what never happened; else the metric cannot resolve what varies",
+        arm=arm.arm,
+        **place,
+    )
 
 
 def zero_variance(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:

@@ -20,6 +20,7 @@ SORTED_LEVEL: Final = 0.001  # chance of a false alarm per metric; sorted data a
 DRIFT_LEVEL: Final = 0.01  # drift is common, and blocks take most of it out: one false alarm in 100 metrics is fair
 SMALLEST_N_TO_SORT: Final = 3  # two values are always sorted
 SMALLEST_DF_TO_DRIFT: Final = 3  # a slope through fewer residuals says nothing
+EXAMPLES: Final = 3  # places that a message names before it only counts
 
 Groups = Sequence[tuple[str, Measured]]  # (cell, values of one arm in it)
 
@@ -76,8 +77,8 @@ def sorted_values(metric: str, groups: Groups) -> Iterator[Doubt]:
     ordered = [(cell, each) for cell, each in usable if is_monotone(each.values)]
     chance = at_least(len(ordered), [monotone_probability(each.values) for _, each in usable])
     if ordered and chance < SORTED_LEVEL:
-        where = ", ".join(f"{cell} {each.arm}".strip() for cell, each in ordered[:3])
-        more = f" and {len(ordered) - 3} more" if len(ordered) > 3 else ""  # noqa: PLR2004 - three examples are enough
+        where = ", ".join(f"{cell} {each.arm}".strip() for cell, each in ordered[:EXAMPLES])
+        more = f" and {len(ordered) - EXAMPLES} more" if len(ordered) > EXAMPLES else ""
         yield Doubt(
             code="sorted",
             message=f"values are sorted in time order in {len(ordered)} of {len(usable)} groups ({where}{more}); "
@@ -127,6 +128,19 @@ def drift(metric: str, groups: Groups, *, unit: str, paired: bool) -> Iterator[D
         else "arms were not interleaved: the drift may be the difference that is reported",
         metric=metric,
     )
+
+
+def not_compared(absent: Sequence[tuple[str, str, str]], *, planned: int) -> Iterator[Doubt]:
+    """Says which of the planned comparisons (cell, metric, arm) have nothing to compare. Never a false alarm."""
+    if absent:
+        where = "; ".join(", ".join(each) for each in absent[:EXAMPLES])
+        more = f" and {len(absent) - EXAMPLES} more" if len(absent) > EXAMPLES else ""
+        yield Doubt(
+            code="missing",
+            message=f"{len(absent)} of {planned} comparisons cannot be made, because an arm has no value or shares no "
+            f"block with the baseline: {where}{more}",
+            advice="they are in no family and get no verdict: see which trials are invalid or lack the metric",
+        )
 
 
 def few_blocks(comparisons: Sequence[Comparison], *, paired: bool, alpha: float) -> Iterator[Doubt]:

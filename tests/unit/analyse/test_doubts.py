@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -46,6 +46,28 @@ def test_an_arm_without_spread() -> None:
     found = raised(analysed(lambda name, block: 15008.0 if name == "patched" else 25000 + noise(name, block)))
     assert found["zero_variance"].arm == "patched"
     assert found["zero_variance"].message == "all 10 values are 15008"
+
+
+def test_a_count_of_what_never_happened_is_one_doubt_and_no_claim() -> None:
+    analysis = analysed(lambda _name, _block: 0.0)
+    (comparison,) = analysis.cells[0].comparisons["tpm"]
+    assert [doubt.code for doubt in comparison.doubts] == ["zero_variance"]
+    assert comparison.doubts[0].message.startswith("all 20 values of both arms are 0:")
+    assert (comparison.p, comparison.verdict) == (1.0, "undecided")
+
+
+def test_comparisons_that_cannot_be_made_are_named() -> None:
+    case = Case({"kernel": ["base", "patched"], "memory": ["under", "over"]}, blocks=6)
+
+    def value(levels: Mapping[str, str], block: int) -> float:
+        lost = levels["memory"] == "over" and (block < 4) == (levels["kernel"] == "base")
+        return float("nan") if lost else 1000 + noise("".join(levels.values()), block)
+
+    analysis = analyse(case.plan(), case.trials(tpm=value))
+    assert analysis.cells[1].comparisons["tpm"] == ()
+    (doubt,) = [doubt for doubt in analysis.doubts if doubt.code == "missing"]
+    assert doubt.message.startswith("1 of 2 comparisons cannot be made")
+    assert doubt.message.endswith("block with the baseline: over, tpm, patched")
 
 
 def test_values_from_histogram_bins() -> None:

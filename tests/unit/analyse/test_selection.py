@@ -1,0 +1,97 @@
+"""Which trials stand in which cell of which contrast."""
+
+import pytest
+from support.analysis_cases import Case, invalid
+
+from fairtrial.analyse.expecting import expectations
+from fairtrial.analyse.selection import select
+from fairtrial.record.models import RangeExpectation, TrialRecord
+
+FACTORS = {"kernel": ["base", "patched"], "memory": ["under", "over"], "users": ["low", "high"]}
+CASE = Case(FACTORS, blocks=2)
+TRIALS = CASE.trials(tpm=lambda _levels, block: 1000.0 + block, p99=lambda _levels, block: float(block))
+
+
+def ids(trials: tuple[TrialRecord, ...]) -> list[str]:
+    return [each.trial.id for each in trials]
+
+
+def test_the_arm_is_the_contrast_unless_another_is_named() -> None:
+    selection = select(CASE.plan(), TRIALS, contrast=None)
+    assert selection.contrast == "kernel"
+    assert [cell.name for cell in selection.cells] == ["under+low", "under+high", "over+low", "over+high"]
+    assert ids(selection.cells[0].groups["patched"]) == ["under+low.b01.patched", "under+low.b02.patched"]
+    assert selection.cells[0].planned_cells == {"base": "under+low", "patched": "under+low"}
+
+
+def test_cells_of_another_contrast_hold_the_arm_and_know_where_their_trials_were_planned() -> None:
+    selection = select(CASE.plan(), TRIALS, contrast="memory")
+    assert [cell.name for cell in selection.cells] == ["base+low", "base+high", "patched+low", "patched+high"]
+    cell = selection.cells[3]
+    assert cell.levels == {"kernel": "patched", "users": "high"}
+    assert cell.planned_cells == {"under": "under+high", "over": "over+high"}
+    assert ids(cell.groups["over"]) == ["over+high.b01.patched", "over+high.b02.patched"]
+
+
+@pytest.mark.parametrize("contrast", [None, "memory", "users"])
+def test_every_used_trial_stands_in_exactly_one_place(contrast: str | None) -> None:
+    selection = select(CASE.plan(), TRIALS, contrast=contrast)
+    standing = [each.trial.id for cell in selection.cells for group in cell.groups.values() for each in group]
+    assert sorted(standing) == sorted(ids(selection.used))
+    assert len(standing) == len(TRIALS)
+
+
+def test_a_study_of_one_factor_has_one_cell() -> None:
+    case = Case({"kernel": ["base", "patched"]}, blocks=1)
+    (cell,) = select(case.plan(), case.trials(tpm=lambda _levels, _block: 1.0), contrast=None).cells
+    assert (cell.name, cell.levels) == ("all", {})
+
+
+def test_an_arm_contrasted_as_itself_is_the_default() -> None:
+    assert select(CASE.plan(), TRIALS, contrast="kernel") == select(CASE.plan(), TRIALS, contrast=None)
+
+
+@pytest.mark.parametrize("contrast", [None, "users"])
+def test_a_voided_block_is_left_out_whole_in_every_contrast(contrast: str | None) -> None:
+    broken = [invalid(each) if each.trial.id == "over+low.b02.base" else each for each in TRIALS]
+    selection = select(CASE.plan(), broken, contrast=contrast)
+    assert selection.voided == (("over+low", 2),)
+    left_out = {each.trial.id for each in broken} - set(ids(selection.used))
+    assert left_out == {"over+low.b02.base", "over+low.b02.patched"}
+
+
+def test_used_trials_are_in_time_order() -> None:
+    positions = [each.trial.position for each in select(CASE.plan(), TRIALS[::-1], contrast=None).used]
+    assert positions == sorted(positions)
+
+
+def expecting(low: float | None, high: float | None, metric: str = "p99") -> Case:
+    expectation = RangeExpectation(factor="memory", level="over", metric=metric, low=low, high=high, text="as said")
+    return Case(FACTORS, blocks=2, expectations=[expectation])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "met"),
+    [(1.5, 1.5, True), (None, 1.5, True), (1.5, None, True), (1.6, None, False), (None, 1.4, False)],
+)
+def test_an_expectation_is_of_the_mean_over_all_arms(low: float | None, high: float | None, *, met: bool) -> None:
+    found = expectations(expecting(low, high).plan(), TRIALS)
+    assert {name: len(results) for name, results in found.items()} == {
+        "under+low": 0,
+        "under+high": 0,
+        "over+low": 1,
+        "over+high": 1,
+    }
+    (result,) = found["over+low"]
+    assert (result.mean, result.n, result.met) == (1.5, 4, met)
+
+
+def test_an_expectation_leaves_out_invalid_trials_but_not_their_blocks() -> None:
+    broken = [invalid(each) if each.trial.id == "over+low.b02.base" else each for each in TRIALS]
+    (result,) = expectations(expecting(0, 10).plan(), broken)["over+low"]
+    assert (result.mean, result.n) == (pytest.approx(4 / 3), 3)
+
+
+def test_an_expectation_nobody_measured_is_not_met() -> None:
+    (result,) = expectations(expecting(0, 10, metric="swapped").plan(), TRIALS)["over+low"]
+    assert (result.mean, result.n, result.met) == (None, 0, False)

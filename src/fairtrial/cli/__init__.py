@@ -22,7 +22,6 @@ def main() -> NoReturn:
         print(f"error: {error}\nhint: {error.hint}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("stopped; every finished trial is kept: go on with --resume", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.exit(0)

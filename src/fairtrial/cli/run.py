@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
@@ -15,7 +15,8 @@ from fairtrial import plan as planning
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.progress import progress_for
-from fairtrial.errors import RecordError
+from fairtrial.cli.resuming import directory_name, resumed
+from fairtrial.cli.terminal import print_whole
 from fairtrial.record import Record, Writer
 from fairtrial.run import LiveFile, Run
 
@@ -29,15 +30,19 @@ def run(study: Path, *, size: str | None, overrides: Sequence[str], output: Path
     """
     signal.signal(signal.SIGTERM, _as_interrupt)
     console = Console()
-    writer = (
-        _resumed(study, output=output) if resume else _created(study, size=size, overrides=overrides, output=output)
-    )
-    console.print(f"record: {writer.directory}")
+    if resume:
+        writer = resumed(study, size=size, overrides=overrides, output=output, console=console)
+    else:
+        writer = _created(study, size=size, overrides=overrides, output=output)
+    console.print(f"record: {writer.directory}", markup=False, soft_wrap=True)
     for warning in writer.plan.warnings:
-        console.print(f"warning: {warning}", markup=False)
+        console.print(f"warning: {warning}", markup=False, soft_wrap=True)
     try:
         with progress_for(console) as progress:
             Run(writer=writer, progress=LiveFile(writer.directory / "live.json", progress)).execute()
+    except KeyboardInterrupt:
+        print(f"stopped; every finished trial is kept: `fairtrial run {study} --resume` goes on", file=sys.stderr)
+        raise
     finally:
         (writer.directory / "live.json").unlink(missing_ok=True)
         writer.close()
@@ -49,8 +54,8 @@ def conclude(found: Record, *, console: Console, contrast: str | None = None) ->
     analysis = analyse.analyse(found.plan, found.trials, contrast=contrast, finished=found.finished)
     directory = found.directory / "report"
     report.write(found, analysis, directory)
-    console.print(report.terminal(analysis))
-    console.print(f"report: {directory / 'report.html'}", soft_wrap=True)
+    print_whole(console, report.terminal(analysis))
+    console.print(f"report: {directory / 'report.html'}", markup=False, soft_wrap=True)
 
 
 def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
@@ -61,20 +66,5 @@ def _created(study: Path, *, size: str | None, overrides: Sequence[str], output:
     kinds = catalogue()
     loaded = language.load(study, catalogue=kinds, size=size, overrides=overrides)
     plan = planning.make(loaded, catalogue=kinds)
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     sources = {"study.yaml": study.read_text(encoding="utf-8"), "study.merged.yaml": language.dump(loaded)}
-    return record.create(output / f"{plan.study}-{stamp}", plan=plan, sources=sources)
-
-
-def _resumed(study: Path, *, output: Path) -> Writer:
-    """The run named, or the newest unfinished run of the study."""
-    if (study / "plan.json").exists():
-        return record.resume(study)
-    name = language.load(study, catalogue=catalogue()).name
-    for directory in sorted(output.glob(f"{name}-*"), reverse=True):
-        if (directory / "plan.json").exists() and not record.read(directory).finished:
-            return record.resume(directory)
-    raise RecordError(
-        f"no unfinished run of {name} in {output}",
-        hint="start one without --resume, or name the run's directory instead of the study",
-    )
+    return record.create(output / directory_name(plan.study), plan=plan, sources=sources)

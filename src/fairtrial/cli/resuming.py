@@ -1,0 +1,81 @@
+"""Which run `--resume` means, and which directory a run gets: the two must agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from fairtrial import record
+from fairtrial import study as language
+from fairtrial.catalogue import catalogue
+from fairtrial.errors import InputError, Problem, RecordError
+from fairtrial.record import Writer, journal
+
+STAMP = "%Y%m%dT%H%M%SZ"
+STAMPED = r"\d{8}T\d{6}Z"
+MERGED = "study.merged.yaml"  # the study as it ran, beside `study.yaml`, the file as given
+
+
+def directory_name(study: str) -> str:
+    """The directory of a run that starts now."""
+    return f"{study}-{datetime.now(UTC).strftime(STAMP)}"
+
+
+def resumed(study: Path, *, size: str | None, overrides: Sequence[str], output: Path, console: Console) -> Writer:
+    """The run that is named, or the newest unfinished run of a study, of that size and those values if any are given.
+
+    A run goes on with the plan that it began with; a study file that has changed since is noted.
+
+    Raises:
+        InputError: the study is wrong; or a run is named together with what could only change it.
+        RecordError: there is nothing to go on with.
+    """
+    if (study / "plan.json").exists():
+        return _named(study, changed=bool(size or overrides))
+    loaded = language.load(study, catalogue=catalogue(), size=size, overrides=overrides)
+    asked = language.dump(loaded) if size or overrides else None
+    for directory in _newest_first(output, loaded.name):
+        if _finished(directory) or (asked is not None and _read(directory / MERGED) != asked):
+            continue
+        writer = record.resume(directory)
+        if _read(directory / "study.yaml") != _read(study):
+            console.print(
+                f"note: {study} has changed since {directory.name} began; the run goes on with the plan it began with",
+                markup=False,
+                soft_wrap=True,
+            )
+        return writer
+    like = " with this --size and --set" if asked is not None else ""
+    raise RecordError(
+        f"no unfinished run of {loaded.name}{like} in {output}",
+        hint="start one without --resume, or name the run's directory instead of the study",
+    )
+
+
+def _named(directory: Path, *, changed: bool) -> Writer:
+    if changed:
+        problem = Problem(message=f"{directory} goes on as it began, so these change nothing", file="--size, --set")
+        raise InputError([problem], hint="leave them out, or start another run of the study")
+    if _finished(directory):
+        raise RecordError(f"{directory} is finished", hint=f"`fairtrial report {directory}` writes its report again")
+    return record.resume(directory)
+
+
+def _newest_first(output: Path, study: str) -> list[Path]:
+    """Runs of a study, and of none whose name only begins like it."""
+    pattern = re.compile(rf"{re.escape(study)}-{STAMPED}")
+    found = [path for path in output.glob("*") if pattern.fullmatch(path.name) and (path / "plan.json").exists()]
+    return sorted(found, reverse=True)
+
+
+def _finished(directory: Path) -> bool:
+    """Whether a run reached its end. One killed before its journal's first line has not begun."""
+    return (directory / journal.NAME).exists() and record.read(directory).finished
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""

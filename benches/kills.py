@@ -98,7 +98,7 @@ def main() -> int:
             ids = finished(here)
             lost += len(set(known) - set(ids))
             repeated += len(ids) - len(set(ids))
-            arguments = ("--resume",)
+            arguments = ("--resume",) if here.runs else ()
         mismatches = record.verify_hashes(record.read(here.run))
         trials = len(record.read(here.run).trials)
     print(

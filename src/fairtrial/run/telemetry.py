@@ -4,48 +4,68 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import telemetry
-from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
 
 SOURCES = ("cpu", "memory", "vmstat", "disks", "pressure")
+START_S = 30.0  # a sampler reads every source once in milliseconds; a place this slow measures nothing
+POLL_S = 0.02
 STOP_S = 30.0
 
 
-def start(place: OpenPlace, directory: PurePosixPath, *, interval_ms: int, processes: Mapping[str, int]) -> Process:
-    """Starts sampling into `directory` until `stop`."""
-    parameters = {
-        "interval_ms": interval_ms,
-        "sources": list(SOURCES),
-        "processes": dict(processes),
-        "output_directory": str(directory),
-    }
-    return place.agent.spawn(
-        name="sampler",
-        argv=["fairtrial-agent", "sample"],
-        stdin=json.dumps(parameters),
-        stdout={"kind": "file", "path": str(directory / "log" / "sampler.log")},
-        stderr={"kind": "file", "path": str(directory / "log" / "sampler.log")},
+class Sampler:
+    """A sampler at work: from its first look at every source until `stop`."""
+
+    def __init__(self, place: OpenPlace, directory: PurePosixPath, parameters: Mapping[str, Any]) -> None:
+        self._place = place
+        self._directory = directory
+        self._lines: list[str] = []
+        self._sampling = threading.Event()
+        self._process = place.agent.spawn(
+            name="sampler",
+            argv=["fairtrial-agent", "sample"],
+            stdin=json.dumps({**parameters, "output_directory": str(directory)}),
+            on_line=self._hear,
+        )
+        deadline = time.monotonic() + START_S
+        while not self._sampling.wait(POLL_S) and self._process.exited is None and time.monotonic() < deadline:
+            pass
+
+    def _hear(self, _stream: str, line: str) -> None:
+        """The stream's thread: a warning, the list of sources once all were read, or the ticks at the end."""
+        self._lines.append(line)
+        if line.startswith('{"sampling"'):
+            self._sampling.set()
+
+    def stop(self) -> str:
+        """Ends sampling; returns why the telemetry cannot be believed, empty if it can.
+
+        Raises:
+            PlaceError: the sampler does not end.
+        """
+        if self._process.exited is None:
+            self._process.signal(signal.SIGTERM)
+        try:
+            exited = self._process.wait(STOP_S)
+        except TimeoutError as error:
+            raise PlaceError("the sampler does not end on SIGTERM", hint="the place hangs: look at its load") from error
+        said = "\n".join(self._lines)
+        self._place.agent.put(str(self._directory / "log" / "sampler.log"), said.encode(), mode=0o644)
+        return "" if exited.code == 0 else f"the sampler failed (code {exited.code}, signal {exited.signal}): {said}"
+
+
+def start(place: OpenPlace, directory: PurePosixPath, *, interval_ms: int, processes: Mapping[str, int]) -> Sampler:
+    """Starts sampling into `directory`; returns once every source has been read for the first time."""
+    return Sampler(
+        place, directory, {"interval_ms": interval_ms, "sources": list(SOURCES), "processes": dict(processes)}
     )
-
-
-def stop(sampler: Process) -> str:
-    """Ends sampling; returns why the telemetry cannot be believed, empty if it can.
-
-    Raises:
-        PlaceError: the sampler does not end.
-    """
-    if sampler.exited is None:
-        sampler.signal(signal.SIGTERM)
-    try:
-        exited = sampler.wait(STOP_S)
-    except TimeoutError as error:
-        raise PlaceError("the sampler does not end on SIGTERM", hint="the place hangs: look at its load") from error
-    return "" if exited.code == 0 else f"the sampler failed (code {exited.code}, signal {exited.signal})"
 
 
 def to_parquet(directory: Path) -> list[str]:

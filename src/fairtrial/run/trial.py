@@ -26,7 +26,6 @@ from fairtrial.run.separation import separated
 from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
-from fairtrial.wire.agent import Process
 from fairtrial.wire.generated import Changed, Step
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Drive
@@ -245,9 +244,9 @@ class Attempt:
         self.outcome.options |= driven.effective
         self.outcome.doubt(driven.invalid_reason)
 
-    def _stop(self, sampler: Process) -> None:
+    def _stop(self, sampler: telemetry.Sampler) -> None:
         with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
-            self.outcome.doubt(telemetry.stop(sampler))
+            self.outcome.doubt(sampler.stop())
 
     def _check(self, instance: Instance) -> None:
         """Checks the data where the workload asks for it; a failing database has measured something else."""

@@ -6,7 +6,6 @@ Source: R 4 `format.default`, `format.pval` and `print.htest`; R Internals on `f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -48,6 +47,6 @@ def p_value(p: float) -> str:
 
 def _significant(value: float, digits: int) -> tuple[str, int, int]:
     """Digits without trailing zeros, decimal exponent, and how many digits those are."""
-    mantissa, exponent = f"{Decimal(value):.{digits - 1}e}".split("e")
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     kept = mantissa.lstrip("-").replace(".", "").rstrip("0") or "0"
     return kept, int(exponent), len(kept)

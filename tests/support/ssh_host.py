@@ -1,0 +1,92 @@
+"""A host over SSH for tests: a real sshd on loopback, with keys, configuration and known hosts of its own."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairtrial.places import open_place
+from fairtrial.wire import Agent
+from support.command_line import Desk, eventually
+
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+PRIVILEGE_SEPARATION = Path("/run/sshd")  # where sshd insists on it when it runs as root
+
+
+@dataclass
+class Host:
+    """A host `far` in an ssh configuration of its own."""
+
+    directory: Path
+    port: int
+    daemon: subprocess.Popen[bytes]
+
+    @property
+    def config(self) -> Path:
+        return self.directory / "config"
+
+    def open(self, here: Desk, *, holder: str = "this test", **parameters: object) -> Agent:
+        given = {"host": "far", "config": str(self.config), "state_directory": str(here.state), **parameters}
+        return open_place("ssh", given, holder=holder)
+
+    def sessions(self) -> list[int]:
+        """sshd's processes for connections."""
+        found = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout.split(
+            "\n"
+        )
+        parents = {int(line.split()[0]): int(line.split()[1]) for line in found if line.strip()}
+        return [pid for pid, parent in parents.items() if parent == self.daemon.pid]
+
+
+def make_key(path: Path) -> str:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+    return path.with_suffix(".pub").read_text().strip()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def host(here: Desk) -> Iterator[Host]:
+    """Starts an sshd for one test."""
+    directory = here.directory / "ssh"
+    directory.mkdir(mode=0o700)
+    host_key, user_key, port = make_key(directory / "host"), make_key(directory / "user"), free_port()
+    (directory / "authorized_keys").write_text(user_key + "\n")
+    (directory / "known_hosts").write_text(f"[127.0.0.1]:{port} {host_key}\n")
+    (directory / "sshd_config").write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {directory}/host\nPidFile none\nUsePAM no\nStrictModes no\n"
+        f"AuthorizedKeysFile {directory}/authorized_keys\nPasswordAuthentication no\nPermitRootLogin yes\n"
+        f"KbdInteractiveAuthentication no\nSetEnv XDG_CACHE_HOME={directory}/cache\n"
+    )
+    (directory / "config").write_text(
+        f"Host far\n  HostName 127.0.0.1\n  Port {port}\n  User {getpass.getuser()}\n  IdentityFile {directory}/user\n"
+        f"  IdentitiesOnly yes\n  UserKnownHostsFile {directory}/known_hosts\n  GlobalKnownHostsFile none\n"
+        "  StrictHostKeyChecking yes\n"
+    )
+    if os.geteuid() == 0:
+        PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
+    assert SSHD is not None
+    argv = [SSHD, "-D", "-f", str(directory / "sshd_config"), "-E", str(directory / "log")]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL) as daemon:
+        try:
+            eventually(lambda: answers(port) or daemon.poll() is not None, "sshd does not answer")
+            assert daemon.poll() is None, (directory / "log").read_text()
+            yield Host(directory, port, daemon)
+        finally:
+            daemon.terminate()

@@ -1,0 +1,301 @@
+"""What the pages say exists, exists; what exists is on a page. Names are collected from the code, never listed here."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import typer.main
+from support.command_line import desk
+
+from fairtrial import errors, study
+from fairtrial.analyse.models import DOUBT_CODES, Verdict
+from fairtrial.catalogue import catalogue
+from fairtrial.cli.app import app
+from fairtrial.study.reference import MARKER
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "fairtrial"
+REFERENCE = ROOT / "docs" / "reference"
+VARIABLE = re.compile(r"\bFAIRTRIAL_[A-Z_]+[A-Z]\b")
+
+
+def tracked(*patterns: str) -> list[Path]:
+    asked = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
+    listing = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [ROOT / name for name in listing.splitlines() if (ROOT / name).is_file()]
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+PAGES = tracked("*.md")
+
+
+def words(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def code_names(path: Path) -> set[str]:
+    """Everything that stands alone between backquotes."""
+    return set(re.findall(r"`([^`\n]+)`", words(path)))
+
+
+def running_text(path: Path) -> str:
+    """A page without its blocks."""
+    return re.sub(r"^```.*?^```", "", words(path), flags=re.MULTILINE | re.DOTALL)
+
+
+def fenced(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", words(path), re.MULTILINE | re.DOTALL)
+
+
+def trees() -> Iterator[ast.Module]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield ast.parse(words(path))
+
+
+# Generated pages.
+
+
+def test_generated_pages_are_not_stale(tmp_path: Path) -> None:
+    """If this fails: make generate."""
+    subprocess.run([ROOT / "scripts" / "generate-reference", tmp_path], check=True)
+    fresh = {path.name: words(path) for path in tmp_path.iterdir()}
+    committed = {path.name: words(path) for path in REFERENCE.iterdir() if words(path).startswith(MARKER)}
+    stale = [name for name in fresh.keys() | committed.keys() if fresh.get(name) != committed.get(name)]
+    assert not stale, f"run scripts/generate-reference: {stale}"
+
+
+# What exists is on a page.
+
+
+def commands() -> dict[tuple[str, ...], Any]:
+    """Every command by the words that call it; `()` is the program itself."""
+    found: dict[tuple[str, ...], Any] = {}
+
+    def walk(command: Any, path: tuple[str, ...]) -> None:
+        found[path] = command
+        for name, below in getattr(command, "commands", {}).items():
+            walk(below, (*path, name))
+
+    walk(typer.main.get_command(app), ())
+    return found
+
+
+COMMANDS = commands()
+
+
+@pytest.mark.parametrize("path", [path for path in COMMANDS if path], ids=" ".join)
+def test_every_command_and_its_options_are_on_the_page(path: tuple[str, ...]) -> None:
+    page = words(REFERENCE / "commands.md")
+    section = re.search(rf"^## `fairtrial {' '.join(path)}\b.*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert section
+    options = [spelling for parameter in COMMANDS[path].params for spelling in parameter.opts if spelling[0] == "-"]
+    assert [spelling for spelling in options if f"`{spelling}" not in section[0]] == []
+
+
+def test_every_place_system_workload_and_setting_is_on_the_page() -> None:
+    known = catalogue()
+    text = words(REFERENCE / "study.md")
+    names = [*known.places, *known.systems, *known.workloads, *known.settings]
+    assert [name for name in names if f"### `{name}`" not in text] == []
+    assert [name for name in known.settings if f"## `{name}`" not in words(REFERENCE / "settings.md")] == []
+
+
+def test_every_metric_is_on_the_page() -> None:
+    known = catalogue()
+    defined = dict(known.telemetry_metrics)
+    for kind in known.workloads.values():
+        defined |= kind.metrics(kind.parameters.validate_python(kind.example))
+    listed = code_names(REFERENCE / "metrics.md")
+    assert len(defined) > 50
+    assert sorted(set(defined) - listed) == []
+
+
+def raised_doubts() -> set[str]:
+    """Codes of every `Doubt(code="…")` in the code."""
+    calls = [node for tree in trees() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Doubt"]
+    keywords = [keyword.value for call in named for keyword in call.keywords if keyword.arg == "code"]
+    return {value.value for value in keywords if isinstance(value, ast.Constant) and isinstance(value.value, str)}
+
+
+def test_every_doubt_is_explained_and_nothing_else_is() -> None:
+    explained = re.findall(r"^### `(\w+)`$", words(REFERENCE / "doubts.md"), re.MULTILINE)
+    assert len(explained) == len(set(explained))
+    assert set(explained) == raised_doubts() | set(DOUBT_CODES)
+
+
+def test_every_doubt_says_what_is_seen_why_it_matters_and_what_to_do() -> None:
+    sections = re.split(r"^### ", words(REFERENCE / "doubts.md"), flags=re.MULTILINE)[1:]
+    for section in sections:
+        assert re.findall(r"^- \*\*(\w+):\*\*", section, re.MULTILINE) == ["Seen", "Matters", "Do"], section
+
+
+def test_every_verdict_is_explained() -> None:
+    text = words(ROOT / "docs" / "methodology.md")
+    verdicts = ["no verdict" if verdict == "none" else verdict for verdict in get_args(Verdict)]
+    assert [verdict for verdict in verdicts if f"**{verdict}**" not in text] == []
+
+
+def exit_codes() -> set[int]:
+    """Of every error class, and every number the command line exits with."""
+    pending, codes = [errors.FairtrialError], {0}
+    while pending:
+        each = pending.pop()
+        codes.add(each.exit_code)
+        pending += each.__subclasses__()
+    for path in (SOURCE / "cli").glob("*.py"):
+        tree = ast.parse(words(path))
+        constants = {
+            target.id: node.value.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "sys.exit":
+                given = node.args[0]
+                value = constants.get(given.id) if isinstance(given, ast.Name) else getattr(given, "value", None)
+                codes |= {value} if isinstance(value, int) else set()
+    return codes
+
+
+def test_every_exit_code_is_on_the_page_and_no_other() -> None:
+    table = re.findall(r"^\| (\d+) \|", words(REFERENCE / "commands.md"), re.MULTILINE)
+    assert {int(code) for code in table} == exit_codes()
+
+
+def test_every_environment_variable_is_on_the_page_and_no_other() -> None:
+    code = [*SOURCE.rglob("*.py"), *ROOT.glob("crates/*/src/**/*.rs")]
+    used = {name for path in code for name in VARIABLE.findall(words(path))}
+    assert used
+    assert {name for name in code_names(REFERENCE / "commands.md") if VARIABLE.fullmatch(name)} == used
+
+
+# What the pages say, holds.
+
+
+def slug(heading: str) -> str:
+    """A heading's anchor as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def anchors(path: Path) -> set[str]:
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.*)$", running_text(path), re.MULTILINE):
+        base, number = slug(heading), 0
+        while (anchor := f"{base}-{number}" if number else base) in found:
+            number += 1
+        found.add(anchor)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_and_picture_resolves(page: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", running_text(page)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        there = (page.parent / name).resolve() if name else page
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            broken.append(target)
+    assert not broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_page_names_a_path_of_its_authors_machine(page: Path) -> None:
+    assert not re.findall(r"/(?:work|root|home)/\w+", words(page))
+
+
+STUDIES = [(page, text) for page in PAGES for text in fenced(page, "yaml") if re.search(r"^study:", text, re.MULTILINE)]
+
+
+def test_readme_and_tutorial_hold_a_whole_study() -> None:
+    assert {"README.md", "docs/tutorial.md"} <= {name_of(page) for page, _ in STUDIES}
+
+
+@pytest.mark.parametrize(("page", "text"), STUDIES, ids=[name_of(page) for page, _ in STUDIES])
+def test_every_study_on_a_page_loads(page: Path, text: str, tmp_path: Path) -> None:
+    file = tmp_path / "study.yaml"
+    file.write_text(text, encoding="utf-8")
+    loaded = study.load(file, catalogue=catalogue())
+    for size in loaded.file.sizes:
+        study.load(file, catalogue=catalogue(), size=size)
+    assert loaded.name, page
+
+
+def test_the_parts_of_the_tutorial_are_its_study() -> None:
+    *parts, whole = fenced(ROOT / "docs" / "tutorial.md", "yaml")
+    assert len(parts) > 1
+    assert [line for part in parts for line in part.splitlines() if line not in whole.splitlines()] == []
+
+
+def shown_commands() -> Iterator[tuple[Path, str]]:
+    """Every `fairtrial …` of the pages: in running text, and as a line of a block that is typed."""
+    for page in PAGES:
+        inline = re.findall(r"`(fairtrial(?: [^`]*)?)`", running_text(page))
+        typed = [line for block in fenced(page, "(?:sh|text)") for line in block.splitlines()]
+        typed = [line.removeprefix("$ ").partition(" #")[0] for line in typed]
+        for text in (*inline, *(line for line in typed if line.startswith("fairtrial "))):
+            yield page, text
+
+
+@pytest.mark.parametrize(("page", "text"), [pytest.param(*shown, id=shown[1]) for shown in shown_commands()])
+def test_every_command_shown_exists_with_its_options(page: Path, text: str) -> None:
+    given = [word for word in shlex.split(text)[1:] if word not in ("[OPTIONS]", "…")]
+    path: tuple[str, ...] = ()
+    while given and (*path, given[0]) in COMMANDS:
+        path, given = (*path, given[0]), given[1:]
+    assert path or not [word for word in given if word[0] != "-"], f"{name_of(page)}: no command {given[0]}"
+    flags = {spelling: getattr(each, "is_flag", False) for each in COMMANDS[path].params for spelling in each.opts}
+    places = sum(each.param_type_name == "argument" for each in COMMANDS[path].params)
+    while given:
+        word = given.pop(0)
+        if word.startswith("-") and word != "--help":
+            assert word in flags, f"{name_of(page)}: {word} is no option of fairtrial {' '.join(path)}"
+            given = given if flags[word] else given[1:]
+        elif word != "--help":
+            places -= 1
+    assert places >= 0, f"{name_of(page)}: too many arguments"
+
+
+def test_every_make_target_shown_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", words(ROOT / "Makefile"), re.MULTILINE))
+    inline = {target for page in PAGES for target in re.findall(r"`make ([a-z]+)", running_text(page))}
+    typed = "".join(block for page in PAGES for block in fenced(page, "sh"))
+    shown = inline | set(re.findall(r"^make ([a-z]+)", typed, re.MULTILINE))
+    assert {"demo", "test"} <= shown
+    assert shown <= targets
+
+
+def test_every_bench_is_on_its_page() -> None:
+    text = words(ROOT / "benches" / "README.md")
+    assert [path.name for path in tracked("benches/*.py") if f"benches/{path.name}" not in text] == []
+
+
+def test_the_study_of_the_readme_runs_to_a_verdict() -> None:
+    (text,) = [text for page, text in STUDIES if page.name == "README.md"]
+    with desk() as here:
+        file = here.study(text, name="own.yaml")
+        here.fairtrial("plan", file)
+        shown = here.fairtrial("run", file, "--set", "trials.blocks=2").stdout
+        report = json.loads((here.run / "report" / "report.json").read_text(encoding="utf-8"))
+        assert "report.html" in shown
+        verdicts = {
+            each["verdict"] for cell in report["analysis"]["cells"] for each in cell["comparisons"]["elapsed_s"]
+        }
+        assert verdicts
+        assert verdicts <= set(get_args(Verdict)) - {"none"}
+        here.fairtrial("verify", here.run)

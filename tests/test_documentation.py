@@ -20,6 +20,7 @@ from fairtrial.analyse.models import DOUBT_CODES, Verdict
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.app import app
 from fairtrial.study.reference import MARKER
+from fairtrial.wire import find_agent
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "fairtrial"
@@ -183,6 +184,21 @@ def test_every_environment_variable_is_on_the_page_and_no_other() -> None:
     assert {name for name in code_names(REFERENCE / "commands.md") if VARIABLE.fullmatch(name)} == used
 
 
+def test_every_room_of_the_house_is_on_the_plan() -> None:
+    rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")} | {"api", "catalogue"}
+    crates = {path.parent.name for path in ROOT.glob("crates/*/Cargo.toml")}
+    rooms -= {"studies"}  # data
+    assert sorted((rooms | crates) - code_names(ROOT / "docs" / "architecture.md")) == []
+
+
+def test_every_subcommand_of_the_agent_is_on_the_plan() -> None:
+    shown = subprocess.run([find_agent(), "--help"], check=True, capture_output=True, text=True).stdout
+    listed = shown.partition("Commands:\n")[2].partition("\n\n")[0]
+    names = {line.split()[0] for line in listed.splitlines()} - {"help"}
+    assert {"serve", "drive"} <= names
+    assert sorted(names - code_names(ROOT / "docs" / "architecture.md")) == []
+
+
 # What the pages say, holds.
 
 
@@ -212,6 +228,13 @@ def test_every_link_and_picture_resolves(page: Path) -> None:
         if not there.exists() or (anchor and anchor not in anchors(there)):
             broken.append(target)
     assert not broken
+
+
+def test_every_page_that_code_refers_to_exists() -> None:
+    code = tracked("src/*.py", "tests/*.py", "scripts/*", "crates/*.rs", "*.toml", "Makefile")
+    named = {(path, name) for path in code for name in re.findall(r"\bdocs/[\w./-]*\w", words(path))}
+    assert any("decisions" in name for _, name in named)
+    assert [(name_of(path), name) for path, name in named if not list(ROOT.glob(f"{name}*"))] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

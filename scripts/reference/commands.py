@@ -11,9 +11,10 @@ from fairtrial.cli.app import app
 from reference.markdown import render, table
 
 _NOTES = {
-    "run": "Prints where the record is, progress, and at the end the verdicts, the doubts and the report's path. STUDY "
-    "may be the directory of a run where `--resume` stands. Ctrl-C and SIGTERM end it in order: settings are undone, "
-    "finished trials stay. After any end, SIGKILL included, `--resume` goes on with the next trial.",
+    "run": "Prints where the record is, progress, and at the end the verdicts, the doubts and the report's path. "
+    "Ctrl-C and SIGTERM end it in order: settings are undone, finished trials stay. After any end, SIGKILL included, "
+    "`--resume` goes on with the next trial of the plan that the run began with. It takes the newest unfinished run of "
+    "the study in `--output`, of the size and values given if any are; STUDY may also be that run's directory.",
     "plan": "The expected duration is an estimate before anything was measured. Mistakes in the study are reported all "
     "at once, each with file, line and column.",
     "report": "Reads the record alone, never the study file, and replaces the record's `report/`.",

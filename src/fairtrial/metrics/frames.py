@@ -29,9 +29,16 @@ IDENTITY: Final = {
     "started": pl.String,
 }
 
-# Columns that say how much there is now, not how often something happened: proc(5), iostats.rst.
-LEVEL: Final = re.compile(r"^nr_|in_flight$|^procs_|_running$|_blocked$")
-PROCESS_COUNTERS: Final = ("_ticks", "_faults", "_switches", "read_bytes", "write_bytes")
+# Columns that say how much there is now, not how often something happened; proc_stat(5), iostats.rst, mm/vmstat.c.
+LEVELS: Final = {
+    "cpu": re.compile(r"running|blocked"),
+    "disks": re.compile(r".*\.in_flight"),
+    "vmstat": re.compile(
+        r"workingset_nodes|nr_(?!(dirtied|written|throttled_written|vmscan_.*|foll_pin_.*|tlb_.*)$).*"
+    ),
+    "memory": re.compile(r".*"),
+    "process": re.compile(r"threads|resident_bytes|swapped_bytes"),
+}
 
 
 def used_trials(record: Record) -> tuple[TrialRecord, ...]:
@@ -113,11 +120,8 @@ def telemetry_rates(raw: pl.DataFrame, *, source: str, window: Window) -> pl.Dat
 
 def counts(source: str, column: str) -> bool:
     """Whether a column is a counter, whose rate means something, or a level."""
-    if source == "memory":
-        return False
-    if source.startswith("process-"):
-        return column.endswith(PROCESS_COUNTERS)
-    return not LEVEL.search(column)
+    level = LEVELS.get(source.partition("-")[0])
+    return level is None or not level.fullmatch(column)
 
 
 def distributions(record: Record) -> dict[str, dict[str, Distribution]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
 from fairtrial.metrics import frames
+from fairtrial.record import read
 from fairtrial.record.models import Window
 
 WINDOW = Window(start_ns=10_000_000_000, end_ns=12_000_000_000)
@@ -44,10 +47,49 @@ def test_a_counter_that_steps_back_gives_a_negative_rate_not_an_overflow() -> No
         ("process-server", "user_ticks", True),
         ("process-server", "resident_bytes", False),
         ("process-server", "read_bytes", True),
+        ("process-server", "rchar", True),
+        ("process-server", "threads", False),
+        ("process-server", "main_thread_voluntary_switches", True),
+        ("cpu", "running", False),
+        ("cpu", "blocked", False),
+        ("cpu", "forks", True),
+        ("vmstat", "nr_dirtied", True),
+        ("vmstat", "nr_dirty_threshold", False),
+        ("vmstat", "nr_written", True),
+        ("vmstat", "nr_writeback", False),
+        ("vmstat", "nr_vmscan_write", True),
+        ("vmstat", "workingset_nodes", False),
+        ("vmstat", "workingset_nodereclaim", True),
     ],
 )
 def test_levels_have_no_rate(source: str, column: str, *, counter: bool) -> None:
     assert frames.counts(source, column) is counter
+
+
+def test_what_steps_back_in_a_real_file_is_a_level(real_run: Path) -> None:
+    """Kernels let two counters of time step back (proc_stat(5)); nothing else that falls is a counter."""
+    may_step_back = {("cpu", "iowait"), ("cpu", "idle")}
+    fallen, risen = set(), set()
+    for path in sorted(real_run.glob("trials/*/telemetry-*.parquet")):
+        source = path.stem.removeprefix("telemetry-")
+        frame = pl.read_parquet(path).drop("time_ns").cast(pl.Int64)
+        steps = frame.select(pl.all().diff().drop_nulls())
+        fallen |= {(source, name) for name in frame.columns if (steps[name].min() or 0) < 0}
+        risen |= {(source, name) for name in frame.columns if (steps[name].max() or 0) > 0}
+    assert ("memory", "MemFree") in fallen
+    assert ("cpu", "context_switches") in risen
+    assert [column for column in fallen - may_step_back if frames.counts(*column)] == []
+
+
+def test_a_counter_of_a_real_file_has_a_rate_and_a_level_has_none(real_run: Path) -> None:
+    record = read(real_run)
+    for source, counter, level in (
+        ("cpu", "user", "running"),
+        ("vmstat", "pgfault", "nr_dirty"),
+    ):
+        columns = frames.telemetry(record, source).columns
+        assert {counter, f"{counter}_per_s", level} <= set(columns)
+        assert f"{level}_per_s" not in columns
 
 
 def test_a_factor_called_like_a_column_keeps_both() -> None:

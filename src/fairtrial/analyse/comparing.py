@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,7 @@ _LIKE_NORMAL: Final = {
     WELCH_LOGS: "trials are independent and their logarithms roughly normal; spreads may differ",
     WELCH_UNITS: "trials are independent and roughly normal; spreads may differ",
 }
+_LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)  # two blocks that disagree by factors of thousands get there
 _TRIALS_COUNT: Final = "the trial is the unit: nothing inside a trial counts as a repetition"
 
 
@@ -134,10 +136,10 @@ def _test(used: Matched, *, paired: bool, confidence: float) -> TTest | None:
 
 
 def _ratio(used: Matched, test: TTest | None) -> Interval:
-    """Ratio of geometric means: the estimate is there even where no interval is."""
+    """Ratio of geometric means: the estimate is there even where no interval is, or none that a number can hold."""
     logs = _logarithms(used)
-    estimate = math.exp(float(np.mean(logs.arm) - np.mean(logs.baseline)))
-    if test is None:
+    estimate = math.exp(min(_LARGEST_LOGARITHM, float(np.mean(logs.arm) - np.mean(logs.baseline))))
+    if test is None or test.high > _LARGEST_LOGARITHM:
         return Interval(estimate=estimate, low=None, high=None)
     return Interval(estimate=estimate, low=math.exp(test.low), high=math.exp(test.high))
 
@@ -159,4 +161,5 @@ def _welch(baseline: Measured, arm: Measured, *, confidence: float) -> Welch | N
 
 
 def _smallest_effect(test: TTest | None, *, alpha: float) -> float | None:
-    return None if test is None else math.expm1(sensitivity.detectable(test, alpha=alpha))
+    effect = math.inf if test is None else sensitivity.detectable(test, alpha=alpha)
+    return math.expm1(effect) if effect < _LARGEST_LOGARITHM else None

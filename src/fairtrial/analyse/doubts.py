@@ -78,8 +78,17 @@ def _unequal(comparison: Comparison, baseline: Measured, arm: Measured) -> Itera
 
 
 def _not_computable(comparison: Comparison) -> Iterator[Doubt]:
-    """Never a false alarm: without an interval there was no test, and p = 1 stands for that."""
-    if comparison.difference.low is None or (comparison.ratio.estimate is not None and comparison.ratio.low is None):
+    """Never a false alarm: without an interval there was no test, or its bounds are too far apart for any number."""
+    if comparison.ratio.estimate is not None and comparison.ratio.low is None and comparison.p_equivalence is not None:
+        yield Doubt(
+            code="not_computable",
+            message=f"the interval of the ratio is wider than any number (n = {comparison.n}): nothing is known of it",
+            advice="look for what makes single values thousands of times larger than others, and add blocks",
+            cell=comparison.cell,
+            metric=comparison.metric,
+            arm=comparison.arm,
+        )
+    elif comparison.difference.low is None or (comparison.ratio.estimate is not None and comparison.ratio.low is None):
         why = f"n = {comparison.n}" if comparison.n < 2 else "the values show no spread"  # noqa: PLR2004 - one value
         yield Doubt(
             code="not_computable",

@@ -82,8 +82,8 @@ class Summary(Result):
 class Interval(Result):
     """An estimate with its interval.
 
-    `low` and `high` are None where n or spread does not allow one; `estimate` is None where the scale itself does not
-    exist: a ratio of values that are not all positive.
+    `low` and `high` are None where n or spread does not allow one, or none that a number can hold; `estimate` is None
+    where the scale itself does not exist: a ratio of values that are not all positive.
     """
 
     estimate: float | None
@@ -120,7 +120,7 @@ class Comparison(Result):
         verdict: `faster` means better by the metric's direction, whatever its unit; `none` where an expectation of a
             compared cell failed or the run is unfinished.
         smallest_effect: ratio - 1 that this n and spread would have found with power 0.8 at the level that Holm's
-            hardest step asks for; None if unknown.
+            hardest step asks for; None if unknown, or larger than any number.
         assumptions: in words.
     """
 

@@ -108,12 +108,12 @@ pub enum Normalise {
 pub enum Inverse {
     /// For `write`: the previous content is read (and its bracketed word taken, where there is one) and written back.
     /// For `mount`: unmounted. For `create`: removed, with everything below it.
-    Restore,
+    Restore {},
     /// Runs a program.
     Execute {
         /// Program and arguments; no shell.
         argv: Vec<String>,
     },
     /// Nothing to undo (`drop_caches`).
-    None,
+    None {},
 }

@@ -2,8 +2,9 @@
 //!
 //! Who holds it is decided by flock(2) alone, which dies with its process; what the file says is for the refused.
 
-use std::fs::{self, File};
+use std::fs::{DirBuilder, File};
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -43,13 +44,17 @@ impl Lock {
     /// Takes the lock, or says who has it. Returns the session that died holding it, if one did.
     pub fn take(directory: &Path, holder: Holder) -> Result<(Self, Option<Holder>), Failure> {
         let path = directory.join("lock");
-        fs::create_dir_all(directory)
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755) // whatever the umask: who can write here makes the next agent act for him
+            .create(directory)
             .map_err(|cause| Failure::system("create", directory, cause))?;
         let mut file = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600) // who may read a file may lock it
             .open(&path)
             .map_err(|cause| Failure::system("open", &path, cause))?;
         let mut waited = Duration::ZERO;

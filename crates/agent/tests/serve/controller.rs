@@ -14,6 +14,8 @@ use tempfile::TempDir;
 const PATIENCE_TRIES: u32 = 3000;
 const PATIENCE_PAUSE: Duration = Duration::from_millis(10);
 
+const BINARY: &str = env!("CARGO_BIN_EXE_fairtrial-agent");
+
 /// An agent at a place of its own.
 pub struct Agent {
     pub place: TempDir,
@@ -25,9 +27,30 @@ pub struct Agent {
 impl Agent {
     /// Starts an agent that was not greeted.
     pub fn start(place: TempDir) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_fairtrial-agent"))
+        let mut command = Command::new(BINARY);
+        command
             .arg("serve")
-            .env("FAIRTRIAL_STATE_DIRECTORY", place.path())
+            .env("FAIRTRIAL_STATE_DIRECTORY", place.path());
+        Self::launch(place, command)
+    }
+
+    /// Starts an agent at the place of another.
+    pub fn start_at(place: &Path) -> Self {
+        let mut command = Command::new(BINARY);
+        command.arg("serve").env("FAIRTRIAL_STATE_DIRECTORY", place);
+        Self::launch(tempfile::tempdir().expect("a temporary directory"), command)
+    }
+
+    /// Starts an agent by a shell script that ends in `exec "$0" serve`, with `$1` the place.
+    pub fn start_by(place: TempDir, script: &str) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, BINARY]).arg(place.path());
+        command.env("FAIRTRIAL_STATE_DIRECTORY", place.path());
+        Self::launch(place, command)
+    }
+
+    fn launch(place: TempDir, mut command: Command) -> Self {
+        let mut process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -113,6 +136,18 @@ impl Agent {
         let mut bytes = vec![0; header.chunk];
         self.output.read_exact(&mut bytes).expect("the chunk");
         (header.id, bytes)
+    }
+
+    /// Descriptors the agent holds open.
+    pub fn descriptors(&self) -> usize {
+        let directory = format!("/proc/{}/fd", self.process.id());
+        std::fs::read_dir(directory).expect("alive").count()
+    }
+
+    /// Threads the agent runs.
+    pub fn threads(&self) -> usize {
+        let directory = format!("/proc/{}/task", self.process.id());
+        std::fs::read_dir(directory).expect("alive").count()
     }
 
     /// Closes the agent's input, as the end of a controller does.

@@ -1,5 +1,8 @@
 //! The supervisor, as a real process, from the other end of its pipes.
 
 mod controller;
+mod crowd;
+mod launch;
+mod steps;
 mod stream;
 mod undo;

@@ -9,9 +9,11 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::{
-    CpuSet, sched_setaffinity, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+    CpuSet, sched_getaffinity, sched_setaffinity, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
 };
 
 use crate::serve::failure::Failure;
@@ -67,6 +69,9 @@ fn set_up_self(setup: &Setup, agent: Pid) -> io::Result<()> {
     }
     if let Some(processors) = &setup.processors {
         sched_setaffinity(None, processors)?;
+        if sched_getaffinity(None)? != *processors {
+            return Err(io::Error::from(Errno::INVAL)); // the kernel leaves out what is not there (sched_setaffinity(2))
+        }
     }
     if let Some(user) = &setup.user {
         set_thread_groups(&user.groups)?;

@@ -122,7 +122,15 @@ impl Processes {
                 }));
                 follower.start()
             })
-            .map_err(|cause| Failure::system("start", &spawn.argv[0], cause))?;
+            .map_err(|cause| match &spawn.processors {
+                // Of all that is done between fork and exec, only the affinity is refused so.
+                Some(processors) if cause.kind() == io::ErrorKind::InvalidInput => {
+                    Failure::Refused(format!(
+                        "processors {processors:?}: not all are online and allowed here"
+                    ))
+                }
+                _ => Failure::system("start", &spawn.argv[0], cause),
+            })?;
         self.next += 1;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Collecting ended children, in one place: those that were started here, and orphans that the agent inherits.
 #![allow(
     unsafe_code,
-    reason = "wait4(2) is the only call that gives a child's resource usage; rustix has none"
+    reason = "rustix has neither wait4(2), the only call that gives a child's resource usage, nor signal(2)"
 )]
 
 use std::collections::HashMap;
@@ -46,6 +46,9 @@ struct Child {
 impl Reaper {
     /// Begins to collect.
     pub fn start() -> Arc<Self> {
+        // Whoever launched the agent may ignore SIGCHLD, which is inherited and lets no child be collected (wait(2)).
+        // SAFETY: the default disposition is always a valid one, and no handler of this process is replaced.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
         let reaper = Arc::new(Self {
             children: Mutex::new(HashMap::new()),
             spawned: Condvar::new(),

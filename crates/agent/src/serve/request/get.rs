@@ -1,6 +1,6 @@
 //! `get`: a file sent in chunks.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -23,15 +23,18 @@ const UNSIZED_BYTES: u64 = 64 << 20;
 /// Answers `get`.
 pub fn apply(session: &mut Session, get: &Get) -> Result<(), Failure> {
     let path = absolute(&get.path)?;
+    let metadata = fs::metadata(&path).map_err(|cause| Failure::system("read", &path, cause))?;
+    if !metadata.is_file() {
+        // Opening a pipe would wait for its writer, a terminal for its user.
+        let path = path.display();
+        return Err(Failure::Refused(format!("{path} is not a regular file")));
+    }
     send(&session.wires, get.id, &path).map_err(|cause| Failure::system("read", path, cause))
 }
 
 fn send(wires: &Wires, id: u64, path: &Path) -> io::Result<()> {
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
     if metadata.len() <= READ_FIRST_BYTES {
         let mut content = Vec::new();
         file.take(UNSIZED_BYTES).read_to_end(&mut content)?;

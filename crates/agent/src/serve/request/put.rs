@@ -57,7 +57,14 @@ pub fn chunk(session: &mut Session, id: u64, bytes: &[u8]) {
     let Some(incoming) = session.incoming.get_mut(&id) else {
         return;
     }; // of a `put` that was refused
-    incoming.missing = incoming.missing.saturating_sub(bytes.len() as u64);
+    let count = bytes.len() as u64;
+    if count > incoming.missing {
+        incoming.outcome = Err(Failure::Invalid(format!(
+            "{}: more bytes came than were announced",
+            incoming.path.display()
+        )));
+    }
+    incoming.missing = incoming.missing.saturating_sub(count);
     if let Ok(temporary) = &mut incoming.outcome
         && let Err(cause) = temporary.file.write_all(bytes)
     {

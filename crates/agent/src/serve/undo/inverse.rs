@@ -51,9 +51,9 @@ pub enum Way {
 /// Works the way back out; what is restored is read now.
 pub fn way_back(step: &Step) -> Result<Way, Failure> {
     match (&step.inverse, &step.action) {
-        (Inverse::None, _) => Ok(Way::Nothing),
+        (Inverse::None {}, _) => Ok(Way::Nothing),
         (Inverse::Execute { argv }, _) => Ok(Way::Execute { argv: argv.clone() }),
-        (Inverse::Restore, Action::Write { path, .. }) => {
+        (Inverse::Restore {}, Action::Write { path, .. }) => {
             let content =
                 fs::read_to_string(path).map_err(|cause| Failure::system("read", path, cause))?;
             let value = normalise::bracketed(&content).map_or(content.clone(), str::to_owned);
@@ -62,14 +62,14 @@ pub fn way_back(step: &Step) -> Result<Way, Failure> {
                 value,
             })
         }
-        (Inverse::Restore, Action::Mount { target, .. }) => Ok(Way::Unmount {
+        (Inverse::Restore {}, Action::Mount { target, .. }) => Ok(Way::Unmount {
             target: target.clone(),
         }),
-        (Inverse::Restore, Action::Create { path }) if Path::new(path).exists() => Err(
+        (Inverse::Restore {}, Action::Create { path }) if Path::new(path).exists() => Err(
             Failure::Refused(format!("{path} exists already: undoing would remove it")),
         ),
-        (Inverse::Restore, Action::Create { path }) => Ok(Way::Remove { path: path.clone() }),
-        (Inverse::Restore, Action::Execute { .. }) => Err(Failure::Invalid(format!(
+        (Inverse::Restore {}, Action::Create { path }) => Ok(Way::Remove { path: path.clone() }),
+        (Inverse::Restore {}, Action::Execute { .. }) => Err(Failure::Invalid(format!(
             "{}: what a program changed can only be undone by a program",
             step.name
         ))),

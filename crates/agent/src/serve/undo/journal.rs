@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use fairtrial_protocol::step::{Check, Step};
@@ -35,6 +36,8 @@ pub struct Journal {
     file: File,
     path: PathBuf,
     next: u64,
+    /// Where the last whole line ends.
+    end_bytes: u64,
 }
 
 impl Journal {
@@ -45,17 +48,29 @@ impl Journal {
             .read(true)
             .append(true)
             .create(true)
+            .mode(0o600) // what stands in it is done by the next agent, as its user
             .open(path)
             .map_err(failed)?;
         sync_directory(path).map_err(failed)?;
-        let entries = outstanding(&fs::read_to_string(path).map_err(failed)?);
+        let bytes = fs::read(path).map_err(failed)?;
+        let whole = whole_lines(&bytes);
+        let entries = outstanding(whole).map_err(|line| {
+            Failure::Refused(format!(
+                "line {line} of {} is none of this agent's: settings of an earlier run may not be restored; \
+                 run the agent that wrote it once more, or restore them by hand and move the file away",
+                path.display()
+            ))
+        })?;
         let next = entries.last().map_or(0, |entry| entry.number + 1);
         let mut journal = Self {
             file,
             path: path.to_owned(),
             next,
+            end_bytes: whole.len() as u64,
         };
-        journal.end_torn_line()?;
+        if whole.len() < bytes.len() {
+            journal.cut_torn_line()?;
+        }
         Ok((journal, entries))
     }
 
@@ -79,18 +94,17 @@ impl Journal {
 
     /// Forgets everything, since everything is undone. Failing is harmless: the lines say the same.
     pub fn clear(&mut self) {
-        let _ = self.file.set_len(0).and_then(|()| self.file.sync_all());
+        if self.file.set_len(0).is_ok() {
+            self.end_bytes = 0;
+            let _ = self.file.sync_all();
+        }
     }
 
-    /// A line cut by a crash belongs to a step that never acted; the next line must not be glued to it.
-    fn end_torn_line(&mut self) -> Result<(), Failure> {
-        let text =
-            fs::read(&self.path).map_err(|cause| Failure::system("read", &self.path, cause))?;
-        if text.last().is_some_and(|last| *last != b'\n') {
-            self.append(b"\n")
-        } else {
-            Ok(())
-        }
+    /// A line cut by a crash or a full disk belongs to a step that never acted; the next line must not be glued to it.
+    fn cut_torn_line(&mut self) -> Result<(), Failure> {
+        self.file
+            .set_len(self.end_bytes)
+            .map_err(|cause| Failure::system("write", &self.path, cause))
     }
 
     fn write(&mut self, line: &Line) -> Result<(), Failure> {
@@ -105,7 +119,16 @@ impl Journal {
             .file
             .write_all(bytes)
             .and_then(|()| self.file.sync_data());
-        written.map_err(|cause| Failure::system("write", &self.path, cause))
+        match written {
+            Ok(()) => {
+                self.end_bytes += bytes.len() as u64;
+                Ok(())
+            }
+            Err(cause) => {
+                self.cut_torn_line()?;
+                Err(Failure::system("write", &self.path, cause))
+            }
+        }
     }
 }
 
@@ -113,81 +136,23 @@ fn sync_directory(path: &Path) -> std::io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 
-fn outstanding(text: &str) -> Vec<Entry> {
+/// Everything up to the last newline: a line that has none was cut while it was written.
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    &bytes[..end.map_or(0, |position| position + 1)]
+}
+
+/// Steps that were not undone, oldest first; or the number of the first line that makes no sense.
+fn outstanding(lines: &[u8]) -> Result<Vec<Entry>, usize> {
     let mut entries: Vec<Entry> = Vec::new();
-    for line in text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-    {
-        match line {
+    for (index, line) in lines.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        match serde_json::from_slice(line).map_err(|_| index + 1)? {
             Line::Applying(entry) => entries.push(entry),
             Line::Undone(number) => entries.retain(|entry| entry.number != number),
         }
     }
-    entries
+    Ok(entries)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use fairtrial_protocol::step::{Action, Inverse};
-
-    fn step(name: &str) -> Step {
-        Step {
-            name: name.to_owned(),
-            action: Action::Create {
-                path: format!("/{name}"),
-            },
-            check: None,
-            inverse: Inverse::Restore,
-        }
-    }
-
-    fn names(entries: &[Entry]) -> Vec<&str> {
-        entries.iter().map(|entry| entry.name.as_str()).collect()
-    }
-
-    #[test]
-    fn what_was_not_undone_is_found_again_after_a_kill() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = directory.path().join("undo.jsonl");
-        let (mut journal, found) = Journal::open(&path).expect("opens");
-        assert!(found.is_empty());
-        let added: Vec<Entry> = ["a", "b", "c"]
-            .map(|name| journal.add(&step(name), Way::Nothing).expect("written"))
-            .into();
-        journal.undone(&added[1]).expect("written");
-        drop(journal);
-
-        let (mut journal, found) = Journal::open(&path).expect("opens");
-        assert_eq!(names(&found), ["a", "c"]);
-        let next = journal.add(&step("d"), Way::Nothing).expect("written");
-        assert_eq!(
-            next.number, 3,
-            "numbers are not reused while any is outstanding"
-        );
-        journal.clear();
-        assert!(Journal::open(&path).expect("opens").1.is_empty());
-    }
-
-    #[test]
-    fn a_torn_last_line_is_of_a_step_that_never_acted() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = directory.path().join("undo.jsonl");
-        Journal::open(&path)
-            .expect("opens")
-            .0
-            .add(&step("whole"), Way::Nothing)
-            .expect("written");
-        let whole = fs::read(&path).expect("readable");
-        fs::write(&path, [&whole[..], &whole[..whole.len() / 2]].concat()).expect("writable");
-
-        let (mut journal, found) = Journal::open(&path).expect("opens");
-        assert_eq!(names(&found), ["whole"]);
-        journal.add(&step("after"), Way::Nothing).expect("written");
-        assert_eq!(
-            names(&Journal::open(&path).expect("opens").1),
-            ["whole", "after"]
-        );
-    }
-}
+mod tests;

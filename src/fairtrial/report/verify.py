@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fairtrial.analyse import analyse
 from fairtrial.errors import FairtrialError, RecordError
-from fairtrial.metrics import telemetry
+from fairtrial.metrics import consistency, telemetry
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 from fairtrial.report.background import place_facts
@@ -35,6 +35,7 @@ def recompute(record: Record) -> list[str]:
     for trial in record.trials:
         try:
             scalars = trial_scalars(record, trial)
+            found += [f"trials/{trial.trial.id}/{text}" for text in _contradictions(record, trial)]
         except (FairtrialError, OSError, ValueError, KeyError) as error:
             found.append(f"trials/{trial.trial.id}: cannot be recomputed: {error}")
             again.append(trial)
@@ -59,6 +60,13 @@ def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
     directory = record.trial_directory(trial.trial.id)
     common = telemetry.compute(directory, window=trial.window, facts=place_facts(record, trial))
     return {**common, **WORKLOADS[kind].scalars(directory, parameters, trial.window)}
+
+
+def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
+    """Where a drive's own files disagree: scalars read some of them only."""
+    if trial.window is None or "tpcc" not in trial.resolved.workload:
+        return []
+    return consistency.contradictions(record.trial_directory(trial.trial.id))
 
 
 def _report(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:

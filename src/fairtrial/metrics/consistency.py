@@ -1,0 +1,53 @@
+"""Whether a drive's three files tell the same story.
+
+The load engine counts every transaction of the window three times: in `result.json`, in the timeline's measured
+intervals and, unless it failed, in the latency log, all from the same slots. So the counts are equal, not close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairtrial.metrics import latency, timeline, tpcc
+
+
+def contradictions(directory: Path) -> list[str]:
+    """Where `timeline.parquet` and `latency.hlog` disagree with `result.json`, a sentence each; empty if nowhere.
+
+    A file that is not there contradicts nothing: whether it should be is the journal's to say.
+
+    Raises:
+        RecordError: a file is cut or damaged.
+    """
+    transactions = tpcc.read(directory).transactions
+    return [*_timeline(directory, transactions), *_latencies(directory, transactions)]
+
+
+def _timeline(directory: Path, transactions: dict[str, tpcc.Outcomes]) -> Iterator[str]:
+    measured = timeline.read(directory).filter("measured")
+    for column in measured.columns:
+        kind, outcome = next(
+            (
+                (column.removesuffix(f"_{outcome}"), outcome)
+                for outcome in timeline.OUTCOMES
+                if column.endswith(outcome)
+            ),
+            ("", ""),
+        )
+        if outcome:
+            total = int(measured[column].sum())
+            said = getattr(transactions[kind], outcome) if kind in transactions else 0
+            if total != said:
+                yield f"{timeline.FILE}: {column} adds up to {total} over the window, {tpcc.FILE} says {said}"
+
+
+def _latencies(directory: Path, transactions: dict[str, tpcc.Outcomes]) -> Iterator[str]:
+    if not (directory / latency.FILE).exists():
+        return
+    recorded = {kind: found.n for kind, found in latency.read(directory).items()}
+    for kind in dict.fromkeys([*transactions, *recorded]):
+        outcomes = transactions.get(kind)
+        done = outcomes.committed + outcomes.rolled_back if outcomes else 0
+        if recorded.get(kind, 0) != done:
+            yield f"{latency.FILE}: {recorded.get(kind, 0)} latencies of {kind}, {tpcc.FILE} says {done} transactions"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Desk, eventually
+from support.machine import alone_with
 
 from fairtrial import record
 from fairtrial.record.models import BlockAdded, BlockVoided, RunInterrupted, TrialFinished
@@ -195,6 +196,7 @@ def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_trial(here: Desk
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="changes a kernel parameter")
+@alone_with("swappiness")
 def test_a_killed_controller_leaves_no_changed_kernel_parameter(here: Desk) -> None:
     swappiness = Path("/proc/sys/vm/swappiness")
     before = swappiness.read_text()
@@ -218,6 +220,7 @@ def test_a_killed_controller_leaves_no_changed_kernel_parameter(here: Desk) -> N
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="changes a kernel parameter")
+@alone_with("swappiness")
 def test_a_setting_the_kernel_refuses_stops_the_run_with_both_values(here: Desk) -> None:
     study = here.study(
         """\

@@ -1,0 +1,38 @@
+"""`fairtrial --help` must not wait for what only a command needs; shown by what is imported, not by a clock."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"numpy", "polars", "pydantic", "scipy", "statsmodels", "altair", "ruamel.yaml", "hdrh", "jinja2", "vl_convert"}
+PROGRAM = """\
+import json, sys
+sys.argv = ["fairtrial", *{arguments!r}]
+from fairtrial.cli import main
+try:
+    main()
+finally:
+    print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+
+def imported(*arguments: str, code: int = 0) -> set[str]:
+    program = PROGRAM.format(arguments=arguments)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def test_help_imports_nothing_heavy() -> None:
+    assert not imported("--help") & HEAVY
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--version"], 0), (["run", "--help"], 0), (["no-such"], 2), ([], 2)])
+def test_what_ends_before_a_command_starts_imports_nothing_heavy(arguments: list[str], code: int) -> None:
+    assert not imported(*arguments, code=code) & (HEAVY - {"pydantic"})  # typer itself converts arguments by pydantic
+
+
+def test_a_command_that_needs_them_imports_them() -> None:
+    assert {"pydantic", "ruamel.yaml"} <= imported("schema")

@@ -134,6 +134,7 @@ def test_every_doubt_is_explained_and_nothing_else_is() -> None:
     explained = re.findall(r"^### `(\w+)`$", words(REFERENCE / "doubts.md"), re.MULTILINE)
     assert len(explained) == len(set(explained))
     assert set(explained) == raised_doubts() | set(DOUBT_CODES)
+    assert sorted(set(explained) - code_names(ROOT / "docs" / "methodology.md")) == []
 
 
 def test_every_doubt_says_what_is_seen_why_it_matters_and_what_to_do() -> None:

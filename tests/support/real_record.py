@@ -14,7 +14,11 @@ from support.command_line import FAIRTRIAL
 
 STUDY = Path(__file__).parents[2] / "studies" / "sqlite-wal.yaml"
 SIZE = "ci"
-OVERRIDES = ("trials.blocks=3",)  # three pairs per cell: the fewest with a spread that is not one number
+OVERRIDES = (
+    "trials.blocks=3",  # three pairs per cell: the fewest with a spread that is not one number
+    "metrics={primary: throughput_tpm, secondary: [latency_ns_p99], guardrails: [failed_share]}",  # one all zero
+)
+COLUMNS = 100
 DONE = "done"
 
 
@@ -38,7 +42,7 @@ def _run(directory: Path) -> None:
     done = subprocess.run(
         [FAIRTRIAL, "run", STUDY, "--size", SIZE, *overrides],
         cwd=directory,
-        env={**os.environ, "FAIRTRIAL_STATE_DIRECTORY": str(state), "COLUMNS": "100", "NO_COLOR": "1"},
+        env={**os.environ, "FAIRTRIAL_STATE_DIRECTORY": str(state), "COLUMNS": str(COLUMNS), "NO_COLOR": "1"},
         capture_output=True,
         text=True,
         check=False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -38,7 +38,7 @@ def render(analysis: Analysis) -> RenderableType:
     for table in metric_tables(analysis):
         parts += [_title(analysis, table), _table(analysis, table), Text()]
     if found := kinds(concerns(doubts(analysis))):
-        parts.append(_doubts(found))
+        parts.append(_Doubts(found))
     counts = analysis.counts
     fate = [f"{counts.used} of {counts.finished} finished trials used"]
     if counts.invalid:
@@ -50,17 +50,25 @@ def render(analysis: Analysis) -> RenderableType:
     return Group(*parts)
 
 
-def _doubts(found: Iterable[Concern]) -> Table:
-    """Two columns, so that a long doubt is wrapped at the terminal's width and stays beside its first word."""
-    drawn = Table.grid(padding=(0, 1, 0, 0))
-    drawn.add_column(no_wrap=True)
-    drawn.add_column(overflow="fold")
-    for concern in found:
-        where = f"{concern.briefly}: " if concern.spots else ""
-        alike = f" ({concern.alike} more like this in the report)" if concern.alike else ""
-        said = Text.assemble((where, "bold"), f"{concern.message}{alike}", "\n", (f"– {concern.advice}", "dim"))
-        drawn.add_row(Text("doubt", style="yellow"), said)
-    return drawn
+@dataclass(frozen=True)
+class _Doubts:
+    """Doubts as two columns: a long one wraps at the terminal's width and stays beside its first word.
+
+    Not a `Table` itself, because tables are printed as wide as they are, and prose is not.
+    """
+
+    found: tuple[Concern, ...]
+
+    def __rich__(self) -> Table:
+        drawn = Table.grid(padding=(0, 1, 0, 0))
+        drawn.add_column(no_wrap=True)
+        drawn.add_column(overflow="fold")
+        for concern in self.found:
+            where = f"{concern.briefly}: " if concern.spots else ""
+            alike = f" ({concern.alike} more like this in the report)" if concern.alike else ""
+            said = Text.assemble((where, "bold"), f"{concern.message}{alike}", "\n", (f"– {concern.advice}", "dim"))
+            drawn.add_row(Text("doubt", style="yellow"), said)
+        return drawn
 
 
 def _title(analysis: Analysis, table: MetricTable) -> Text:

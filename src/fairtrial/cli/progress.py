@@ -9,18 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from fairtrial.cli.plan import duration
 from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.run import Progress as RunProgress
 
 MINUTE_S = 60
-HOUR_S = 3600
-
-
-def duration(seconds: float) -> str:
-    """`38 min`, `2.1 h`, `45 s`."""
-    if seconds < 2 * MINUTE_S:
-        return f"{seconds:.0f} s"
-    return f"{seconds / MINUTE_S:.0f} min" if seconds < 2 * HOUR_S else f"{seconds / HOUR_S:.1f} h"
 
 
 def outcome(trial: TrialRecord) -> str:
@@ -40,11 +33,12 @@ class Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._where = ""
+        self._left_s = 0.0
 
     def trial_started(self, trial: PlannedTrial, *, number: int, total: int, left_s: float) -> None:
         """See `fairtrial.run.Progress`."""
         self._where = f"round {trial.round}  trial {number}/{total}  {trial.cell} · {trial.arm}"
-        self._left = f"left {duration(left_s)}"
+        self._left_s = left_s * (total - number) / (total - number + 1)  # once this one has finished
 
     def phase(self, name: str) -> None:
         """See `fairtrial.run.Progress`."""
@@ -54,7 +48,8 @@ class Lines:
 
     def trial_finished(self, trial: TrialRecord) -> None:
         """See `fairtrial.run.Progress`."""
-        self._console.print(f"{self._where}  {outcome(trial)}  {self._left}", markup=False, soft_wrap=True)
+        left = f"left {duration(self._left_s)}"
+        self._console.print(f"{self._where}  {outcome(trial)}  {left}", markup=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
         """See `fairtrial.run.Progress`."""

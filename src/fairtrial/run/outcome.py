@@ -39,6 +39,14 @@ class Outcome:
         """Marks the trial invalid if there is a reason; the first one stays, it is the cause of the later ones."""
         self.invalid_reason = self.invalid_reason or reason
 
+    def lose(self, reason: str) -> None:
+        """Marks the trial invalid and takes its window away: some of its raw files may have stayed at the place.
+
+        The reason goes before all others: whoever runs trials must know that the place is gone.
+        """
+        self.invalid_reason = reason if not self.invalid_reason else f"{reason}; before that: {self.invalid_reason}"
+        self.window = None
+
     def record(self, planned: PlannedTrial, *, plan: Plan, resolved: ResolvedTrial, clock: Clock) -> TrialRecord:
         """The finished trial."""
         cell = next(cell for cell in plan.cells if cell.name == planned.cell)

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from fairtrial import metrics, settings
-from fairtrial.errors import AgentError, PlaceError, RecordError, StreamLostError
+from fairtrial.errors import AgentError, PlaceError, RecordError, StreamLostError, SystemStartError
 from fairtrial.record import Writer
 from fairtrial.record.files import full_disk_explained
 from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialRecord
@@ -50,27 +50,36 @@ class TrialRunner:
     identities: dict[str, Identity] = field(default_factory=dict)
     checked_cells: set[str] = field(default_factory=set)
 
-    def run(self, planned: PlannedTrial) -> TrialRecord:
+    def run(self, planned: PlannedTrial, *, has_started: bool) -> TrialRecord:
         """Runs one trial and commits it, valid or not.
+
+        Args:
+            planned: the trial.
+            has_started: whether this system has started before in this run; then a failing start is the trial's.
 
         Raises:
             PlaceError: the place cannot carry the study out at all (missing binary, setting refused); nothing is
                 committed then.
-            SystemStartError: the system did not start.
+            SystemStartError: the system did not start, and never has.
         """
         with full_disk_explained(self.writer.directory):
-            return self._run(planned)
+            return self._run(planned, has_started=has_started)
 
-    def _run(self, planned: PlannedTrial) -> TrialRecord:
+    def _run(self, planned: PlannedTrial, *, has_started: bool) -> TrialRecord:
         local = self.writer.begin(planned.id)
         resolved = self.writer.plan.resolved[planned.cell][planned.arm]
         remote = workspace.work_directory(self.place, self.writer.directory.name, planned.id)
         attempt = Attempt(self, planned, resolved, parts_of(resolved), remote)
         try:
-            attempt.measure()
+            try:
+                attempt.measure()
+            except SystemStartError as error:
+                if not has_started:
+                    raise
+                attempt.outcome.doubt(str(error))
             attempt.collect(local)
         except StreamLostError as error:
-            attempt.outcome.doubt(f"{STREAM_LOST}: {error}")
+            attempt.outcome.lose(f"{STREAM_LOST}: {error}")
         except BaseException:
             self.writer.abandon(planned.id)
             raise

@@ -24,12 +24,12 @@ from support.command_line import Desk, desk, eventually
 from fairtrial import record
 from fairtrial.record.models import TrialFinished
 
-PARAMETER = Path("/proc/sys/vm/swappiness")
+PARAMETER = Path("/proc/sys/vm/vfs_cache_pressure")
 LONGEST_WAIT_S = 6.0  # a few trials: kills fall into every phase of one
 
 
 def study(here: Desk, *, blocks: int, value: str | None) -> Path:
-    setting = f"{{sysctl: {{vm.swappiness: {value}}}}}" if value else "{}"
+    setting = f"{{sysctl: {{vm.vfs_cache_pressure: {value}}}}}" if value else "{}"
     return here.study(
         f"""\
         study: kills
@@ -70,7 +70,7 @@ def main() -> int:
     options = parser.parse_args()
     chance = random.Random(options.seed)
     before = PARAMETER.read_text()
-    value = ("37" if before.strip() != "37" else "38") if os.geteuid() == 0 else None
+    value = ("137" if before.strip() != "137" else "138") if os.geteuid() == 0 else None
     lost = repeated = left = changed = kills = 0
     with desk() as here:
         path = study(here, blocks=4 * options.kills, value=value)

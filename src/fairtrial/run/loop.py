@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from fairtrial import plan as planning
-from fairtrial.errors import FairtrialError, PlaceError, SystemStartError
+from fairtrial.errors import FairtrialError, PlaceError, StreamLostError
 from fairtrial.record import Record, Writer
 from fairtrial.record.models import (
     BlockAdded,
@@ -30,6 +30,8 @@ from fairtrial.run.progress import Progress
 from fairtrial.run.schedule import Schedule
 from fairtrial.run.trial import STREAM_LOST, TrialRunner
 from fairtrial.wire.open_place import OpenPlace
+
+STREAMS_LOST_IN_A_ROW = 3  # between trials, without one finished: the place is not coming back by itself
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Run:
     started: set[tuple[str, str]] = field(default_factory=set)
     content: dict[str, str] = field(default_factory=dict)
     roomy: set[str] = field(default_factory=set)
+    lost_in_a_row: int = 0
 
     def __post_init__(self) -> None:
         plan, record = self.writer.plan, self.writer.record()
@@ -72,6 +75,8 @@ class Run:
         for trial in record.trials:
             self.pace.note(trial)
             self._same_content(trial)
+            if trial.window is not None:
+                self.started.add((trial.trial.cell, trial.trial.arm))
 
     def execute(self) -> None:
         """Runs every trial that is owed.
@@ -83,7 +88,7 @@ class Run:
         try:
             self._repair()
             while not self._stops() and (trial := self.schedule.next_trial()) is not None:
-                self._at_place(trial)
+                self._at_place_again(trial)
         except KeyboardInterrupt:
             self.writer.append(RunInterrupted(reason="stopped by the user"))
             raise
@@ -92,6 +97,16 @@ class Run:
                 self.writer.append(RunInterrupted(reason=str(error)))
             raise
         self.writer.append(RunFinished())
+
+    def _at_place_again(self, trial: PlannedTrial) -> None:
+        """Opens the place; a stream lost between trials costs none of them, but not for ever."""
+        try:
+            self._at_place(trial)
+        except StreamLostError as error:
+            self.lost_in_a_row += 1
+            if self.lost_in_a_row >= STREAMS_LOST_IN_A_ROW:
+                raise
+            self.progress.note(f"the stream to the place was lost between trials, opening it again: {error}")
 
     def _at_place(self, first: PlannedTrial) -> None:
         """Runs trials for as long as they are at the same place and its stream holds."""
@@ -116,12 +131,9 @@ class Run:
             trial, number=total - len(pending) + 1, total=total, left_s=self.pace.left_s(pending)
         )
         self._append(TrialStarted(trial=trial))
-        try:
-            record = runner.run(trial)
-        except SystemStartError as error:
-            if (trial.cell, trial.arm) not in self.started:
-                raise
-            raise PlaceError(f"{trial.id}: {error}", hint=f"it had started before; {error.hint}") from error
+        # A system that has never started here never will: the study is wrong. One that has is an accident of one trial.
+        record = runner.run(trial, has_started=(trial.cell, trial.arm) in self.started)
+        self.lost_in_a_row = 0
         self.started.add((trial.cell, trial.arm))
         self._same_content(record)
         self.pace.note(record)

@@ -266,6 +266,21 @@ def test_the_parts_of_the_tutorial_are_its_study() -> None:
     assert [line for part in parts for line in part.splitlines() if line not in whole.splitlines()] == []
 
 
+PROGRAMS = [(page, text) for page in PAGES for text in fenced(page, "python")]
+
+
+@pytest.mark.parametrize(("page", "text"), PROGRAMS, ids=[name_of(page) for page, _ in PROGRAMS])
+def test_python_on_a_page_runs_on_a_real_record(page: Path, text: str, real_run: Path) -> None:
+    text, replaced = re.subn(r"""(?<=read\(")runs/[^"]+""", str(real_run), text)
+    assert replaced, f"{name_of(page)}: no record is read"
+    lines = [line.partition("  #")[0] for line in text.splitlines()]
+    namespace: dict[str, Any] = {}
+    exec("\n".join(lines), namespace)  # the words of our own pages
+    for line in lines:
+        if line.startswith("run."):
+            assert eval(line, namespace) is not None, line
+
+
 def shown_commands() -> Iterator[tuple[Path, str]]:
     """Every `fairtrial …` of the pages: in running text, and as a line of a block that is typed."""
     for page in PAGES:

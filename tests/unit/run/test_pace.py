@@ -1,0 +1,40 @@
+"""Time left: the plan's guess at first, then what trials of the same cell and arm really took."""
+
+from support.records import planned, trial_record
+
+from fairtrial.record.models import TrialRecord
+from fairtrial.run.pace import Pace
+
+
+def took(arm: str, seconds: float, *, prepare: float = 0.0, valid: bool = True) -> TrialRecord:
+    record = trial_record(planned(1, arm), valid=valid)
+    return record.model_copy(
+        update={"finished": f"2026-01-01T00:00:{seconds:06.3f}Z", "phases_s": {"prepare": prepare, "drive": 1.0}}
+    )
+
+
+def test_before_any_trial_the_plan_is_believed() -> None:
+    assert Pace(expected_s=7.0).left_s([planned(1, "a"), planned(1, "b")]) == 14.0
+
+
+def test_trials_take_what_their_like_took_and_new_ones_what_any_took() -> None:
+    pace = Pace(expected_s=7.0)
+    pace.note(took("a", 10.0))
+    pace.note(took("a", 20.0))
+    assert pace.left_s([planned(2, "a")]) == 15.0
+    assert pace.left_s([planned(2, "b")]) == 15.0
+    pace.note(took("b", 30.0))
+    assert pace.left_s([planned(2, "b"), planned(2, "a")]) == 45.0
+    assert pace.left_s([]) == 0.0
+
+
+def test_making_data_happens_once_and_is_left_out() -> None:
+    pace = Pace(expected_s=7.0)
+    pace.note(took("a", 50.0, prepare=48.0))
+    assert pace.left_s([planned(2, "a")]) == 2.0
+
+
+def test_an_invalid_trial_says_nothing_about_the_others() -> None:
+    pace = Pace(expected_s=7.0)
+    pace.note(took("a", 0.5, valid=False))
+    assert pace.left_s([planned(2, "a")]) == 7.0

@@ -1,0 +1,153 @@
+"""Prepared data: found again by what determines them and by nothing else, and never when half made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from support.places import place_here
+
+from fairtrial.errors import PlaceError
+from fairtrial.run import prepared
+from fairtrial.run.kinds import Parts, parts_of
+from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.systems import SYSTEMS, Identity, Instance
+from fairtrial.workloads import WORKLOADS, Loaded
+
+IDENTITY = Identity(version="1", sha256="a" * 64)
+
+
+def trial(*, system: str = "sqlite", own: Mapping[str, Any] | None = None, **workload: Any) -> ResolvedTrial:
+    def validated(kind: Any, value: object) -> Any:
+        return kind.parameters.dump_python(kind.parameters.validate_python(value), mode="json")
+
+    return ResolvedTrial(
+        place={"local": {}},
+        system={system: validated(SYSTEMS[system].KIND, own or {})},
+        workload={"tpcc": validated(WORKLOADS["tpcc"].KIND, {"duration": "1s", **workload})},
+    )
+
+
+def key(of: ResolvedTrial, identity: Identity = IDENTITY) -> str | None:
+    return prepared.key_of(of, parts_of(of), identity)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        trial(warehouses=2),
+        trial(data_seed=2),
+        trial(own={"pragmas": {"page_size": 8192}}),
+        trial(system="mariadb"),
+    ],
+)
+def test_what_determines_the_data_changes_their_key(other: ResolvedTrial) -> None:
+    assert key(other) != key(trial())
+
+
+def test_another_binary_and_another_initial_option_change_the_key() -> None:
+    assert key(trial(), Identity(version="1", sha256="b" * 64)) != key(trial())
+    small = trial(system="mariadb", own={"options": {"innodb_page_size": "4k"}})
+    assert key(small) != key(trial(system="mariadb"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        trial(virtual_users=9, ramp_up="3s", retries=1, think_time_scale=1),
+        trial(load_threads=1),
+        trial(own={"pragmas": {"journal_mode": "WAL"}, "busy_timeout": "1s"}),
+    ],
+)
+def test_what_does_not_determine_the_data_leaves_their_key(other: ResolvedTrial) -> None:
+    assert key(other) == key(trial())
+
+
+def test_a_workload_without_data_has_no_key() -> None:
+    command = WORKLOADS["command"].KIND.parameters
+    workload = {"command": command.dump_python(command.validate_python({"run": "true"}), mode="json")}
+    assert key(ResolvedTrial(place={"local": {}}, system={"sqlite": {}}, workload=workload)) is None
+
+
+class Making:
+    """A system and a workload whose data are one file; they tell what was asked of them."""
+
+    def __init__(self, *, fails: bool = False, endpoint: Mapping[str, Any] | None = None) -> None:
+        self.calls: list[str] = []
+        self.fails = fails
+        self.endpoint = {"kind": "file"} if endpoint is None else endpoint
+
+    @property
+    def parts(self) -> Parts:
+        system = SimpleNamespace(
+            for_loading=lambda parameters: parameters, create=self.create, start=self.start, stop=self.stop
+        )
+        return Parts(
+            system=cast("Any", system),
+            system_parameters={},
+            workload=cast("Any", SimpleNamespace(load=self.load)),
+            workload_parameters={},
+        )
+
+    def create(self, place: Any, _parameters: Any, launch: Any) -> None:
+        self.calls.append("create")
+        place.agent.put(str(launch.data_directory / "table"), b"rows")
+        place.agent.put(str(launch.work_directory / "socket"), b"")
+
+    def start(self, *_: Any) -> Instance:
+        self.calls.append("start")
+        return Instance(endpoint=self.endpoint or None, process=None)
+
+    def load(self, *_: Any, **__: Any) -> Loaded:
+        self.calls.append("load")
+        if self.fails:
+            raise PlaceError("the load broke on purpose", hint="none")
+        return Loaded(content_sha256="c" * 64, rows={"table": 1})
+
+    def stop(self, *_: Any, settled: bool) -> None:
+        self.calls.append(f"stop {'slowly' if settled else 'now'}")
+
+
+def ensure(place: Any, making: Making) -> prepared.Prepared:
+    return prepared.ensure(place, "key", making.parts, on_progress=lambda _line: None)
+
+
+def test_data_are_made_once_stopped_slowly_and_found_again(tmp_path: Path) -> None:
+    making = Making()
+    with place_here(tmp_path) as place:
+        first = ensure(place, making)
+        assert making.calls == ["create", "start", "load", "stop slowly"]
+        assert ensure(place, making) == first
+        assert len(making.calls) == 4
+    assert first.content_sha256 == "c" * 64
+    assert [path.name for path in Path(first.directory).iterdir()] == ["table"], "only data are kept"
+    assert [path.name for path in Path(first.directory).parent.parent.iterdir()] == ["key"]
+
+
+def test_data_that_broke_while_being_made_are_not_used(tmp_path: Path) -> None:
+    with place_here(tmp_path) as place:
+        broken = Making(fails=True)
+        with pytest.raises(PlaceError, match="on purpose"):
+            ensure(place, broken)
+        assert broken.calls[-1] == "stop now"
+        whole = Making()
+        ensure(place, whole)
+        assert whole.calls[0] == "create"
+
+
+def test_a_directory_that_a_kill_left_half_made_is_not_used(tmp_path: Path) -> None:
+    half = tmp_path / "state" / "prepared" / ".building-key"
+    (half / "data").mkdir(parents=True)
+    (half / "data" / "old").touch()
+    (half / "manifest.json").write_text(json.dumps({"content_sha256": "of another"}))
+    making = Making()
+    with place_here(tmp_path) as place:
+        found = ensure(place, making)
+    assert making.calls[0] == "create"
+    assert found.content_sha256 == "c" * 64
+    assert not (Path(found.directory) / "old").exists()
+    assert not half.exists()

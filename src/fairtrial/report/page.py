@@ -35,8 +35,12 @@ CELLS_OPEN: Final = 4  # more than a few cells are opened by hand: a page of fif
 
 
 def ratio_figures(scene: Scene) -> list[Figure]:
-    """A figure of ratios over all cells per metric."""
-    return [figures.forest(scene, table) for table in metric_tables(scene.analysis) if table.rows]
+    """A figure of ratios over all cells per metric that has any: a metric of zeros has none, and no axis."""
+    return [
+        figures.forest(scene, table)
+        for table in metric_tables(scene.analysis)
+        if any(row.comparison.ratio.estimate is not None for row in table.rows)
+    ]
 
 
 def cell_figures(scene: Scene) -> list[CellFigures]:

@@ -65,6 +65,7 @@ class Run:
     started: set[tuple[str, str]] = field(default_factory=set)
     content: dict[str, str] = field(default_factory=dict)
     roomy: set[str] = field(default_factory=set)
+    subjects: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     lost_in_a_row: int = 0
 
     def __post_init__(self) -> None:
@@ -75,6 +76,7 @@ class Run:
         for trial in record.trials:
             self.pace.note(trial)
             self._same_content(trial)
+            self._same_subject(trial)
             if trial.window is not None:
                 self.started.add((trial.trial.cell, trial.trial.arm))
 
@@ -115,6 +117,7 @@ class Run:
             self._note_place(place, open_place)
             self._require_room(place, open_place)
             runner = TrialRunner(place=open_place, writer=self.writer, progress=self.progress)
+            self._prepare(runner, place)
             trial: PlannedTrial | None = first
             while trial is not None and self._place_of(trial) == place:
                 record = self._one(runner, trial)
@@ -124,18 +127,23 @@ class Run:
                     return
                 trial = self.schedule.next_trial()
 
+    def _prepare(self, runner: TrialRunner, place: dict[str, Any]) -> None:
+        """Every data set of this place, before its first trial."""
+        for cell, arms in self.writer.plan.resolved.items():
+            for arm, resolved in arms.items():
+                if resolved.place == place:
+                    runner.prepare(next(t for t in self.schedule.queue if (t.cell, t.arm) == (cell, arm)))
+
     def _one(self, runner: TrialRunner, trial: PlannedTrial) -> TrialRecord:
-        pending = [owed for owed in self.schedule.queue if owed.id not in self.schedule.finished]
-        total = len(self.schedule.queue)
-        self.progress.trial_started(
-            trial, number=total - len(pending) + 1, total=total, left_s=self.pace.left_s(pending)
-        )
+        done, owed = len(self.schedule.finished), self.schedule.owed()
+        self.progress.trial_started(trial, number=done + 1, total=done + len(owed), left_s=self.pace.left_s(owed))
         self._append(TrialStarted(trial=trial))
         # A system that has never started here never will: the study is wrong. One that has is an accident of one trial.
         record = runner.run(trial, has_started=(trial.cell, trial.arm) in self.started)
         self.lost_in_a_row = 0
         self.started.add((trial.cell, trial.arm))
         self._same_content(record)
+        self._same_subject(record)
         self.pace.note(record)
         self.schedule.finished[trial.id] = record.valid
         self._repair()
@@ -151,6 +159,18 @@ class Run:
             raise PlaceError(
                 f"in cell {cell}, arm {record.trial.arm} starts from other data than the arms before it",
                 hint="arms may not change what the data are made of (scale, seed)",
+            )
+
+    def _same_subject(self, record: TrialRecord) -> None:
+        """A run may not go on with another build of the system, the agent or the kernel: blocks would mix them."""
+        key = (record.trial.cell, record.trial.arm)
+        subject = {**record.subject, "system": str(record.system_facts.get("sha256", ""))}
+        known = self.subjects.setdefault(key, subject)
+        changed = [name for name in known if known[name] != subject.get(name)]
+        if changed:
+            raise PlaceError(
+                f"{record.trial.id} ran on another {' and '.join(changed)} than the trials of this arm before it",
+                hint="install what the run began with and resume, or start a new run",
             )
 
     def _repair(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fairtrial.errors import PlaceError
 from fairtrial.places import open_place
 from fairtrial.run import workspace
 from fairtrial.run.progress import Progress
@@ -36,7 +37,7 @@ def opened(place: Mapping[str, Any], *, directory: Path, progress: Progress) -> 
         found = OpenPlace(agent=agent, facts={})
         found.facts = found.native("facts", {}, timeout_s=SHORT_S)
         if found.facts["user_id"] == ROOT:
-            found.server_user = next(user for user in SERVER_USERS if found.execute(["id", "-u", user]).code == 0)
+            found.server_user = _server_user(found)
         leftovers = agent.hello.leftovers
         if leftovers.undone or leftovers.killed:
             progress.note(
@@ -47,3 +48,13 @@ def opened(place: Mapping[str, Any], *, directory: Path, progress: Progress) -> 
             progress.note(f"left by an earlier run and not restorable: {failed}")
         workspace.remove(found, found.state_directory / "work")
         yield found
+
+
+def _server_user(place: OpenPlace) -> str:
+    for user in SERVER_USERS:
+        if place.execute(["id", "-u", user]).code == 0:
+            return user
+    raise PlaceError(
+        f"the place has none of the users {', '.join(SERVER_USERS)} to run servers as, and they refuse to be root",
+        hint="create one there, or reach the place as a user that is not root",
+    )

@@ -72,12 +72,17 @@ class Schedule:
         position = after[-1] + 1 if after else 0
         self.queue[position:position] = trials
 
+    def owed(self) -> list[PlannedTrial]:
+        """Every trial that is neither finished nor part of a voided block, in order."""
+        return [
+            trial
+            for trial in self.queue
+            if trial.id not in self.finished and (trial.cell, trial.block) not in self.voided
+        ]
+
     def next_trial(self) -> PlannedTrial | None:
-        """The first trial that is neither finished nor part of a voided block."""
-        for trial in self.queue:
-            if trial.id not in self.finished and (trial.cell, trial.block) not in self.voided:
-                return trial
-        return None
+        """The first trial that is owed."""
+        return next(iter(self.owed()), None)
 
     def repairs(self) -> list[Event]:
         """Entries that a kill kept from the journal: blocks to void, and replacements that are owed."""
@@ -107,9 +112,7 @@ class Schedule:
 
     def complete_rounds(self) -> int:
         """The last round up to which nothing is left to run; 0 before the first is complete."""
-        owed = [
-            trial.round
-            for trial in self.queue
-            if trial.id not in self.finished and (trial.cell, trial.block) not in self.voided
-        ]
-        return min(owed) - 1 if owed else max((trial.round for trial in self.queue), default=0)
+        owed = self.owed()
+        if owed:
+            return min(trial.round for trial in owed) - 1
+        return max((trial.round for trial in self.queue), default=0)

@@ -1,0 +1,211 @@
+"""The loop against a real agent and programs that are nothing: rounds, looks, stopping, arms of unequal data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.records import planned, tiny_plan, trial_record
+
+from fairtrial import record
+from fairtrial.errors import PlaceError
+from fairtrial.record import Record, Writer
+from fairtrial.record.models import Looked, Plan, PlannedTrial, RunFinished, RunInterrupted, TrialRecord
+from fairtrial.run import Decision, Run, loop
+from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.systems import SYSTEMS
+from fairtrial.workloads import WORKLOADS
+
+
+class Silent:
+    """Progress that nobody reads but the test."""
+
+    def __init__(self) -> None:
+        self.left_s: list[float] = []
+        self.counted: list[tuple[int, int]] = []
+
+    def trial_started(self, _trial: PlannedTrial, *, number: int, total: int, left_s: float) -> None:
+        self.left_s.append(left_s)
+        self.counted.append((number, total))
+
+    def phase(self, name: str) -> None:
+        pass
+
+    def load(self, line: Any) -> None:
+        pass
+
+    def trial_finished(self, trial: TrialRecord) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+
+def runnable() -> Plan:
+    """The tiny plan, with every parameter as validation leaves it."""
+
+    def validated(kind: Any, value: object) -> Any:
+        return kind.parameters.dump_python(kind.parameters.validate_python(value), mode="json")
+
+    trial = ResolvedTrial(
+        place={"local": {}},
+        system={"command": validated(SYSTEMS["command"].KIND, {})},
+        workload={"command": validated(WORKLOADS["command"].KIND, {"run": "true"})},
+    )
+    return tiny_plan().model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}})
+
+
+@pytest.fixture
+def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
+    monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
+    found = record.create(tmp_path / "run", plan=runnable(), sources={"study.yaml": "study: tiny\n"})
+    yield found
+    found.close()
+
+
+class Quick:
+    """Trials without a place: committed at once, valid unless named."""
+
+    def __init__(self, *, invalid: tuple[str, ...] = (), reason: str = "broken on purpose", content: str = "") -> None:
+        self.invalid, self.reason, self.content = invalid, reason, content
+        self.ran: list[str] = []
+        self.had_started: list[bool] = []
+        self.opened = 0
+
+    def __call__(self, *, place: Any, writer: Writer, progress: Any) -> Quick:
+        del place, progress
+        self.writer = writer
+        self.opened += 1
+        return self
+
+    def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
+        self.had_started.append(has_started)
+        self.ran.append(trial.id)
+        found = trial_record(trial, valid=trial.id not in self.invalid)
+        data = {"content_sha256": f"{self.content}{trial.arm}"} if self.content else {}
+        reason = "" if found.valid else self.reason
+        found = found.model_copy(update={"data": data, "invalid_reason": reason})
+        self.writer.begin(trial.id)
+        self.writer.commit(found)
+        return found
+
+
+def run(writer: Writer, quick: Quick, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Silent:
+    monkeypatch.setattr(loop, "TrialRunner", quick)
+    progress = Silent()
+    Run(writer=writer, progress=progress, **options).execute()
+    return progress
+
+
+def looks(writer: Writer) -> list[tuple[int, str]]:
+    return [(event.round, event.decision) for event in writer.record().events if isinstance(event, Looked)]
+
+
+def test_real_trials_run_in_planned_order_and_are_committed(writer: Writer) -> None:
+    Run(writer=writer, progress=Silent()).execute()
+    found = writer.record()
+    assert [trial.trial.id for trial in found.trials] == [trial.id for trial in found.plan.trials]
+    assert all(trial.valid and trial.scalars["elapsed_s"] > 0 for trial in found.trials)
+    assert found.finished
+
+
+def test_a_stopping_rule_is_asked_once_after_each_complete_round(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def rule(so_far: Record) -> Decision:
+        seen.append(len(so_far.trials))
+        return Decision("continue", {"trials": len(so_far.trials)})
+
+    run(writer, Quick(), monkeypatch, stopping=rule)
+    assert seen == [2, 4]
+    assert looks(writer) == [(1, "continue"), (2, "continue")]
+    details = [event.details for event in writer.record().events if isinstance(event, Looked)]
+    assert details == [{"trials": 2}, {"trials": 4}]
+
+
+def test_a_decision_to_stop_ends_the_run_as_finished(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = Quick()
+    run(writer, quick, monkeypatch, stopping=lambda _: Decision("stop"))
+    assert quick.ran == ["all.b01.a", "all.b01.b"]
+    assert looks(writer) == [(1, "stop")]
+    assert isinstance(writer.record().events[-1], RunFinished)
+
+
+def test_a_run_killed_after_its_decision_runs_nothing_more(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arm in "ab":
+        writer.begin(planned(1, arm).id)
+        writer.commit(trial_record(planned(1, arm)))
+    writer.append(Looked(round=1, decision="stop"))
+    quick = Quick()
+    run(writer, quick, monkeypatch, stopping=lambda _: pytest.fail("asked again about a round that was decided"))
+    assert quick.ran == []
+    assert writer.record().finished
+
+
+def test_a_round_completed_right_before_a_kill_is_looked_at_on_resume(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for arm in "ab":
+        writer.begin(planned(1, arm).id)
+        writer.commit(trial_record(planned(1, arm)))
+    quick = Quick()
+    run(writer, quick, monkeypatch, stopping=lambda _: Decision("stop"))
+    assert quick.ran == []
+    assert looks(writer) == [(1, "stop")]
+
+
+def test_a_lost_stream_opens_the_place_again_and_its_round_is_still_looked_at(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = Quick(invalid=("all.b01.b",), reason=f"{loop.STREAM_LOST}: gone")
+    run(writer, quick, monkeypatch, stopping=lambda _: Decision("continue"))
+    assert quick.opened == 2
+    assert [round_ for round_, _ in looks(writer)] == [1, 2]
+    assert quick.ran[:4] == ["all.b01.a", "all.b01.b", "all.b02.b", "all.b02.a"]
+    assert sorted(quick.ran[4:]) == ["all.b03.a", "all.b03.b"]
+
+
+def test_arms_that_start_from_other_data_end_the_run(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(PlaceError, match="arm b starts from other data"):
+        run(writer, Quick(content="hash-of-"), monkeypatch)
+    assert isinstance(writer.record().events[-1], RunInterrupted)
+
+
+def test_data_of_another_hash_are_noticed_across_a_resume(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer.begin(planned(1, "a").id)
+    writer.commit(trial_record(planned(1, "a")).model_copy(update={"data": {"content_sha256": "of a"}}))
+    with pytest.raises(PlaceError, match="other data"):
+        run(writer, Quick(content="of "), monkeypatch)
+
+
+def test_time_left_starts_with_the_plan_and_follows_what_trials_took(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    progress = run(writer, Quick(), monkeypatch)  # each took one second, as the plan expects
+    assert progress.left_s == [4.0, 3.0, 2.0, 1.0]
+
+
+def test_the_facts_of_the_place_are_recorded(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(writer, Quick(), monkeypatch)
+    (place,) = writer.record().places.values()
+    assert place["place"] == {"local": {}}
+    assert place["facts"]["processors"]
+    assert len(place["agent_sha256"]) == 64
+
+
+def test_what_a_voided_block_does_not_run_is_not_counted(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    progress = run(writer, Quick(invalid=("all.b01.a",)), monkeypatch)
+    assert progress.counted == [(1, 4), (2, 5), (3, 5), (4, 5), (5, 5)]
+    assert progress.left_s[-1] == 1.0
+
+
+def test_an_arm_that_started_before_a_resume_is_known_to_start(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer.begin(planned(1, "a").id)
+    writer.commit(trial_record(planned(1, "a")))
+    quick = Quick()
+    run(writer, quick, monkeypatch)
+    assert quick.had_started == [False, True, True]

@@ -1,0 +1,106 @@
+"""Opening a place: what a killed run left is told and removed, and servers get a user that is not root."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.places import FACTS
+
+from fairtrial.run import opening
+from fairtrial.wire import Agent
+from fairtrial.wire import generated as wire
+from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.open_place import OpenPlace
+
+
+class Left(FakeTransport):
+    """An agent that found leftovers."""
+
+    leftovers = wire.Leftovers(undone=0, killed=0, failed=[])
+
+    def _welcome(self, number: int) -> wire.Welcome:
+        return super()._welcome(number).model_copy(update={"leftovers": self.leftovers})
+
+
+class Notes:
+    """The part of progress that opening uses."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def programs(user_id: int, users: tuple[str, ...]) -> Any:
+    def run(spawn: wire.Spawn) -> Ran:
+        if spawn.name == "facts":
+            return Ran(stdout=[json.dumps({**FACTS, "user_id": user_id})])
+        if spawn.name == "id":
+            return Ran(code=0 if spawn.argv[-1] in users else 1)
+        return Ran()
+
+    return run
+
+
+@contextmanager
+def opened(
+    monkeypatch: pytest.MonkeyPatch, fake: FakeTransport, notes: Notes
+) -> Iterator[tuple[OpenPlace, dict[str, Any]]]:
+    asked: dict[str, Any] = {}
+
+    def open_place(kind: str, parameters: Any, *, holder: str) -> Agent:
+        asked.update(kind=kind, parameters=parameters, holder=holder)
+        return Agent(fake, holder=holder, lock=True)
+
+    monkeypatch.setattr(opening, "open_place", open_place)
+    progress: Any = notes
+    with opening.opened({"ssh": {"host": "far"}}, directory=Path("runs/mine"), progress=progress) as place:
+        yield place, asked
+
+
+def test_the_place_is_asked_for_in_the_runs_name_and_old_work_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, notes = Left(run=programs(1000, ())), Notes()
+    with opened(monkeypatch, fake, notes) as (place, asked):
+        assert place.facts["user_id"] == 1000
+        assert place.server_user is None
+    assert (asked["kind"], asked["parameters"]) == ("ssh", {"host": "far"})
+    assert asked["holder"].startswith("run mine by ")
+    removed = [request.argv for request in fake.requests if isinstance(request, wire.Spawn) and request.name == "rm"]
+    assert removed == [["rm", "-rf", "--", "/var/lib/fairtrial/work"]]
+    assert notes.notes == []
+
+
+def test_what_an_earlier_run_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, notes = Left(run=programs(1000, ())), Notes()
+    fake.leftovers = wire.Leftovers(undone=2, killed=3, failed=["vm.swappiness: gone"])
+    with opened(monkeypatch, fake, notes):
+        pass
+    assert notes.notes == [
+        "cleaned up after an earlier run: 2 settings restored, 3 processes ended",
+        "left by an earlier run and not restorable: vm.swappiness: gone",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("users", "expected"),
+    [(("mysql", "nobody"), "mysql"), (("postgres", "nobody"), "postgres"), (("nobody",), "nobody")],
+)
+def test_an_agent_that_is_root_runs_servers_as_another(
+    monkeypatch: pytest.MonkeyPatch, users: tuple[str, ...], expected: str
+) -> None:
+    with opened(monkeypatch, Left(run=programs(0, users)), Notes()) as (place, _asked):
+        assert place.server_user == expected
+
+
+def test_a_place_whose_root_has_no_other_user_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        pytest.raises(opening.PlaceError, match="none of the users mysql, postgres, nobody"),
+        opened(monkeypatch, Left(run=programs(0, ())), Notes()),
+    ):
+        pass

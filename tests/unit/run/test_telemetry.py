@@ -1,0 +1,54 @@
+"""The sampler's life in a trial: waited for, ended by SIGTERM, believed if it ended well."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path, PurePosixPath
+
+import polars as pl
+from support.places import place_here, place_in_memory, spawned
+
+from fairtrial.run import telemetry
+from fairtrial.wire import generated as wire
+from fairtrial.wire.fake import Ran
+
+OUT = PurePosixPath("/var/lib/fairtrial/work/x/out")
+SAMPLING = '{"sampling":["cpu"]}'
+
+
+def test_it_is_asked_for_every_source_and_ended_by_a_signal() -> None:
+    with place_in_memory(lambda _spawn: Ran(code=None, stdout=[SAMPLING])) as (place, fake):
+        sampler = telemetry.start(place, OUT, interval_ms=250, processes={"server": 17})
+        asked = json.loads(spawned(fake, "sampler").stdin or "")
+        assert asked == {
+            "interval_ms": 250,
+            "sources": list(telemetry.SOURCES),
+            "processes": {"server": 17},
+            "output_directory": str(OUT),
+        }
+        sampler.stop()
+        assert [request.signal for request in fake.requests if isinstance(request, wire.Signal)] == [signal.SIGTERM]
+        assert fake.files[str(OUT / "log" / "sampler.log")].decode() == SAMPLING
+
+
+def test_a_sampler_that_failed_makes_its_telemetry_unbelievable_in_its_own_words() -> None:
+    with place_in_memory(lambda _spawn: Ran(code=1, stderr=["no such directory"])) as (place, _fake):
+        reason = telemetry.start(place, OUT, interval_ms=250, processes={}).stop()
+    assert "code 1" in reason
+    assert "no such directory" in reason
+
+
+def test_a_real_sampler_leaves_streams_that_become_parquet(tmp_path: Path) -> None:
+    with place_here(tmp_path) as place:
+        out = PurePosixPath(tmp_path / "out")
+        (tmp_path / "out" / "log").mkdir(parents=True)
+        sampler = telemetry.start(place, out, interval_ms=10, processes={})
+        assert (tmp_path / "out" / "telemetry-cpu.arrows").exists(), "the first sample is there once it is started"
+        assert sampler.stop() == ""
+    (tmp_path / "out" / "telemetry-empty.arrows").touch()
+    sources = telemetry.to_parquet(tmp_path / "out")
+    assert {"cpu", "memory", "vmstat"} <= set(sources)
+    assert "empty" not in sources
+    assert list((tmp_path / "out").glob("*.arrows")) == []
+    assert pl.read_parquet(tmp_path / "out" / "telemetry-cpu.parquet").height >= 1

@@ -12,6 +12,8 @@ mod error;
 mod progress;
 mod random;
 mod sql;
+#[cfg(test)]
+mod tests;
 mod tpcc;
 
 use std::io::Write;

@@ -1,5 +1,8 @@
 use super::*;
 
+mod fidelity;
+mod times;
+
 fn site(warehouses: i64) -> Site {
     Site {
         warehouses,

@@ -191,3 +191,6 @@ fn load_time(seed: u64) -> String {
 fn path(parts: &[i64]) -> Vec<u64> {
     parts.iter().map(|part| *part as u64).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! What the unit tests of this crate share.
+
+pub mod chance;

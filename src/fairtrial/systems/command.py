@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from fairtrial.errors import SystemStartError
+from fairtrial.errors import StreamLostError, SystemStartError
 from fairtrial.study.catalogue import Kind
-from fairtrial.study.quantities import Seconds
+from fairtrial.study.quantities import CommandLine, Seconds
 from fairtrial.systems.system import Identity, Instance, Launch
 from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
@@ -26,15 +26,15 @@ class CommandSystemParameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    run: str | None = Field(
+    run: CommandLine | None = Field(
         None,
         description="Command line, split as by a shell, run without one, in a fresh directory.",
     )
-    ready: str | None = Field(
+    ready: CommandLine | None = Field(
         None, description="Command line that succeeds once the program is ready; without it, it is ready at once."
     )
     ready_timeout: Seconds = Field(60.0, description="How long it may take to be ready.")
-    version: str | None = Field(None, description="Command line that prints the version, for the record.")
+    version: CommandLine | None = Field(None, description="Command line that prints the version, for the record.")
 
 
 KIND = Kind(
@@ -42,7 +42,11 @@ KIND = Kind(
     summary="Any program as the system under test, or none (`command: {}`).",
     parameters=TypeAdapter(CommandSystemParameters),
 )
-EMBEDDED = False
+
+
+def has_server(parameters: Mapping[str, Any]) -> bool:
+    """Where there is a program to run."""
+    return parameters["run"] is not None
 
 
 def identity(place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
@@ -96,7 +100,13 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
         stdout={"kind": "file", "path": str(launch.log_path)},
         stderr={"kind": "file", "path": str(launch.log_path)},
     )
-    _wait_until_ready(place, process, parameters=parameters, launch=launch)
+    try:
+        _wait_until_ready(place, process, parameters=parameters, launch=launch)
+    except StreamLostError:
+        raise  # the agent stops what it started
+    except BaseException:
+        process.stop(STOP_S)  # a run may go on with other trials: nothing of this one may stay beside them
+        raise
     return Instance(endpoint=None, process=process)
 
 

@@ -12,10 +12,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
-from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
 from fairtrial.study.catalogue import Kind
 from fairtrial.systems import mariadb_options
 from fairtrial.systems.system import Identity, Instance, Launch
+from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import SHORT_S, OpenPlace
 
 DATABASE = "fairtrial"
@@ -52,7 +53,11 @@ class MariadbParameters(BaseModel):
 
 
 KIND = Kind(name="mariadb", summary="A private MariaDB server.", parameters=TypeAdapter(MariadbParameters))
-EMBEDDED = False
+
+
+def has_server(_parameters: Mapping[str, Any]) -> bool:
+    """Always."""
+    return True
 
 
 def identity(place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
@@ -127,22 +132,30 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
         stderr={"kind": "file", "path": str(launch.log_path)},
     )
     endpoint = {"kind": "mysql", "socket": str(socket), "user": "root", "password": "", "database": DATABASE}
+    try:
+        _wait_until_ready(place, process, socket=socket, launch=launch)
+        options = _read_back(place, endpoint)
+        wrong = mariadb_options.differences(parameters["options"], options)
+        if wrong:
+            raise SystemStartError("options that are not in effect: " + "; ".join(wrong), hint=mariadb_options.HINT)
+    except StreamLostError:
+        raise  # the agent stops what it started
+    except BaseException:
+        process.stop(STOP_S)  # a run may go on with other trials: nothing of this one may stay beside them
+        raise
+    return Instance(endpoint=endpoint, process=process, options=options)
+
+
+def _wait_until_ready(place: OpenPlace, process: Process, *, socket: PurePosixPath, launch: Launch) -> None:
     deadline = time.monotonic() + START_S
     while place.execute(["test", "-S", str(socket)]).code != 0:
         if process.exited is not None or time.monotonic() > deadline:
             happened = "exited at start" if process.exited is not None else f"did not answer within {START_S:.0f} s"
-            process.stop(STOP_S)
             raise SystemStartError(
                 f"mariadbd {happened}; its own last lines:\n{log_tail(place, launch.log_path)}",
                 hint="mend system.mariadb.options, or look for what else its log names",
             )
         time.sleep(POLL_S)
-    options = _read_back(place, endpoint)
-    wrong = mariadb_options.differences(parameters["options"], options)
-    if wrong:
-        process.stop(STOP_S)
-        raise SystemStartError("options that are not in effect: " + "; ".join(wrong), hint=mariadb_options.HINT)
-    return Instance(endpoint=endpoint, process=process, options=options)
 
 
 def _configuration(parameters: Mapping[str, Any], launch: Launch, socket: PurePosixPath) -> str:

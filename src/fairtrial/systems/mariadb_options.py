@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from fairtrial.study.quantities import parse_bytes
+
 HINT = "ask for a value that this server version takes as it is, or leave the option out"
 
 # Fixed in the data directory at creation (mariadb.com/kb: InnoDB system variables).
@@ -16,6 +18,7 @@ RESERVED = ("basedir", "bind_address", "datadir", "pid_file", "port", "skip_netw
 SYNONYMS = {"transaction_isolation": "tx_isolation", "log_error_verbosity": "log_warnings"}
 
 SIZE = re.compile(r"^(\d+)\s*([kmgtpe]?)$", re.IGNORECASE)
+UNITS = re.compile(r"^\d+(\.\d+)?\s*([KMGT]iB|[KMGT]?B)$")  # fairtrial's own units: the server gets bytes
 FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50, "e": 2**60}
 ON, OFF = ("on", "1", "true", "yes"), ("off", "0", "false", "no")
 
@@ -33,7 +36,9 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{key} is given twice (as {name} too): keep one")
         if key in RESERVED:
             raise ValueError(f"{name} is set by fairtrial itself, to keep the instance private: remove it")
-        found[key] = value
+        if isinstance(value, str) and not value.isprintable():
+            raise ValueError(f"{name}: a value must be one line of printable text")
+        found[key] = parse_bytes(value) if isinstance(value, str) and UNITS.match(value) else value
     return found
 
 

@@ -33,7 +33,11 @@ KIND = Kind(
     summary="SQLite, embedded in the load engine.",
     parameters=TypeAdapter(SqliteParameters),
 )
-EMBEDDED = True
+
+
+def has_server(_parameters: Mapping[str, Any]) -> bool:
+    """It lives in the load engine's process."""
+    return False
 
 
 def identity(place: OpenPlace, _parameters: Mapping[str, Any]) -> Identity:

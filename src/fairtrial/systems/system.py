@@ -62,13 +62,12 @@ class Instance:
 
 
 class System(Protocol):
-    """One kind of system under test. Parameters are the validated values of its model, as JSON values.
-
-    `EMBEDDED`: whether it lives in the load's own process, or is none.
-    """
+    """One kind of system under test. Parameters are the validated values of its model, as JSON values."""
 
     KIND: Kind
-    EMBEDDED: bool
+
+    def has_server(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether a process of its own runs; false where it lives in the load's process, or is none."""
 
     def identity(self, place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
         """Finds the binary at the place.

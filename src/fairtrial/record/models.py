@@ -166,6 +166,7 @@ class TrialRecord(RecordModel):
         effective: settings as read back.
         options: system options as read back, name → value.
         system_facts: binary, version, build hash.
+        subject: what ran the trial beyond the system: the agent's hash, the kernel's build. Equal within a run.
         data: key, content hash and restore method of the prepared data.
         checks: consistency conditions, empty if none were run after this trial.
         phases_s: seconds spent in each phase: `prepare`, `restore`, `settle`, `start`, `drive` (ramp-up and window),
@@ -187,6 +188,7 @@ class TrialRecord(RecordModel):
     effective: list[EffectiveSetting] = []
     options: dict[str, str] = {}
     system_facts: dict[str, Any] = {}
+    subject: dict[str, str] = {}
     data: dict[str, Any] = {}
     checks: list[Check] = []
     phases_s: dict[str, float] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -114,7 +115,12 @@ def create(directory: Path, *, plan: Plan, sources: Mapping[str, str]) -> Writer
     if directory.exists():
         raise PlaceError(f"{directory} exists already", hint="go on with --resume, or choose another --output")
     with full_disk_explained(directory):
-        (directory / "trials").mkdir(parents=True)
+        try:
+            (directory / "trials").mkdir(parents=True)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise PlaceError(f"{directory} cannot be made: {error}", hint="choose another --output") from error
         for name, text in sources.items():
             target = directory / name
             target.parent.mkdir(parents=True, exist_ok=True)

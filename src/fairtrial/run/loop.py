@@ -164,7 +164,9 @@ class Run:
     def _same_subject(self, record: TrialRecord) -> None:
         """A run may not go on with another build of the system, the agent or the kernel: blocks would mix them."""
         key = (record.trial.cell, record.trial.arm)
-        subject = {**record.subject, "system": str(record.system_facts.get("sha256", ""))}
+        if "sha256" not in record.system_facts:
+            return  # the trial was lost before its system was looked at
+        subject = {**record.subject, "system": str(record.system_facts["sha256"])}
         known = self.subjects.setdefault(key, subject)
         changed = [name for name in known if known[name] != subject.get(name)]
         if changed:

@@ -47,7 +47,9 @@ class Outcome:
         self.invalid_reason = reason if not self.invalid_reason else f"{reason}; before that: {self.invalid_reason}"
         self.window = None
 
-    def record(self, planned: PlannedTrial, *, plan: Plan, resolved: ResolvedTrial, clock: Clock) -> TrialRecord:
+    def record(
+        self, planned: PlannedTrial, *, plan: Plan, resolved: ResolvedTrial, clock: Clock, subject: dict[str, str]
+    ) -> TrialRecord:
         """The finished trial."""
         cell = next(cell for cell in plan.cells if cell.name == planned.cell)
         return TrialRecord(
@@ -64,6 +66,7 @@ class Outcome:
             effective=self.effective,
             options=self.options,
             system_facts=self.system_facts,
+            subject=subject,
             data=self.data,
             checks=self.checks,
             phases_s={name: round(seconds, 3) for name, seconds in self.phases_s.items()},

@@ -12,11 +12,11 @@ ENOUGH_PROCESSORS = 4  # with fewer, a set of its own for the client would starv
 CLIENT_ONE_IN = 4  # the client gets one processor in four: it costs less than a server on every workload here
 
 
-def separated(effect: Effect, facts: Mapping[str, Any], *, embedded: bool) -> Effect:
-    """The effect with processor sets added; unchanged where the study chose, or client and server are one process."""
+def separated(effect: Effect, facts: Mapping[str, Any], *, served: bool) -> Effect:
+    """The effect with processor sets added; unchanged where the study chose or no server runs beside the load."""
     processors = sorted(facts["processors"])
     chosen = effect.server_processors is not None or effect.client_processors is not None
-    if chosen or embedded or len(processors) < ENOUGH_PROCESSORS:
+    if chosen or not served or len(processors) < ENOUGH_PROCESSORS:
         return effect
     client = len(processors) // CLIENT_ONE_IN
     return replace(effect, server_processors=tuple(processors[:-client]), client_processors=tuple(processors[-client:]))

@@ -58,7 +58,9 @@ class Sampler:
             raise PlaceError("the sampler does not end on SIGTERM", hint="the place hangs: look at its load") from error
         said = "\n".join(self._lines)
         self._place.agent.put(str(self._directory / "log" / "sampler.log"), said.encode(), mode=0o644)
-        return "" if exited.code == 0 else f"the sampler failed (code {exited.code}, signal {exited.signal}): {said}"
+        if exited.code != 0:
+            return f"the sampler failed (code {exited.code}, signal {exited.signal}): {said}"
+        return "" if self._sampling.is_set() else "the sampler never said that it samples; is the agent an older one?"
 
 
 def start(place: OpenPlace, directory: PurePosixPath, *, interval_ms: int, processes: Mapping[str, int]) -> Sampler:

@@ -7,6 +7,7 @@ Whatever goes wrong on the way, processes are stopped and settings undone before
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from fairtrial.run.outcome import Outcome
 from fairtrial.run.progress import Progress
 from fairtrial.run.separation import separated
 from fairtrial.settings import Effect
+from fairtrial.settings.affinity import processors
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.generated import Changed, Step
@@ -41,14 +43,36 @@ class TrialRunner:
 
     Attributes:
         identities: what exactly runs, by system kind and parameters; found once per open place.
-        checked_cells: cells whose data were checked, for workloads that check once per cell.
+        checked: (cell, arm) whose data were found whole, for workloads that check once per cell and arm.
     """
 
     place: OpenPlace
     writer: Writer
     progress: Progress
     identities: dict[str, Identity] = field(default_factory=dict)
-    checked_cells: set[str] = field(default_factory=set)
+    checked: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def subject(self) -> dict[str, str]:
+        """What runs trials here, beyond the system itself; a run may not change it half-way."""
+        return {"agent_sha256": self.place.agent.hello.agent_sha256, "kernel": self.place.facts["kernel_version"]}
+
+    def prepare(self, planned: PlannedTrial) -> None:
+        """Makes the data that a trial starts from, if they are not there: no trial shall follow a load directly."""
+        resolved = self.writer.plan.resolved[planned.cell][planned.arm]
+        parts = parts_of(resolved)
+        key = prepared.key_of(resolved, parts, self.identity(resolved))
+        if key is not None:
+            self.progress.phase("prepare")
+            prepared.ensure(self.place, key, parts, on_progress=self.progress.load)
+
+    def identity(self, resolved: ResolvedTrial) -> Identity:
+        """What exactly a trial's system is; looked for once."""
+        key = repr(resolved.system)
+        if key not in self.identities:
+            parts = parts_of(resolved)
+            self.identities[key] = parts.system.identity(self.place, parts.system_parameters)
+        return self.identities[key]
 
     def run(self, planned: PlannedTrial, *, has_started: bool) -> TrialRecord:
         """Runs one trial and commits it, valid or not.
@@ -90,6 +114,7 @@ class TrialRunner:
             plan=self.writer.plan,
             resolved=resolved,
             clock=Clock(monotonic_ns=clock.monotonic_ns, realtime_ns=clock.realtime_ns),
+            subject=self.subject,
         )
         self.writer.commit(trial)
         self.progress.trial_finished(trial)
@@ -117,12 +142,14 @@ class Attempt:
     def __post_init__(self) -> None:
         self.place = self.runner.place
         effect = settings.effects(self.resolved.settings, self.place.facts)
-        self.effect: Effect = separated(effect, self.place.facts, embedded=self.parts.system.EMBEDDED)
+        self.served = self.parts.system.has_server(self.parts.system_parameters)
+        self.effect: Effect = separated(effect, self.place.facts, served=self.served)
 
     def measure(self) -> None:
         """Everything that happens at the place, and its undoing."""
         workspace.remove(self.place, self.remote)
         workspace.make(self.place, self.remote / "out" / "log")
+        workspace.make(self.place, self.remote / "work")
         for name in ("data", "server"):
             workspace.make(self.place, self.remote / name, owner=self.place.server_user)
         self._bring_data()
@@ -143,7 +170,7 @@ class Attempt:
             self.outcome.doubt("changed by another process during the trial: " + ", ".join(undone.disturbed))
 
     def _bring_data(self) -> None:
-        identity = self._identity()
+        identity = self.runner.identity(self.resolved)
         self.outcome.system_facts = {"version": identity.version, "sha256": identity.sha256, **identity.facts}
         key = prepared.key_of(self.resolved, self.parts, identity)
         if key is not None:
@@ -163,13 +190,6 @@ class Attempt:
                 timeout_s=SETTLE_LIMIT_S + SETTLE_GRACE_S,
             )
 
-    def _identity(self) -> Identity:
-        known = self.runner.identities
-        key = repr(self.resolved.system)
-        if key not in known:
-            known[key] = self.parts.system.identity(self.place, self.parts.system_parameters)
-        return known[key]
-
     def _with_system(self) -> None:
         launch = Launch(
             data_directory=self.remote / "data",
@@ -182,6 +202,7 @@ class Attempt:
             instance = self.parts.system.start(self.place, self.parts.system_parameters, launch)
         self.outcome.options = dict(instance.options)
         try:
+            self._read_affinity_back(instance)
             self._apply("after_server")
             self._apply("before_ramp_up")
             self._sampled_drive(instance)
@@ -196,6 +217,22 @@ class Attempt:
                 exited = instance.process.exited
                 self.outcome.doubt(f"the server ended during the trial (code {exited.code}, signal {exited.signal})")
             self.parts.system.stop(self.place, instance, settled=False)
+
+    def _read_affinity_back(self, instance: Instance) -> None:
+        """A server that took another processor set than it was given (a launcher, a cgroup) is not what was asked."""
+        asked = self.effect.server_processors
+        if asked is None or instance.process is None:
+            return
+        status = ["grep", "-w", "Cpus_allowed_list", f"/proc/{instance.process.pid}/status"]
+        found = self.place.require(status, hint="the server ended right after its start").split()[-1]
+        self.outcome.effective.append(
+            EffectiveSetting(name="affinity.server", asked=",".join(map(str, asked)), before=None, read_back=found)
+        )
+        if processors(found) != tuple(sorted(asked)):
+            raise PlaceError(
+                f"the server may use processors {found}, asked were {asked}",
+                hint="does a cpuset of the place forbid some of them?",
+            )
 
     def _apply(self, phase: Literal["place", "before_server", "after_server", "before_ramp_up"]) -> None:
         for when, step in self.effect.steps:
@@ -238,8 +275,9 @@ class Attempt:
             endpoint=instance.endpoint,
             seed=self.planned.seed,
             directory=self.remote / "out",
+            work_directory=self.remote / "work",
             environment=self.effect.environment if instance.process is None else {},
-            processors=self.effect.client_processors,
+            processors=self._load_processors(),
             on_progress=self.runner.progress.load,
         )
         try:
@@ -253,6 +291,18 @@ class Attempt:
         self.outcome.options |= driven.effective
         self.outcome.doubt(driven.invalid_reason)
 
+    def _load_processors(self) -> tuple[int, ...] | None:
+        """The client's set; without a server, the system runs in the load's process and the server's set is its."""
+        effect = self.effect
+        if self.served or effect.server_processors is None:
+            return effect.client_processors
+        if effect.client_processors not in (None, effect.server_processors):
+            raise PlaceError(
+                "settings.affinity names two processor sets, but system and load are one process here",
+                hint="give `server` or `client`, not both",
+            )
+        return effect.server_processors
+
     def _stop(self, sampler: telemetry.Sampler) -> None:
         with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
             self.outcome.doubt(sampler.stop())
@@ -260,8 +310,8 @@ class Attempt:
     def _check(self, instance: Instance) -> None:
         """Checks the data where the workload asks for it; a failing database has measured something else."""
         when = self.parts.workload.checks_after(self.parts.workload_parameters)
-        cell = self.planned.cell
-        due = when == "every_trial" or (when == "once_per_cell" and cell not in self.runner.checked_cells)
+        subject = (self.planned.cell, self.planned.arm)  # an arm may be what breaks the data
+        due = when == "every_trial" or (when == "once_per_cell" and subject not in self.runner.checked)
         if not due or instance.endpoint is None or self.outcome.invalid_reason:
             return
         with self._phase("check"):
@@ -272,11 +322,12 @@ class Attempt:
             except PlaceError as error:
                 self.outcome.doubt(f"the check failed: {error}")
                 return
-        self.runner.checked_cells.add(cell)
         self.outcome.checks = checks
         broken = [check.name for check in checks if check.violations]
         if broken:
             self.outcome.doubt("consistency conditions violated: " + ", ".join(broken))
+        else:
+            self.runner.checked.add(subject)
 
     def collect(self, local: Path) -> None:
         """Fetches the raw files and removes the trial's directory at the place."""
@@ -295,7 +346,10 @@ class Attempt:
         except (PlaceError, RecordError) as error:
             self.outcome.doubt(f"its figures cannot be computed: {error}")
             return
-        self.outcome.scalars = {**common, **own}
+        scalars = {**common, **own}
+        self.outcome.scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
+        for name in scalars.keys() - self.outcome.scalars.keys():
+            self.outcome.doubt(f"metric {name} is {scalars[name]}, which is no number")
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -34,9 +34,9 @@ def remove(place: OpenPlace, directory: PurePosixPath) -> None:
 def fetch(place: OpenPlace, directory: PurePosixPath, local: Path) -> None:
     """Copies every file below a place's directory into a local one."""
     listing = place.require(
-        ["find", str(directory), "-type", "f", "-printf", "%P\\n"], hint="the trial's directory vanished"
+        ["find", str(directory), "-type", "f", "-printf", "%P\\0"], hint="the trial's directory vanished"
     )
-    for name in filter(None, listing.splitlines()):
+    for name in filter(None, listing.split("\0")):
         target = local / name
         if ".." in PurePosixPath(name).parts:
             raise PlaceError(f"the place offers a file named {name}", hint="is this the agent you meant to talk to?")

@@ -7,11 +7,12 @@ go through decimals, so that `format` then `parse` gives the very same number.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer, SerializationInfo, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, SerializationInfo, WithJsonSchema
 
 WITH_UNITS: Mapping[str, bool] = {"units": True}
 """Serialisation context under which quantities become text with a unit; without it they stay numbers."""
@@ -160,3 +161,17 @@ Share = Annotated[
     _serialiser(format_share),
     _schema(SHARE_UNITS, number="number", description="Share of one.", examples=["2%", "0.02"]),
 ]
+
+
+def _command_line(text: str) -> str:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"not a command line: {error}") from error
+    if not words:
+        raise ValueError("an empty command line")
+    return text
+
+
+CommandLine = Annotated[str, AfterValidator(_command_line)]
+"""A command line that a shell's rules can split; no shell runs it."""

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from fairtrial.errors import PlaceError
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import Better, Kind, MetricDefinition, MetricKind
-from fairtrial.study.quantities import Seconds
+from fairtrial.study.quantities import CommandLine, Seconds
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 
@@ -67,7 +67,7 @@ class CommandParameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    run: str = Field(description="Command line, split like a shell does but run without one.", min_length=1)
+    run: CommandLine = Field(description="Command line, split like a shell does but run without one.")
     directory: str | None = Field(None, description="Working directory; a fresh one per trial if left out.")
     timeout: Seconds = Field(3600.0, gt=0, description="A program that takes longer makes its trial invalid.")
     exit_codes: list[int] = Field(default=[0], description="Exit codes of success.")
@@ -141,7 +141,7 @@ def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driv
         name="load",
         argv=shlex.split(parameters["run"]),
         environment={**drive.environment, **exchange},
-        directory=parameters["directory"] or str(drive.directory),
+        directory=parameters["directory"] or str(drive.work_directory),
         processors=list(drive.processors) if drive.processors is not None else None,
         stdout={"kind": "file", "path": str(log)},
         stderr={"kind": "file", "path": str(drive.directory / "log" / "load-errors.log")},

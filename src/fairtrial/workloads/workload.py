@@ -34,7 +34,8 @@ class Drive:
     Attributes:
         endpoint: of the running system; None if it is no database.
         seed: of this trial.
-        directory: at the place, for raw files; exists.
+        directory: at the place, for raw files, which become part of the record; exists.
+        work_directory: at the place, for anything else; exists, and is removed after the trial.
         environment, processors: of the load's process.
         on_progress: gets the load's progress lines as they come.
     """
@@ -42,6 +43,7 @@ class Drive:
     endpoint: Mapping[str, Any] | None
     seed: int
     directory: PurePosixPath
+    work_directory: PurePosixPath
     environment: Mapping[str, str]
     processors: tuple[int, ...] | None
     on_progress: OnProgress

@@ -72,6 +72,7 @@ class Quick:
         self.invalid, self.reason, self.content = invalid, reason, content
         self.ran: list[str] = []
         self.had_started: list[bool] = []
+        self.prepared: list[str] = []
         self.opened = 0
 
     def __call__(self, *, place: Any, writer: Writer, progress: Any) -> Quick:
@@ -79,6 +80,10 @@ class Quick:
         self.writer = writer
         self.opened += 1
         return self
+
+    def prepare(self, trial: PlannedTrial) -> None:
+        assert not self.ran or self.opened > 1, "data are prepared before the first trial"
+        self.prepared.append(f"{trial.cell} {trial.arm}")
 
     def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
         self.had_started.append(has_started)
@@ -180,6 +185,32 @@ def test_data_of_another_hash_are_noticed_across_a_resume(writer: Writer, monkey
     writer.commit(trial_record(planned(1, "a")).model_copy(update={"data": {"content_sha256": "of a"}}))
     with pytest.raises(PlaceError, match="other data"):
         run(writer, Quick(content="of "), monkeypatch)
+
+
+def test_every_arms_data_are_prepared_before_the_first_trial(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = Quick()
+    run(writer, quick, monkeypatch)
+    assert quick.prepared == ["all a", "all b"]
+
+
+@pytest.mark.parametrize("part", ["agent_sha256", "kernel", "system"])
+def test_a_resumed_run_does_not_go_on_with_another_build(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    before = {"agent_sha256": "1", "kernel": "2", "system": "3", part: "another"}
+    subject = {name: value for name, value in before.items() if name != "system"}
+    facts = {"sha256": before["system"]}
+    writer.begin(planned(1, "a").id)
+    writer.commit(trial_record(planned(1, "a")).model_copy(update={"subject": subject, "system_facts": facts}))
+
+    class Rebuilt(Quick):
+        def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
+            now = {"subject": {"agent_sha256": "1", "kernel": "2"}, "system_facts": {"sha256": "3"}}
+            return super().run(trial, has_started=has_started).model_copy(update=now)
+
+    with pytest.raises(PlaceError, match=f"ran on another {part} than"):
+        run(writer, Rebuilt(), monkeypatch)
+    assert isinstance(writer.record().events[-1], RunInterrupted)
 
 
 def test_time_left_starts_with_the_plan_and_follows_what_trials_took(

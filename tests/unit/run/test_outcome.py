@@ -25,9 +25,9 @@ def test_a_lost_place_goes_before_what_went_wrong_on_it_and_takes_the_window() -
 
 def test_a_trial_without_doubts_is_valid_and_knows_every_level() -> None:
     outcome = Outcome(phases_s={"drive": 1.23456})
-    record = outcome.record(planned(1, "b"), plan=tiny_plan(), resolved=RESOLVED, clock=CLOCK)
+    record = outcome.record(planned(1, "b"), plan=tiny_plan(), resolved=RESOLVED, clock=CLOCK, subject={})
     assert record.valid
     assert record.levels == {"arm": "b"}
     assert record.phases_s == {"drive": 1.235}
     outcome.doubt("no")
-    assert not outcome.record(planned(1, "b"), plan=tiny_plan(), resolved=RESOLVED, clock=CLOCK).valid
+    assert not outcome.record(planned(1, "b"), plan=tiny_plan(), resolved=RESOLVED, clock=CLOCK, subject={}).valid

@@ -135,9 +135,7 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
     try:
         _wait_until_ready(place, process, socket=socket, launch=launch)
         options = _read_back(place, endpoint)
-        wrong = mariadb_options.differences(parameters["options"], options)
-        if wrong:
-            raise SystemStartError("options that are not in effect: " + "; ".join(wrong), hint=mariadb_options.HINT)
+        _require_in_effect(parameters["options"], options)
     except StreamLostError:
         raise  # the agent stops what it started
     except BaseException:
@@ -156,6 +154,12 @@ def _wait_until_ready(place: OpenPlace, process: Process, *, socket: PurePosixPa
                 hint="mend system.mariadb.options, or look for what else its log names",
             )
         time.sleep(POLL_S)
+
+
+def _require_in_effect(asked: Mapping[str, Any], effective: Mapping[str, str]) -> None:
+    wrong = mariadb_options.differences(asked, effective)
+    if wrong:
+        raise SystemStartError("options that are not in effect: " + "; ".join(wrong), hint=mariadb_options.HINT)
 
 
 def _configuration(parameters: Mapping[str, Any], launch: Launch, socket: PurePosixPath) -> str:

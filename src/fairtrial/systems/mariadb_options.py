@@ -17,6 +17,7 @@ RESERVED = ("basedir", "bind_address", "datadir", "pid_file", "port", "skip_netw
 # Options that are no system variable of the same name.
 SYNONYMS = {"transaction_isolation": "tx_isolation", "log_error_verbosity": "log_warnings"}
 
+NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$", re.ASCII)
 SIZE = re.compile(r"^(\d+)\s*([kmgtpe]?)$", re.IGNORECASE)
 UNITS = re.compile(r"^\d+(\.\d+)?\s*([KMGT]iB|[KMGT]?B)$")  # fairtrial's own units: the server gets bytes
 FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50, "e": 2**60}
@@ -76,7 +77,6 @@ def normal(value: str) -> str | float:
     size = SIZE.match(word)
     if size:
         return float(int(size[1]) * FACTORS[size[2].lower()])
-    try:
+    if NUMBER.match(word):  # and not whatever Python takes for one: `nan` and `inf` are words here
         return float(word)
-    except ValueError:
-        return word.replace("_", "-").rstrip("/")
+    return word.replace("_", "-").rstrip("/")

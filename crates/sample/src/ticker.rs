@@ -71,7 +71,7 @@ impl Ticker {
                 rustix::io::read(&self.timer, &mut expirations)
                     .map_err(|error| SampleError::Wait(error.into()))?;
                 return Ok(Wake::Tick {
-                    missed: u64::from_ne_bytes(expirations).saturating_sub(1),
+                    missed: missed(expirations),
                 });
             }
         }
@@ -80,17 +80,26 @@ impl Ticker {
 
 fn timer(interval_ns: i64) -> io::Result<OwnedFd> {
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
-    let now = clock_gettime(ClockId::Monotonic);
-    let first_ns = now.tv_nsec + interval_ns;
     let spec = Itimerspec {
         it_interval: timespec(interval_ns),
-        it_value: Timespec {
-            tv_sec: now.tv_sec + first_ns / NANOSECONDS_PER_SECOND,
-            ..timespec(first_ns)
-        },
+        it_value: later(clock_gettime(ClockId::Monotonic), interval_ns),
     };
     timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &spec)?;
     Ok(timer)
+}
+
+/// The time `nanoseconds` after `now`.
+fn later(now: Timespec, nanoseconds: i64) -> Timespec {
+    let carried = timespec(now.tv_nsec + nanoseconds);
+    Timespec {
+        tv_sec: now.tv_sec + carried.tv_sec,
+        ..carried
+    }
+}
+
+/// What a read of the timer says: how many deadlines have passed, of which one is answered now.
+fn missed(expirations: [u8; size_of::<u64>()]) -> u64 {
+    u64::from_ne_bytes(expirations).saturating_sub(1)
 }
 
 fn timespec(nanoseconds: i64) -> Timespec {
@@ -107,7 +116,53 @@ mod tests {
 
     use fairtrial_protocol::clock::monotonic_ns;
 
-    use super::{NANOSECONDS_PER_MILLISECOND, Ticker, Wake};
+    use rustix::time::Timespec;
+
+    use super::{NANOSECONDS_PER_MILLISECOND, NANOSECONDS_PER_SECOND, Ticker, Wake, later, missed};
+
+    #[test]
+    fn the_first_deadline_is_one_interval_after_now_across_seconds() {
+        for (tv_nsec, interval_ns, expected) in [
+            (0, 10_000_000, (7, 10_000_000)),
+            (995_000_000, 10_000_000, (8, 5_000_000)),
+            (990_000_000, 10_000_000, (8, 0)),
+            (999_999_999, 1_000_000_000, (8, 999_999_999)),
+            (1, 60_000_000_000, (67, 1)),
+        ] {
+            let found = later(Timespec { tv_sec: 7, tv_nsec }, interval_ns);
+            assert_eq!((found.tv_sec, found.tv_nsec), expected);
+        }
+        let longest_ns = i64::from(u32::MAX) * NANOSECONDS_PER_MILLISECOND;
+        let found = later(
+            Timespec {
+                tv_sec: 1,
+                tv_nsec: 999_999_999,
+            },
+            longest_ns,
+        );
+        let sum_ns = 1_999_999_999 + longest_ns;
+        assert_eq!(
+            found.tv_sec * NANOSECONDS_PER_SECOND + found.tv_nsec,
+            sum_ns
+        );
+        assert!(
+            found.tv_nsec < NANOSECONDS_PER_SECOND,
+            "or the kernel refuses it"
+        );
+    }
+
+    #[test]
+    fn of_the_deadlines_that_passed_one_is_answered_and_the_others_are_missed() {
+        for (passed, expected) in [
+            (0_u64, 0),
+            (1, 0),
+            (2, 1),
+            (1000, 999),
+            (u64::MAX, u64::MAX - 1),
+        ] {
+            assert_eq!(missed(passed.to_ne_bytes()), expected);
+        }
+    }
 
     #[test]
     fn missed_deadlines_are_counted_and_the_next_one_keeps_its_place_in_the_series() {

@@ -1,16 +1,16 @@
 //! Sampling a `/proc` of the test's own, tick by tick.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+mod stream;
 
-use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::{Int64Type, UInt64Type};
-use arrow_ipc::reader::StreamReader;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
 use fairtrial_protocol::sample::{Sample, Source};
 use fairtrial_sample::{SampleError, Sampler};
 use tempfile::TempDir;
+
+use stream::columns;
 
 const STAT: &str = "cpu  10 1 5 100 7 2 3 4 9 0\ncpu0 10 1 5 100 7 2 3 4 9 0\nintr 12345 1 2 3\nctxt 777\nbtime 1\nprocesses 55\nprocs_running 2\nprocs_blocked 1\nsoftirq 9 9\n";
 const MEMINFO: &str = "MemTotal:       1000 kB\nInactive(file):  20 kB\nHugePages_Total:   3\n";
@@ -84,30 +84,6 @@ impl Place {
             .path()
             .join(format!("telemetry-{source}.arrows"))
     }
-}
-
-/// Columns by name, `time_ns` left out after a look at it.
-fn columns(path: &Path) -> BTreeMap<String, Vec<Option<u64>>> {
-    let batches: Vec<RecordBatch> = StreamReader::try_new(File::open(path).expect("there"), None)
-        .expect("a stream")
-        .map(Result::unwrap)
-        .collect();
-    let mut columns = BTreeMap::<String, Vec<Option<u64>>>::new();
-    let mut last_ns = 0;
-    for batch in &batches {
-        for time_ns in batch.column(0).as_primitive::<Int64Type>().values() {
-            assert!(*time_ns >= last_ns, "time goes forward");
-            last_ns = *time_ns;
-        }
-        for (field, array) in batch.schema().fields().iter().zip(batch.columns()).skip(1) {
-            let values = array.as_primitive::<UInt64Type>().iter();
-            columns
-                .entry(field.name().clone())
-                .or_default()
-                .extend(values);
-        }
-    }
-    columns
 }
 
 fn last(columns: &BTreeMap<String, Vec<Option<u64>>>, name: &str) -> Option<u64> {

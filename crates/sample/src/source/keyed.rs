@@ -78,9 +78,9 @@ fn value(cursor: &mut Cursor<'_>) -> Option<u64> {
         cursor.skip_past(b':');
     }
     let number = cursor.number()?;
-    Some(if cursor.rest().starts_with(b" kB") {
-        number * KIBIBYTE
+    if cursor.rest().starts_with(b" kB") {
+        number.checked_mul(KIBIBYTE)
     } else {
-        number
-    })
+        Some(number)
+    }
 }

@@ -127,10 +127,10 @@ fn read_stat(content: &[u8], row: &mut Row) -> io::Result<()> {
             cursor.word();
             field += 1;
         }
-        *value = cursor.number();
+        *value = Cursor::new(cursor.word()).number(); // whatever the field holds, the next one stands behind it
         field += 1;
     }
-    row[RESIDENT] = row[RESIDENT].map(|pages| pages * page_size() as u64);
+    row[RESIDENT] = row[RESIDENT].and_then(|pages| pages.checked_mul(page_size() as u64));
     Ok(())
 }
 
@@ -148,5 +148,5 @@ fn read_status(content: &[u8], row: &mut Row) {
         cursor.skip_past(b':');
         *value = cursor.number();
     }
-    row[0] = row[0].map(|kibibytes| kibibytes * KIBIBYTE);
+    row[0] = row[0].and_then(|kibibytes| kibibytes.checked_mul(KIBIBYTE));
 }

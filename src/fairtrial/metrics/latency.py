@@ -31,6 +31,7 @@ SIGNIFICANT_DIGITS: Final = 3
 PERCENTILES: Final = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 EXCEEDANCES_WANTED: Final = 100  # fewer observations beyond a percentile make it a guess
 COUNT: Final = "latency_count"
+COMMENT: Final = '#"'  # first characters of lines that are comments or the column titles
 TYPES: Final = ("new_order", "payment", "order_status", "delivery", "stock_level")
 
 Counts = npt.NDArray[np.int64]
@@ -140,10 +141,17 @@ def exceedances(metric: str, scalars: Mapping[str, float]) -> float | None:
 
 def _intervals(path: Path) -> Iterator[Any]:
     reader = HistogramLogReader(str(path), HdrHistogram(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS))
+    read_lines = 0
     with contextlib.closing(reader):
         # The default range starts at the first line's time and would drop a later line of an earlier interval.
         while (histogram := reader.get_next_interval_histogram(range_start_time_sec=-math.inf)) is not None:
+            read_lines += 1
             yield histogram
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and line[0] not in COMMENT]
+    if read_lines != len(
+        lines
+    ):  # the library passes over lines it does not recognise: latencies would be lost silently
+        raise ValueError(f"{len(lines) - read_lines} of {len(lines)} lines are no intervals")
 
 
 def _distribution(histogram: Any) -> Distribution:

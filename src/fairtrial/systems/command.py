@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -105,7 +106,7 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
     except StreamLostError:
         raise  # the agent stops what it started
     except BaseException:
-        process.stop(STOP_S)  # a run may go on with other trials: nothing of this one may stay beside them
+        _stop(process)  # a run may go on with other trials: nothing of this one may stay beside them
         raise
     return Instance(endpoint=None, process=process)
 
@@ -126,7 +127,13 @@ def _wait_until_ready(place: OpenPlace, process: Process, *, parameters: Mapping
 
 
 def stop(_place: OpenPlace, instance: Instance, *, settled: bool) -> None:
-    """SIGTERM, then SIGKILL to the whole process group."""
+    """SIGTERM to the whole process group, then SIGKILL."""
     del settled
     if instance.process is not None:
-        instance.process.stop(STOP_S)
+        _stop(instance.process)
+
+
+def _stop(process: Process) -> None:
+    if process.exited is None:
+        process.signal(signal.SIGTERM, group=True)
+    process.stop(STOP_S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -150,8 +151,8 @@ def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driv
     try:
         exited = process.wait(parameters["timeout"])
     except TimeoutError:
-        process.stop(STOP_S)
-        exited = process.wait(STOP_S)
+        process.signal(signal.SIGTERM, group=True)  # what it started must not load the next trial
+        exited = process.stop(STOP_S)
         reason = f"`{parameters['run']}` ran longer than {parameters['timeout']:g} s and was stopped"
     window = Window(start_ns=process.started_ns, end_ns=exited.time_ns)
     usage = exited.usage.model_dump() | {"elapsed_s": (window.end_ns - window.start_ns) / 1e9}

@@ -77,3 +77,12 @@ def test_one_that_is_never_ready_is_given_up_and_stopped(place: OpenPlace, tmp_p
         command.start(place, given, launch(tmp_path))
     pid = int((tmp_path / "pid").read_text())
     eventually(lambda: not Path(f"/proc/{pid}").exists(), "the program that was given up still runs")
+
+
+def test_what_it_started_ends_with_it(place: OpenPlace, tmp_path: Path) -> None:
+    given = parameters(run="sh -c 'sleep 1000 & echo $! >child; wait'", ready=f"test -s {tmp_path}/child")
+    instance = command.start(place, given, launch(tmp_path))
+    child = int((tmp_path / "child").read_text())
+    assert Path(f"/proc/{child}").exists()
+    command.stop(place, instance, settled=False)
+    eventually(lambda: not Path(f"/proc/{child}").exists(), "a child of the stopped program still runs")

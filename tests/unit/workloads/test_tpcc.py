@@ -1,0 +1,161 @@
+"""TPC-C's parameters, what reaches the load engine, and when a drive cannot count; the engine itself is a fake."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from support.places import place_in_memory, spawned
+
+from fairtrial.errors import PlaceError
+from fairtrial.wire.fake import Ran
+from fairtrial.workloads import Drive, tpcc
+
+OUT = PurePosixPath("/w/out")
+ENDPOINT = {"kind": "sqlite", "path": "/w/data/database.sqlite3"}
+RESULT = {
+    "window": {"start_ns": 10, "end_ns": 20},
+    "effective": {"journal_mode": "wal"},
+    "errors": [],
+    "transactions": {"new_order": {"committed": 3}, "payment": {"committed": 0}},
+}
+
+
+def parameters(**given: Any) -> dict[str, Any]:
+    dumped: dict[str, Any] = tpcc.TpccParameters.model_validate(given).model_dump(mode="json")
+    return dumped
+
+
+@pytest.mark.parametrize("end", [{}, {"duration": "5s", "transactions": 100}])
+def test_one_thing_and_only_one_ends_the_window(end: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="exactly one of `duration` and `transactions`"):
+        tpcc.TpccParameters.model_validate(end)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"warehouses": 0},
+        {"virtual_users": 0},
+        {"duration": "0s"},
+        {"ramp_up": "-1s"},
+        {"interval": "1ms"},
+        {"retries": -1},
+        {"warehouse": 1},
+    ],
+)
+def test_values_that_mean_nothing_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        tpcc.TpccParameters.model_validate({"duration": "5s", **wrong})
+
+
+def test_time_and_disk_are_estimated_from_the_scale() -> None:
+    assert tpcc.KIND.duration_s(parameters(ramp_up="10s", duration="60s")) == 70.0
+    by_count = parameters(ramp_up="10s", transactions=2000)
+    assert tpcc.KIND.duration_s(by_count) == 10.0 + 2000 / tpcc.GUESSED_PER_S
+    assert tpcc.KIND.disk_bytes(parameters(warehouses=16, duration="5s")) == 16 * tpcc.BYTES_PER_WAREHOUSE
+
+
+def drive(given: Mapping[str, Any], *, result: Mapping[str, Any] = RESULT, ran: Ran | None = None) -> Any:
+    """Drives on a fake engine; returns what was driven, what the engine was asked, and the progress heard."""
+    heard: list[Mapping[str, Any]] = []
+    lines = ['{"progress": "rate", "per_s": 7}', json.dumps(result)]
+    with place_in_memory(lambda _spawn: ran or Ran(stdout=lines)) as (place, fake):
+        fake.files[str(OUT / "result.json")] = json.dumps(result).encode()
+        driven = tpcc.drive(
+            place,
+            given,
+            Drive(
+                endpoint=ENDPOINT,
+                seed=99,
+                directory=OUT,
+                work_directory=PurePosixPath("/w/load"),
+                environment={"MALLOC_ARENA_MAX": "1"},
+                processors=(3,),
+                on_progress=heard.append,
+            ),
+        )
+        return driven, spawned(fake, "drive"), heard
+
+
+def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
+    given = parameters(
+        warehouses=2,
+        virtual_users=7,
+        ramp_up="500ms",
+        transactions=300,
+        think_time_scale=0.5,
+        all_warehouses=False,
+        retries=4,
+        interval="250ms",
+        data_seed=5,
+    )
+    driven, asked, heard = drive(given)
+    assert json.loads(asked.stdin) == {
+        "endpoint": ENDPOINT,
+        "warehouses": 2,
+        "virtual_users": 7,
+        "seed": 99,
+        "load_seed": 5,
+        "ramp_up_s": 0.5,
+        "duration_s": None,
+        "transactions": 300,
+        "think_time_scale": 0.5,
+        "all_warehouses": False,
+        "retries": 4,
+        "interval_ms": 250,
+        "output_directory": str(OUT),
+    }
+    assert asked.environment == {"MALLOC_ARENA_MAX": "1"}
+    assert asked.processors == [3]
+    assert (driven.window.start_ns, driven.window.end_ns) == (10, 20)
+    assert driven.effective == {"journal_mode": "wal"}
+    assert driven.invalid_reason == ""
+    assert [line["per_s"] for line in heard] == [7]
+
+
+def test_a_lost_connection_makes_the_trial_invalid() -> None:
+    errors = [{"kind": "connection", "count": 2}, {"kind": "deadlock", "count": 9}, {"kind": "connection", "count": 1}]
+    driven, _, _ = drive(parameters(duration="5s"), result={**RESULT, "errors": errors})
+    assert driven.invalid_reason == "3 transactions lost their connection to the server"
+
+
+def test_deadlocks_are_part_of_the_load_and_a_window_without_a_commit_is_not() -> None:
+    deadlocks = [{"kind": "deadlock", "count": 9}]
+    assert drive(parameters(duration="5s"), result={**RESULT, "errors": deadlocks})[0].invalid_reason == ""
+    nothing = {**RESULT, "transactions": {"new_order": {"committed": 0}}}
+    assert "no transaction committed" in drive(parameters(duration="5s"), result=nothing)[0].invalid_reason
+
+
+def test_an_engine_that_fails_says_so_in_its_own_words() -> None:
+    failing = Ran(code=1, stderr=['{"error": "no such table: warehouse", "hint": "load first"}'])
+    with pytest.raises(PlaceError, match="drive: no such table: warehouse") as failed:
+        drive(parameters(duration="5s"), ran=failing)
+    assert failed.value.hint == "load first"
+
+
+def test_data_are_loaded_with_their_own_seed_and_known_by_their_content() -> None:
+    loaded = {"content_sha256": "d" * 64, "rows": {"warehouse": 2}}
+    with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(loaded)])) as (place, fake):
+        given = parameters(warehouses=2, data_seed=5, load_threads=3, duration="5s")
+        found = tpcc.load(place, given, ENDPOINT, on_progress=lambda _line: None)
+        asked = json.loads(spawned(fake, "load").stdin or "")
+    assert (found.content_sha256, found.rows) == ("d" * 64, {"warehouse": 2})
+    assert asked == {"endpoint": ENDPOINT, "warehouses": 2, "seed": 5, "threads": 3}
+
+
+def test_small_scales_are_checked_after_every_trial_large_ones_once_per_cell() -> None:
+    limit = tpcc.CHECKED_EACH_TRIAL_WAREHOUSES
+    assert tpcc.checks_after(parameters(warehouses=limit, duration="5s")) == "every_trial"
+    assert tpcc.checks_after(parameters(warehouses=limit + 1, duration="5s")) == "once_per_cell"
+
+
+def test_a_check_tells_each_condition_with_its_violations() -> None:
+    condition = {"clause": "3.3.2.1", "statement": "W_YTD = sum(D_YTD)", "violations": 1, "examples": ["W_ID 1"]}
+    with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps({"conditions": [condition]})])) as (place, _fake):
+        (found,) = tpcc.check(place, parameters(duration="5s"), ENDPOINT)
+    assert (found.name, found.violations, found.examples) == ("3.3.2.1", 1, ["W_ID 1"])

@@ -19,6 +19,12 @@ CELLS = {1: {}, 2: {"memory": ["under", "over"]}, 4: {"memory": ["under", "over"
 SHAPES = [(2, 1, 2), (2, 1, 12), (2, 2, 3), (2, 4, 5), (3, 1, 4), (3, 2, 12), (3, 4, 2)]  # arms, cells, blocks
 
 
+@pytest.fixture(autouse=True)
+def _no_collecting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statsmodels collects garbage in every adjustment, 40 ms each."""
+    monkeypatch.setattr("gc.collect", lambda: 0)
+
+
 @dataclass(frozen=True)
 class Data:
     """How one grid of values is made and then spoilt."""

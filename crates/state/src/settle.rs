@@ -49,10 +49,16 @@ pub fn settle_below(root: &Path, parameters: &Settle) -> Result<Settled, StateEr
 /// Pages that still have to reach a disk, or are on their way.
 fn dirty_bytes(path: &Path) -> Result<u64, StateError> {
     let content = fs::read_to_string(path).map_err(StateError::read(path))?;
-    Ok(["Dirty", "Writeback"]
-        .iter()
-        .map(|name| kibibytes(&content, name).unwrap_or(0) * KIBIBYTE)
-        .sum())
+    let known = |name| {
+        // Not knowing is not rest.
+        kibibytes(&content, name).ok_or_else(|| {
+            let message = format!("it has no number of {name} pages");
+            StateError::read(path)(std::io::Error::new(ErrorKind::InvalidData, message))
+        })
+    };
+    Ok(known("Dirty")?
+        .saturating_add(known("Writeback")?)
+        .saturating_mul(KIBIBYTE))
 }
 
 /// A line of `/proc/meminfo`.

@@ -110,3 +110,49 @@ fn this_machine_tells_its_dirty_pages() {
     let settled = settle(&asked(u64::MAX, 0.0, false)).expect("settled");
     assert!(settled.dirty_bytes < u64::MAX && settled.waited_s >= 0.0);
 }
+
+#[test]
+fn a_meminfo_without_dirty_pages_is_not_taken_for_rest() {
+    for text in [
+        "",
+        "MemTotal: 1 kB\n",
+        "Dirty: 0 kB\nWritebackTmp: 0 kB\n",
+        "Dirty: many kB\nWriteback: 0 kB\n",
+        "Dirty:\nWriteback: 0 kB\n",
+        "DirtyX: 0 kB\nWriteback: 0 kB\n",
+    ] {
+        let root = place(0, 0);
+        fs::write(root.path().join("meminfo"), text).expect("written");
+        let error = settle_below(root.path(), &asked(u64::MAX, 0.0, true)).expect_err(text);
+        assert!(
+            matches!(&error, StateError::Read { .. }),
+            "{text:?}: {error}"
+        );
+        let dropped = fs::read_to_string(root.path().join("sys/vm/drop_caches")).expect("there");
+        assert_eq!(dropped, "0", "nothing is dropped on the way");
+    }
+}
+
+#[test]
+fn dirty_and_writeback_count_together_and_writeback_of_others_does_not() {
+    for (dirty_kib, writeback_kib) in [(0, 0), (3, 4), (4, 3), (u64::MAX, 1), (u64::MAX / 1024, 0)]
+    {
+        let root = place(dirty_kib, writeback_kib);
+        let settled =
+            settle_below(root.path(), &asked(0, 0.0, false)).expect("out of time is no error");
+        let wanted = dirty_kib.saturating_add(writeback_kib).saturating_mul(1024);
+        assert_eq!(settled.dirty_bytes, wanted);
+    }
+}
+
+#[test]
+fn the_limit_itself_is_rest() {
+    let root = place(3, 1);
+    for (limit, is_rest) in [(4096, true), (4095, false)] {
+        let settled = settle_below(root.path(), &asked(limit, 0.0, false)).expect("settled");
+        assert_eq!(settled.dirty_bytes <= limit, is_rest);
+    }
+    // With any time at all, one that is not at rest uses it up, and one that is does not.
+    let settled = settle_below(root.path(), &asked(4095, 0.2, false)).expect("settled");
+    assert!(settled.waited_s >= 0.2);
+}

@@ -31,7 +31,7 @@ fn a_file_of_a_gibibyte_that_is_nearly_all_hole_stays_so() {
     let file = File::create(prepared.join("ibdata1")).expect("created");
     let places = [0, GIBIBYTE / 3, GIBIBYTE / 2, GIBIBYTE - PIECE_BYTES as u64];
     for (number, at) in (1..).zip(places) {
-        file.write_all_at(&[number; PIECE_BYTES], at)
+        file.write_all_at(&vec![number; PIECE_BYTES], at)
             .expect("written");
     }
     file.sync_all().expect("synced");

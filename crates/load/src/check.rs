@@ -138,3 +138,6 @@ async fn count<C: Connection>(connection: &mut C, query: &str) -> Result<i64, Dr
         .and_then(|row| row.first()?.as_ref()?.parse().ok());
     count.ok_or_else(|| DriverError::unexpected(format!("{query} gave no number")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,10 @@
 //! once against [`driver::Connection`]; which system answers, and which reactor waits for it, is known to one file
 //! per system below `driver`. It must not know studies, trials or arms.
 
+// The tests' support files name the crate as its users do.
+#[cfg(test)]
+extern crate self as fairtrial_load;
+
 mod calendar;
 mod check;
 mod drive;

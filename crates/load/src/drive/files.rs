@@ -190,3 +190,6 @@ fn output(path: &Path, source: io::Error) -> LoadError {
         source,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -277,6 +277,8 @@ impl Shard {
 
 #[cfg(test)]
 mod tests {
+    mod merging;
+
     use super::*;
     use crate::drive::schedule::Measure;
     use crate::driver::ErrorKind;

@@ -36,6 +36,11 @@ const STOP_LATENCY: Duration = Duration::from_millis(20);
 const EFFECTIVE: &str = "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', \
     'autocommit', 'sql_mode', 'innodb_lock_wait_timeout', 'innodb_snapshot_isolation', 'version')";
 
+/// While loading. The mode is ours, whatever the server's: text that does not fit is an error and never cut, and a
+/// backslash escapes, as the rows are written.
+const LOADING: &str =
+    "SET SESSION unique_checks = 0, foreign_key_checks = 0, sql_mode = 'STRICT_ALL_TABLES'";
+
 /// Where a server listens.
 #[derive(Clone, Debug)]
 pub enum Address {
@@ -168,9 +173,7 @@ impl Driver for Mysql {
 
     async fn load_connection(&self) -> Result<MysqlConnection, DriverError> {
         let mut connection = self.connect(&[]).await?;
-        connection
-            .text("SET SESSION unique_checks = 0, foreign_key_checks = 0")
-            .await?;
+        connection.text(LOADING).await?;
         Ok(connection)
     }
 

@@ -386,6 +386,7 @@ fn normalised(name: &str, value: &str) -> String {
         "synchronous" => &["off", "normal", "full", "extra"],
         "temp_store" => &["default", "file", "memory"],
         "auto_vacuum" => &["none", "full", "incremental"],
+        "secure_delete" => &["off", "on", "fast"],
         _ => &[],
     };
     if let Some(number) = names.iter().position(|known| *known == value) {
@@ -399,8 +400,11 @@ fn normalised(name: &str, value: &str) -> String {
 }
 
 fn classify(error: &rusqlite::Error) -> DriverError {
-    let rusqlite::Error::SqliteFailure(failure, message) = error else {
-        return DriverError::unexpected(error.to_string());
+    let (failure, message) = match error {
+        rusqlite::Error::SqliteFailure(failure, message) => (failure, message.as_ref()),
+        // rusqlite reports an error in a statement's text apart, with the place in it.
+        rusqlite::Error::SqlInputError { error, msg, .. } => (error, Some(msg)),
+        other => return DriverError::unexpected(other.to_string()),
     };
     let primary = failure.extended_code & 0xff;
     let kind = match primary {
@@ -412,7 +416,7 @@ fn classify(error: &rusqlite::Error) -> DriverError {
         kind,
         code: code_name(primary),
         message: message
-            .clone()
+            .cloned()
             .unwrap_or_else(|| ffi::code_to_str(failure.extended_code).into()),
         retryable: kind == ErrorKind::Busy,
     }

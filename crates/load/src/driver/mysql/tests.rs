@@ -1,5 +1,7 @@
 use super::*;
 
+mod values;
+
 #[test]
 fn decimals_keep_every_digit() {
     assert_eq!(units(b"12.34"), Ok(1234));

@@ -1,5 +1,7 @@
 use super::*;
 
+mod answers;
+
 #[test]
 fn spellings_that_sqlite_takes_as_one_compare_equal() {
     for (name, asked, effective) in [

@@ -107,6 +107,8 @@ async fn customer_number<C: Connection>(
 
 #[cfg(test)]
 mod tests {
+    mod effects;
+
     use super::*;
     use crate::driver::Driver as _;
     use crate::driver::sqlite::Sqlite;

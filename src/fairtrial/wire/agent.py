@@ -76,6 +76,7 @@ class Agent:
 
         Raises:
             AgentError: it cannot be written there.
+            PlaceError: the local file shrank meanwhile.
         """
         if isinstance(data, Path):
             with data.open("rb") as file:
@@ -86,15 +87,22 @@ class Agent:
     def _put(self, path: str, source: bytes | IO[bytes], *, size: int, mode: int) -> None:
         request = wire.Put(id=self._stream.number(), path=path, bytes=size, mode=mode)
         pending = self._stream.ask(request)
+        missing = 0
         try:
             for start in range(0, size, CHUNK_BYTES):
                 want = min(CHUNK_BYTES, size - start)
                 content = source[start : start + want] if isinstance(source, bytes) else source.read(want)
-                # A local file that shrinks meanwhile is filled up, so that the stream stays whole; the caller's fault.
+                # A local file that shrinks meanwhile is filled up, so that the stream stays whole.
                 self._stream.send(chunk_frame(request.id, content.ljust(want, b"\0")))
+                missing += want - len(content)
             _expect(pending.take(), wire.Done)
         finally:
             self._stream.forget(request)
+        if missing:
+            raise PlaceError(
+                f"the local file for {path} became {missing} bytes shorter while it was copied there",
+                hint="nothing may write to a file while it is brought to a place; start again",
+            )
 
     def get(self, path: str) -> bytes:
         """Reads a file of the place.

@@ -1,0 +1,78 @@
+"""What a person sees while a run goes on: lines in a pipe, a bar on a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from support.records import planned, trial_record
+
+from fairtrial.cli.plan import duration, size
+from fairtrial.cli.progress import Bar, Lines, outcome, progress_for
+
+
+def console(*, terminal: bool = False) -> Console:
+    return Console(file=io.StringIO(), width=60, force_terminal=terminal, color_system=None, legacy_windows=False)
+
+
+def said(of: Console) -> str:
+    assert isinstance(of.file, io.StringIO)
+    return of.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (0.4, "0 s"), (119.4, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2 h 00 min")],
+)
+def test_durations_are_told_as_precisely_as_they_are_worth(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1 << 20, "1.0 MiB"), (3 << 29, "1.5 GiB")])
+def test_sizes_are_told_in_the_largest_unit(count: int, text: str) -> None:
+    assert size(count) == text
+
+
+def test_a_trial_is_told_by_its_throughput_its_time_or_its_fault() -> None:
+    record = trial_record(planned(1, "a"))
+    assert outcome(record) == "1 s"
+    assert outcome(record.model_copy(update={"scalars": {"throughput_tpm": 3412.4, "elapsed_s": 1}})) == "3,412 tpm"
+    assert outcome(record.model_copy(update={"scalars": {}})) == "done"
+    assert outcome(trial_record(planned(1, "a"), valid=False)) == "invalid: broken on purpose"
+
+
+def test_a_pipe_gets_one_whole_line_per_trial() -> None:
+    into = console()
+    with progress_for(into) as progress:
+        assert isinstance(progress, Lines)
+        for number, arm in enumerate("ab", start=1):
+            progress.trial_started(planned(1, arm), number=number, total=2, left_s=600 / number)
+            progress.phase("drive")
+            progress.load({"progress": "rate", "per_s": 7})
+            progress.trial_finished(trial_record(planned(1, arm)))
+        progress.note("block 1 of [all] is void: " + "why " * 30)
+    first, second, note = said(into).splitlines()
+    assert first == "round 1  trial 1/2  all · a  1 s  left 5 min"
+    assert second == "round 1  trial 2/2  all · b  1 s  left 0 s"
+    assert note.startswith("block 1 of [all] is void"), "no markup, and no line break in the middle"
+
+
+def test_a_terminal_gets_a_bar_with_the_rate_now_and_notes_above_it() -> None:
+    into = console(terminal=True)
+    with progress_for(into) as progress:
+        assert isinstance(progress, Bar)
+        progress.trial_started(planned(1, "a"), number=1, total=2, left_s=600)
+        task = progress._bar.tasks[0]
+        assert (task.description, task.completed, task.total) == ("round 1", 0, 2)
+        assert task.fields["left"] == "left 10 min"
+        progress.load({"progress": "rate", "per_s": 60})
+        assert task.fields["now"] == "trial 1/2  all · a  3,600 tpm"
+        progress.load({"progress": "loading", "done": 3.0, "total": 9.0})
+        assert task.fields["now"].endswith("loading 3/9")
+        progress.phase("check")
+        assert task.fields["now"].endswith("check")
+        progress.trial_finished(trial_record(planned(1, "a"), valid=False))
+        assert task.completed == 1
+    assert "all.b01.a is invalid: broken on purpose" in said(into)
+    assert "round 1" in said(into)

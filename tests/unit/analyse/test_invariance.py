@@ -16,7 +16,7 @@ from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis, Comparison
 
 ARMS, CELLS, BLOCKS = 3, 2, 4
-EXAMPLES = 25
+EXAMPLES = 60
 OPPOSITE = {"faster": "slower", "slower": "faster"}
 
 

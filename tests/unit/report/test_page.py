@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 import vl_convert
 
-from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.models import Analysis, Interval
 from fairtrial.record import Record
 from fairtrial.report import page
 from fairtrial.report.scene import Scene
@@ -95,6 +95,29 @@ def test_every_figure_has_its_place_and_can_be_drawn(html: str) -> None:
 def test_every_trial_of_the_record_is_a_dot_in_some_figure(html: str, record: Record) -> None:
     drawn = json.dumps(_specs(html))
     assert all(trial.trial.id in drawn for trial in record.trials)
+
+
+def test_a_metric_of_zeros_has_no_figure_of_ratios(record: Record, analysis: Analysis) -> None:
+    """An axis without a value is drawn from minus to plus infinity, and the browser says so."""
+    none = Interval(estimate=None, low=None, high=None)
+    cells = tuple(
+        cell.model_copy(
+            update={
+                "comparisons": cell.comparisons
+                | {
+                    "throughput_nopm": tuple(
+                        one.model_copy(update={"ratio": none}) for one in cell.comparisons["throughput_nopm"]
+                    )
+                }
+            }
+        )
+        for cell in analysis.cells
+    )
+    whole, without = (
+        page.ratio_figures(Scene(record=record, analysis=each))
+        for each in (analysis, analysis.model_copy(update={"cells": cells}))
+    )
+    assert len(without) == len(whole) - 1 == 2
 
 
 def test_whatever_a_study_says_stays_text(record: Record, analysis: Analysis) -> None:

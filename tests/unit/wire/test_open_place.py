@@ -1,0 +1,79 @@
+"""A place that answers, against an agent in memory: programs run there, and how they fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+
+import pytest
+
+from fairtrial.errors import PlaceError
+from fairtrial.wire import Agent
+from fairtrial.wire import generated as wire
+from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.open_place import OUTPUT_LINES, OpenPlace
+
+
+@contextmanager
+def place(ran: Ran) -> Iterator[tuple[OpenPlace, list[wire.Spawn]]]:
+    """A place where every program ends as told, and what was asked for there."""
+    asked: list[wire.Spawn] = []
+
+    def run(spawn: wire.Spawn) -> Ran:
+        asked.append(spawn)
+        return ran
+
+    with Agent(FakeTransport(run=run), holder="a test", lock=True) as agent:
+        yield OpenPlace(agent=agent, facts={"ticks_per_s": 100}), asked
+
+
+def test_it_knows_where_the_agent_keeps_its_things() -> None:
+    with place(Ran()) as (opened, _):
+        assert opened.state_directory == PurePosixPath("/var/lib/fairtrial")
+
+
+def test_a_program_gives_its_code_and_both_streams() -> None:
+    with place(Ran(code=3, stdout=["one"], stderr=["two"])) as (opened, asked):
+        finished = opened.execute(["/usr/bin/thing", "-v"], user="nobody")
+    assert finished.code == 3
+    assert sorted(finished.output.splitlines()) == ["one", "two"]
+    assert (asked[0].name, asked[0].argv, asked[0].user) == ("thing", ["/usr/bin/thing", "-v"], "nobody")
+
+
+def test_of_a_talkative_program_the_end_is_kept() -> None:
+    lines = [f"line {index}" for index in range(OUTPUT_LINES + 50)]
+    with place(Ran(stdout=lines)) as (opened, _):
+        assert opened.execute(["talk"]).output.splitlines() == lines[50:]
+
+
+def test_a_program_that_must_succeed_and_fails_is_quoted_with_the_callers_hint() -> None:
+    failing = Ran(code=1, stderr=["mkfs: no such device"])
+    with place(failing) as (opened, _), pytest.raises(PlaceError, match="no such device") as failure:
+        opened.require(["mkfs", "/dev/none"], hint="name another device")
+    assert "`mkfs /dev/none` failed (1)" in str(failure.value)
+    assert failure.value.hint == "name another device"
+
+
+def test_a_program_that_must_succeed_and_does_gives_what_it_printed() -> None:
+    with place(Ran(stdout=["10.11.6"])) as (opened, _):
+        assert opened.require(["mariadbd", "--version"], hint="") == "10.11.6"
+
+
+def test_a_program_that_hangs_is_not_waited_for_without_end() -> None:
+    with place(Ran(code=None)) as (opened, _), pytest.raises(TimeoutError, match="sleep still runs"):
+        opened.execute(["sleep", "1000"], timeout_s=0.01)
+
+
+def test_a_native_subcommand_gets_its_parameters_as_one_document() -> None:
+    with place(Ran(stdout=['{"dirty_bytes": 0}'])) as (opened, asked):
+        result = opened.native("settle", {"limit_s": 5}, timeout_s=60.0, environment={"LANG": "C"}, processors=[1])
+    assert result == {"dirty_bytes": 0}
+    assert json.loads(asked[0].stdin or "") == {"limit_s": 5}
+    assert (asked[0].environment, asked[0].processors) == ({"LANG": "C"}, [1])
+
+
+def test_a_native_subcommand_without_a_result_gives_an_empty_one() -> None:
+    with place(Ran(stdout=['{"progress": "sampling"}'])) as (opened, _):
+        assert opened.native("sample", {}, timeout_s=60.0) == {}

@@ -14,10 +14,10 @@ from fairtrial.errors import Problem
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.confounding import Factors, check_confounding
 from fairtrial.study.expectations import Expectation, read_expectations
-from fairtrial.study.merging import SECTIONS
+from fairtrial.study.merging import KIND_SECTIONS, SECTIONS
 from fairtrial.study.nodes import Listing, Node, Position, Scalar, Tree
 from fairtrial.study.problems import Problems, listed
-from fairtrial.study.resolving import Resolution, overlaid, resolve
+from fairtrial.study.resolving import Resolution, kinds, overlaid, resolve
 
 MAXIMUM_COMBINATIONS = 4096  # merged and validated in a second; no run could finish more
 ROLES = ("primary", "secondary", "guardrails")
@@ -61,6 +61,7 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> Checked:
         problems.add(message, tree.where("factors"), field=("factors",), suggestion="make several studies of it")
         return Checked((), {})
     resolutions = _resolve_all(tree, factors, catalogue=catalogue, problems=problems)
+    _check_base_kinds(tree, catalogue, problems)
     _check_arms_differ(tree, factors, arm=arm, resolutions=resolutions, problems=problems)
     wanted: list[_Wanted] = [*_named_metrics(tree)]
     names = list(factors)
@@ -105,6 +106,17 @@ def _resolve_all(tree: Tree, factors: Factors, *, catalogue: Catalogue, problems
         condition = _condition(factors, where)
         problems.note(replace(problem, message=problem.message + condition))
     return resolutions
+
+
+def _check_base_kinds(tree: Tree, catalogue: Catalogue, problems: Problems) -> None:
+    """A misspelt kind of the base trial, where every level names the right one and so replaces it unseen."""
+    noted = {(problem.file, problem.line, problem.column) for problem in problems}
+    for section in KIND_SECTIONS:
+        known, base = kinds(catalogue)[section], tree.tree(section)
+        for name in base.entries:
+            at = base.where(name)
+            if name not in known and (at.file, at.line, at.column) not in noted:
+                problems.unknown(f"kind of {section}", name, known, at=at, field=(section, name))
 
 
 def _check_system_fits(trial: Tree, catalogue: Catalogue, problems: Problems) -> None:

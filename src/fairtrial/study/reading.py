@@ -13,6 +13,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
 from fairtrial.errors import InputError, Problem
@@ -101,6 +102,7 @@ def parse(text: str, *, file: str, problems: Problems) -> Node | None:
         raise _refusal("a %YAML directive; studies are YAML 1.2", Position(file), hint="remove the directive")
     yaml = YAML(typ="safe", pure=True)
     try:
+        _refuse_deep_nesting(text, file=file)
         root = yaml.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -110,6 +112,18 @@ def parse(text: str, *, file: str, problems: Problems) -> Node | None:
     except (YAMLError, RecursionError) as error:
         raise _refusal(f"not YAML: {error}", Position(file), hint=_SYNTAX_HINT) from error
     return None if root is None else _Converter(yaml, file, problems).convert(root)
+
+
+def _refuse_deep_nesting(text: str, *, file: str) -> None:
+    """Looks at brackets before they are composed, which takes minutes for thousands inside each other."""
+    if text.count("[") + text.count("{") <= MAXIMUM_DEPTH:
+        return
+    depth = 0
+    for event in YAML(typ="safe", pure=True).parse(text):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > MAXIMUM_DEPTH + 1:
+            at = Position(file, event.start_mark.line + 1, event.start_mark.column + 1)
+            raise _refusal(f"more than {MAXIMUM_DEPTH} levels", at)
 
 
 def read_documents(path: Path, problems: Problems) -> list[Tree]:

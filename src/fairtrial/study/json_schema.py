@@ -16,7 +16,7 @@ from fairtrial.study.resolving import kinds
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-ALWAYS_NEEDED = ("study", "system", "workload", "factors", "arm", "metrics")
+ALWAYS_NEEDED = ("study", "workload", "factors", "arm", "metrics")  # place and system have defaults
 _NOT_IN_SIZES = ("study", "include", "sizes")
 _DEMANDS = ("required", "minProperties", "minItems", "title")  # what a part need not keep to, and noise
 

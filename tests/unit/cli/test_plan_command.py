@@ -1,0 +1,83 @@
+"""`fairtrial plan` as installed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from support.command_line import Desk, desk
+
+STUDY = """\
+study: two-sleeps
+workload: {command: {run: sleep 0.1}}
+factors:
+  length:
+    short: {}
+    long: {workload: {command: {run: sleep 0.2}}}
+arm: length
+trials: {blocks: 2, order: abba, seed: 5}
+metrics: {primary: elapsed_s}
+sizes: {ci: {trials: {blocks: 1}}}
+"""
+TRIAL = re.compile(r"(?m)^ *(\d+) +(\d+) +(\d+) +(\S+) +(\S+) +(\d+) *$")
+
+
+@pytest.fixture
+def here() -> Iterator[Desk]:
+    with desk() as found:
+        yield found
+
+
+def test_every_trial_stands_in_its_order_with_the_seed_of_its_block(here: Desk) -> None:
+    rows = TRIAL.findall(here.fairtrial("plan", here.study(STUDY)).stdout)
+    assert [(position, block, arm) for position, _, block, _, arm, _ in rows] == [
+        ("0", "1", "short"),
+        ("1", "1", "long"),
+        ("2", "2", "long"),
+        ("3", "2", "short"),
+    ]
+    seeds = [row[-1] for row in rows]
+    assert seeds[0] == seeds[1] != seeds[2] == seeds[3]
+
+
+def test_what_differs_is_shown_and_nothing_runs(here: Desk) -> None:
+    done = here.fairtrial("plan", here.study(STUDY))
+    assert re.search(r"workload\.command\.run +sleep 0\.1 +sleep 0\.2", done.stdout)
+    assert done.stderr == ""
+    assert [path.name for path in here.directory.iterdir() if path.name != "state"] == ["study.yaml"]
+    assert list(here.state.iterdir()) == []
+
+
+def test_a_size_and_an_assignment_change_the_plan(here: Desk) -> None:
+    study = here.study(STUDY)
+    assert len(TRIAL.findall(here.fairtrial("plan", study, "--size", "ci").stdout)) == 2
+    assert len(TRIAL.findall(here.fairtrial("plan", study, "--size", "ci", "--set", "trials.blocks=3").stdout)) == 6
+
+
+def test_the_same_study_prints_the_same_plan(here: Desk) -> None:
+    study = here.study(STUDY)
+    assert here.fairtrial("plan", study).stdout == here.fairtrial("plan", study).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--size", "cii"], "did you mean `ci`?"),
+        (["--set", "trials.block=3"], "did you mean `blocks`?"),
+        (["--set", "nonsense"], "expected path=value, found `nonsense`"),
+        (["--set", "arm=lenght"], "did you mean `length`?"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_what_was_meant(here: Desk, options: list[str], message: str) -> None:
+    done = here.fairtrial("plan", here.study(STUDY), *options, code=2)
+    assert message in done.stderr
+    assert "\nhint: " in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(("name", "message"), [("absent.yaml", "No such file"), ("state", "Is a directory")])
+def test_what_is_no_file_is_refused(here: Desk, name: str, message: str) -> None:
+    done = here.fairtrial("plan", name, code=2)
+    assert message in done.stderr
+    assert "hint: check the path" in done.stderr

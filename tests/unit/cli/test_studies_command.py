@@ -1,0 +1,32 @@
+"""`fairtrial studies` as installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.command_line import desk
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def test_ready_studies_and_publications_are_listed() -> None:
+    with desk() as here:
+        lines = here.fairtrial("studies").stdout.splitlines()
+    names = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert names == ["sqlite-wal", "mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"]
+
+
+@pytest.mark.parametrize("name", ["mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"])
+def test_a_publication_is_printed_whole(name: str) -> None:
+    with desk() as here:
+        printed = here.fairtrial("studies", "published", name).stdout
+    assert printed == (GOLDEN / f"published-{name}.txt").read_text(encoding="utf-8")
+
+
+def test_an_unknown_publication_is_refused_with_the_known_ones() -> None:
+    with desk() as here:
+        done = here.fairtrial("studies", "published", "mglru", code=2)
+    assert "mglru-fio-pmem" in done.stderr
+    assert "hint: " in done.stderr
+    assert done.stdout == ""

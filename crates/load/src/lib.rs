@@ -4,10 +4,6 @@
 //! once against [`driver::Connection`]; which system answers, and which reactor waits for it, is known to one file
 //! per system below `driver`. It must not know studies, trials or arms.
 
-// The tests' support files name the crate as its users do.
-#[cfg(test)]
-extern crate self as fairtrial_load;
-
 mod calendar;
 mod check;
 mod drive;
@@ -16,8 +12,6 @@ mod error;
 mod progress;
 mod random;
 mod sql;
-#[cfg(test)]
-mod tests;
 mod tpcc;
 
 use std::io::Write;
@@ -53,3 +47,10 @@ pub fn sql(parameters: &Sql) -> Result<Vec<Rows>, LoadError> {
 pub fn content_sha256(endpoint: &Endpoint, warehouses: u32) -> Result<String, LoadError> {
     tpcc::content::of_endpoint(endpoint, warehouses)
 }
+
+// The tests' support files name the crate as its users do.
+#[cfg(test)]
+extern crate self as fairtrial_load;
+
+#[cfg(test)]
+mod tests;

@@ -127,70 +127,72 @@ fn reals_and_blobs_are_no_answers_of_a_workload() {
     }
 }
 
+/// Codes, extended ones among them, and what becomes of them.
+const CODES: [(i32, ErrorKind, &str, bool); 14] = [
+    (ffi::SQLITE_BUSY, ErrorKind::Busy, "SQLITE_BUSY", true),
+    (
+        ffi::SQLITE_BUSY_SNAPSHOT,
+        ErrorKind::Busy,
+        "SQLITE_BUSY",
+        true,
+    ),
+    (
+        ffi::SQLITE_BUSY_RECOVERY,
+        ErrorKind::Busy,
+        "SQLITE_BUSY",
+        true,
+    ),
+    (ffi::SQLITE_LOCKED, ErrorKind::Busy, "SQLITE_LOCKED", true),
+    (
+        ffi::SQLITE_LOCKED_SHAREDCACHE,
+        ErrorKind::Busy,
+        "SQLITE_LOCKED",
+        true,
+    ),
+    (
+        ffi::SQLITE_CANTOPEN,
+        ErrorKind::Connection,
+        "SQLITE_CANTOPEN",
+        false,
+    ),
+    (ffi::SQLITE_FULL, ErrorKind::Other, "SQLITE_FULL", false),
+    (
+        ffi::SQLITE_CORRUPT,
+        ErrorKind::Other,
+        "SQLITE_CORRUPT",
+        false,
+    ),
+    (
+        ffi::SQLITE_CORRUPT_INDEX,
+        ErrorKind::Other,
+        "SQLITE_CORRUPT",
+        false,
+    ),
+    (ffi::SQLITE_NOTADB, ErrorKind::Other, "SQLITE_NOTADB", false),
+    (
+        ffi::SQLITE_READONLY,
+        ErrorKind::Other,
+        "SQLITE_READONLY",
+        false,
+    ),
+    (
+        ffi::SQLITE_IOERR_FSYNC,
+        ErrorKind::Other,
+        "SQLITE_IOERR",
+        false,
+    ),
+    (
+        ffi::SQLITE_CONSTRAINT_PRIMARYKEY,
+        ErrorKind::Other,
+        "SQLITE_CONSTRAINT",
+        false,
+    ),
+    (ffi::SQLITE_TOOBIG, ErrorKind::Other, "SQLITE_18", false),
+];
+
 #[test]
 fn codes_are_classified_by_what_a_user_can_do() {
-    let table = [
-        (ffi::SQLITE_BUSY, ErrorKind::Busy, "SQLITE_BUSY", true),
-        (
-            ffi::SQLITE_BUSY_SNAPSHOT,
-            ErrorKind::Busy,
-            "SQLITE_BUSY",
-            true,
-        ),
-        (
-            ffi::SQLITE_BUSY_RECOVERY,
-            ErrorKind::Busy,
-            "SQLITE_BUSY",
-            true,
-        ),
-        (ffi::SQLITE_LOCKED, ErrorKind::Busy, "SQLITE_LOCKED", true),
-        (
-            ffi::SQLITE_LOCKED_SHAREDCACHE,
-            ErrorKind::Busy,
-            "SQLITE_LOCKED",
-            true,
-        ),
-        (
-            ffi::SQLITE_CANTOPEN,
-            ErrorKind::Connection,
-            "SQLITE_CANTOPEN",
-            false,
-        ),
-        (ffi::SQLITE_FULL, ErrorKind::Other, "SQLITE_FULL", false),
-        (
-            ffi::SQLITE_CORRUPT,
-            ErrorKind::Other,
-            "SQLITE_CORRUPT",
-            false,
-        ),
-        (
-            ffi::SQLITE_CORRUPT_INDEX,
-            ErrorKind::Other,
-            "SQLITE_CORRUPT",
-            false,
-        ),
-        (ffi::SQLITE_NOTADB, ErrorKind::Other, "SQLITE_NOTADB", false),
-        (
-            ffi::SQLITE_READONLY,
-            ErrorKind::Other,
-            "SQLITE_READONLY",
-            false,
-        ),
-        (
-            ffi::SQLITE_IOERR_FSYNC,
-            ErrorKind::Other,
-            "SQLITE_IOERR",
-            false,
-        ),
-        (
-            ffi::SQLITE_CONSTRAINT_PRIMARYKEY,
-            ErrorKind::Other,
-            "SQLITE_CONSTRAINT",
-            false,
-        ),
-        (ffi::SQLITE_TOOBIG, ErrorKind::Other, "SQLITE_18", false),
-    ];
-    for (code, kind, name, retryable) in table {
+    for (code, kind, name, retryable) in CODES {
         let error = classify(&rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
         assert_eq!(
             (error.kind, error.code.as_str(), error.retryable),

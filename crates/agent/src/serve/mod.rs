@@ -153,6 +153,7 @@ fn speak(output: OwnedFd, wires: Arc<Wires>) {
         let mut stream = std::fs::File::from(output);
         while let Some(frame) = wires.outbox.pop() {
             if stream.write_all(&frame).is_err() {
+                wires.outbox.abandon(); // nobody reads: the last words are not waited for
                 return wires.end(Reason::EndOfStream);
             }
         }

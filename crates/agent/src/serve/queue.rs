@@ -15,6 +15,8 @@ struct State<T> {
     items: VecDeque<(usize, T)>,
     weight: usize,
     closed: bool,
+    /// Whether an item was popped and its reader has not come back: it may still be at work on it.
+    in_hand: bool,
 }
 
 impl<T> Queue<T> {
@@ -24,6 +26,7 @@ impl<T> Queue<T> {
             items: VecDeque::new(),
             weight: 0,
             closed: false,
+            in_hand: false,
         };
         Self {
             state: Mutex::new(state),
@@ -60,9 +63,12 @@ impl<T> Queue<T> {
     /// Takes the oldest item; waits for one. `None`: closed, and nothing is left.
     pub fn pop(&self) -> Option<T> {
         let mut state = self.lock();
+        state.in_hand = false;
+        self.changed.notify_all();
         loop {
             if let Some((weight, item)) = state.items.pop_front() {
                 state.weight -= weight;
+                state.in_hand = true;
                 self.changed.notify_all();
                 return Some(item);
             }
@@ -88,14 +94,17 @@ impl<T> Queue<T> {
         state.closed = true;
         state.items.clear();
         state.weight = 0;
+        state.in_hand = false;
         self.changed.notify_all();
     }
 
-    /// Waits until nothing is left, `limit` at most.
+    /// Waits until nothing is left and the reader has come back from the last item, `limit` at most.
     pub fn wait_empty(&self, limit: Duration) {
         let _ = self
             .changed
-            .wait_timeout_while(self.lock(), limit, |state| !state.items.is_empty());
+            .wait_timeout_while(self.lock(), limit, |state| {
+                !state.items.is_empty() || state.in_hand
+            });
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -163,6 +172,26 @@ mod tests {
         queue.close();
         queue.wait_empty(Duration::from_millis(1));
         assert_eq!(queue.pop(), Some("unread"));
+        assert_eq!(queue.pop(), None);
         queue.wait_empty(Duration::MAX);
+    }
+
+    #[test]
+    fn the_last_item_is_waited_for_until_its_reader_comes_back() {
+        let queue = Arc::new(Queue::new(10));
+        let written = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (reading, writing) = (Arc::clone(&queue), Arc::clone(&written));
+        let reader = thread::spawn(move || {
+            while let Some(item) = reading.pop() {
+                thread::sleep(Duration::from_millis(50)); // a slow link
+                writing.lock().expect("whole").push(item);
+            }
+        });
+        queue.push(1, 1);
+        queue.push(2, 1);
+        queue.close();
+        queue.wait_empty(Duration::MAX);
+        assert_eq!(*written.lock().expect("whole"), [1, 2]);
+        reader.join().expect("the reader went on");
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 const MANY: u64 = 500;
 const FLOOD_BYTES: usize = 50 << 20;
+const FLOOD_LINE_BYTES: usize = 256;
 const LINE_BYTES: usize = 64 * 1024;
 
 #[test]
@@ -95,7 +96,8 @@ fn programs_of_steps_leave_no_descriptor_behind_either() {
 #[test]
 fn a_flood_loses_no_byte_and_holds_no_ping_up() {
     let mut agent = Agent::greeted();
-    let script = format!("yes 0123456789abcde | head -c {FLOOD_BYTES}; echo end >&2");
+    let flood_line = "x".repeat(FLOOD_LINE_BYTES - 1);
+    let script = format!("yes {flood_line} | head -c {FLOOD_BYTES}; echo end >&2");
     agent.send(&spawn(1, &script));
     let (mut bytes, mut asked, mut answered) = (0, 0, 0);
     loop {
@@ -103,9 +105,9 @@ fn a_flood_loses_no_byte_and_holds_no_ping_up() {
         match event["event"].as_str().expect("an event") {
             "output" if event["stream"] == "stdout" => {
                 let line = event["line"].as_str().expect("text");
-                assert_eq!(line, "0123456789abcde");
+                assert!(line == flood_line, "{line}");
                 bytes += line.len() + 1;
-                if bytes % (FLOOD_BYTES / 10) < 16 && asked == answered {
+                if bytes % (FLOOD_BYTES / 10) < FLOOD_LINE_BYTES && asked == answered {
                     asked += 1;
                     agent.send(&json!({"request": "ping", "id": 100 + asked}));
                 }

@@ -1,0 +1,33 @@
+"""`fairtrial verify` as installed, on a real record and on what is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.command_line import desk
+
+
+def test_a_record_as_written_is_fine(real_run: Path) -> None:
+    with desk() as here:
+        done = here.fairtrial("verify", real_run)
+    assert "every reported number recomputed" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_changed_byte_is_a_finding_that_names_the_file(real_copy: Path) -> None:
+    changed = min((real_copy / "trials").glob("*/trial.json"))
+    changed.write_bytes(changed.read_bytes() + b" ")
+    with desk() as here:
+        done = here.fairtrial("verify", real_copy, code=1)
+    assert f"{changed.parent.name}/trial.json" in done.stdout
+    assert f"1 mismatches in {real_copy}" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["verify", "report"])
+def test_what_is_no_record_is_refused(command: str) -> None:
+    with desk() as here:
+        for name in ("state", "absent"):
+            done = here.fairtrial(command, name, code=3)
+            assert "\nhint: " in done.stderr
+            assert done.stdout == ""

@@ -44,7 +44,7 @@ def analyse(
         paired=paired,
         confidence=plan.design.confidence,
         margin=plan.design.margin,
-        family_size=sum(pair.named.role == "primary" for pair in pairs),
+        family_size=sum(roles[metric] == "primary" for _, metric in table) * (len(selection.levels) - 1),
     )
     expected = expectations(plan, trials)
     unmet = {cell.name: _unmet_levels(cell, expected) for cell in selection.cells}
@@ -57,6 +57,7 @@ def analyse(
         metrics=plan.metrics.definitions,
         alpha=setting.alpha,
         without_verdict=without_verdict,
+        missing=setting.family_size - sum(pair.named.role == "primary" for pair in pairs),
     )
     return Analysis(
         study=plan.study,

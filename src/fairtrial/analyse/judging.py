@@ -27,15 +27,18 @@ def judge(
     metrics: Mapping[str, MetricDefinition],
     alpha: float,
     without_verdict: Callable[[Comparison], bool],
+    missing: int = 0,
 ) -> list[Comparison]:
     """Adjusts the primary comparisons together and gives every comparison its verdict, in order.
 
     Claims of a difference keep their familywise error at `alpha`, and so do claims of equivalence. A comparison that
-    could not be tested stays in the family with p = 1, so that losing data never makes the others easier to claim.
+    could not be tested stays in the family with p = 1, so that losing data never makes the others easier to claim;
+    so do the `missing` ones that have no data at all.
     """
     family = [index for index, comparison in enumerate(comparisons) if comparison.role == "primary"]
-    differs = holm([comparisons[index].p for index in family])
-    same = holm([_or_one(comparisons[index].p_equivalence) for index in family])
+    lost = [1.0] * missing
+    differs = holm([comparisons[index].p for index in family] + lost)[: len(family)]
+    same = holm([_or_one(comparisons[index].p_equivalence) for index in family] + lost)[: len(family)]
     judged = list(comparisons)
     for index, p_differs, p_same in zip(family, differs, same, strict=True):
         known = comparisons[index].p_equivalence is not None

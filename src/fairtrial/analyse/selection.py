@@ -63,10 +63,10 @@ def select(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None) -
         problem = Problem(message=f"no factor `{chosen}`; factors: {known}", file=plan.study, field="arm")
         raise InputError([problem], hint="compare one of the study's factors")
     lost = {(trial.trial.cell, trial.trial.block) for trial in trials if not trial.valid}
-    used = sorted(
-        (trial for trial in trials if (trial.trial.cell, trial.trial.block) not in lost),
-        key=lambda trial: trial.trial.position,
-    )
+    used = [trial for trial in _as_run(trials) if (trial.trial.cell, trial.trial.block) not in lost]
+    if chosen != plan.arm:
+        # Its levels meet in the rounds as planned: a replacement ran in a later round than the block of its number.
+        used = [trial for trial in used if trial.trial.block <= plan.design.blocks]
     _refuse_twins(used)
     return Selection(
         contrast=chosen,
@@ -76,6 +76,18 @@ def select(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None) -
         voided=tuple(sorted(lost)),
         counts=_counts(plan, trials, used=len(used), voided=len(lost)),
     )
+
+
+def _as_run(trials: Sequence[TrialRecord]) -> list[TrialRecord]:
+    """Trials in time order, numbered by it: a replacement is planned last, yet runs between others."""
+    ordered = sorted(trials, key=lambda trial: (trial.started, trial.trial.position))
+    positions = [trial.trial.position for trial in ordered]
+    if positions == sorted(positions):
+        return ordered
+    return [
+        trial.model_copy(update={"trial": trial.trial.model_copy(update={"position": slot})})
+        for slot, trial in enumerate(ordered)
+    ]
 
 
 def _refuse_twins(used: Sequence[TrialRecord]) -> None:

@@ -55,7 +55,21 @@ def conclude(found: Record, *, console: Console, contrast: str | None = None) ->
     directory = found.directory / "report"
     report.write(found, analysis, directory)
     print_whole(console, report.terminal(analysis))
+    if contrast is None:
+        for factor in found.plan.also_compare:
+            _also_compare(found, factor, console=console)
     console.print(f"report: {directory / 'report.html'}", markup=False, soft_wrap=True)
+
+
+def _also_compare(found: Record, factor: str, *, console: Console) -> None:
+    """Another factor of the same record, with a family and a report of its own below the study's."""
+    analysis = analyse.analyse(found.plan, found.trials, contrast=factor, finished=found.finished)
+    directory = found.directory / "report" / f"by-{factor}"
+    report.write(found, analysis, directory)
+    console.print(
+        f"\nalso compared: {factor} (a family of its own; report: {directory / 'report.html'})", soft_wrap=True
+    )
+    print_whole(console, report.terminal(analysis))
 
 
 def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -149,7 +149,16 @@ def verify_hashes(record: Record) -> list[str]:
                 found += _compare(directory / name, expected, f"trials/{event.trial}/{name}")
             extra = set(relative_files(directory)) - set(event.files) if directory.exists() else set()
             found += [f"trials/{event.trial}/{name}: not in the journal" for name in sorted(extra)]
-    return found
+    return found + _unknown_trials(record)
+
+
+def _unknown_trials(record: Record) -> list[str]:
+    known = {event.trial for event in record.events if isinstance(event, TrialFinished)}
+    directory = record.directory / "trials"
+    present = (
+        {path.name for path in directory.iterdir() if not path.name.startswith(".")} if directory.exists() else set()
+    )
+    return [f"trials/{name}: not in the journal; --resume takes a whole trial in" for name in sorted(present - known)]
 
 
 def _compare(path: Path, expected: str, name: str) -> list[str]:

@@ -28,23 +28,32 @@ def write(record: Record, analysis: Analysis, directory: Path) -> None:
         PlaceError: the disk is full.
     """
     from fairtrial.record.files import full_disk_explained  # noqa: PLC0415 - see the module's docstring
-    from fairtrial.report import document, page, r_script, raw, svg, text  # noqa: PLC0415
+    from fairtrial.report import document, page, svg  # noqa: PLC0415
     from fairtrial.report.scene import Scene  # noqa: PLC0415
 
     scene = Scene(record=record, analysis=analysis)
     ratios, cells = page.ratio_figures(scene), page.cell_figures(scene)
     contents = {
-        "report.txt": text.render(record, analysis),
+        **plain(record, analysis),
         "report.html": page.render(scene, ratios=ratios, cells=cells),
         "report.json": document.render(record, analysis),
-        "raw_data.csv": raw.csv(record),
-        "raw_data.r": r_script.render(analysis),
     }
     with full_disk_explained(directory):
         directory.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             (directory / name).write_text(content, encoding="utf-8")
         svg.write(ratios, cells, directory=directory / "figures")
+
+
+def plain(record: Record, analysis: Analysis) -> dict[str, str]:
+    """The parts of a report that are nothing but figures and words, by file name; `verify` renders them again."""
+    from fairtrial.report import r_script, raw, text  # noqa: PLC0415 - see the module's docstring
+
+    return {
+        "report.txt": text.render(record, analysis),
+        "raw_data.csv": raw.csv(record),
+        "raw_data.r": r_script.render(analysis),
+    }
 
 
 def terminal(analysis: Analysis) -> RenderableType:

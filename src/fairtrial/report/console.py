@@ -12,6 +12,7 @@ from rich.text import Text
 from fairtrial.analyse.models import Analysis, Verdict
 from fairtrial.report import numbers
 from fairtrial.report.concerns import Concern, concerns, doubts, kinds
+from fairtrial.report.summary import breaches
 from fairtrial.report.tables import (
     TWO_ARMS,
     MetricTable,
@@ -37,6 +38,7 @@ def render(analysis: Analysis) -> RenderableType:
         parts.append(Text("the run has not reached its planned end: no verdict yet", style="yellow"))
     for table in metric_tables(analysis):
         parts += [_title(analysis, table), _table(analysis, table), Text()]
+    parts += [Text(sentence, style="bold red") for sentence in breaches(analysis)]
     if found := kinds(concerns(doubts(analysis))):
         parts.append(_Doubts(found))
     counts = analysis.counts

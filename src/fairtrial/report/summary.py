@@ -22,7 +22,21 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
         for table in chosen
         for arm in analysis.levels[1:]
         if any(row.arm.arm == arm for row in table.rows)
-    )
+    ) + breaches(analysis)
+
+
+def breaches(analysis: Analysis) -> tuple[str, ...]:
+    """A sentence per guardrail and arm that got worse: a claim may not stand without the price it had."""
+    found: list[str] = []
+    for table in (table for table in metric_tables(analysis) if table.role == "guardrail"):
+        for arm in analysis.levels[1:]:
+            rows = [row for row in table.rows if row.arm.arm == arm and row.comparison.verdict == "slower"]
+            if rows:
+                claims = _joined([_claim(analysis, table, row) for row in rows])
+                found.append(
+                    f"Guardrail breached: with {analysis.contrast} {arm}, {table.definition.label} was {claims}."
+                )
+    return tuple(found)
 
 
 def _paragraph(analysis: Analysis, table: MetricTable, rows: list[Row]) -> str:
@@ -76,4 +90,6 @@ def headline(analysis: Analysis) -> str:
     words = [
         f"{count} {'without verdict' if verdict == 'none' else verdict}" for verdict, count in counted.items() if count
     ]
+    broken = len(breaches(analysis))
+    words += [f"{broken} guardrail{'s' if broken > 1 else ''} breached"] if broken else []
     return ", ".join(words) or "no primary comparison"

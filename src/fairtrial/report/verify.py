@@ -16,6 +16,7 @@ from fairtrial.errors import FairtrialError, RecordError
 from fairtrial.metrics import consistency, telemetry
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
+from fairtrial.report import plain
 from fairtrial.report.background import place_facts
 from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
 from fairtrial.workloads import WORKLOADS
@@ -25,7 +26,9 @@ REPORT: Final = "report/report.json"
 
 
 def recompute(record: Record) -> list[str]:
-    """Compares every stored scalar, and report.json if there is one, with what the raw files give.
+    """Compares every stored scalar, report.json, the text and the raw data with what the raw files give.
+
+    The page and the figures are drawn from the same numbers and are not compared.
 
     Returns:
         One sentence per mismatch; empty if every number follows from the raw files.
@@ -37,13 +40,17 @@ def recompute(record: Record) -> list[str]:
             scalars = trial_scalars(record, trial)
             found += [f"trials/{trial.trial.id}/{text}" for text in _contradictions(record, trial)]
         except (FairtrialError, OSError, ValueError, KeyError) as error:
+            if not trial.valid and not trial.scalars:
+                again.append(trial)  # that its figures cannot be computed is why it is invalid
+                continue
             found.append(f"trials/{trial.trial.id}: cannot be recomputed: {error}")
             again.append(trial)
             continue
         if trial.scalars or trial.valid:  # an invalid trial may have been stopped before it had any
             found += [f"trials/{trial.trial.id}/trial.json: {text}" for text in differences(trial.scalars, scalars)]
         again.append(trial.model_copy(update={"scalars": scalars}))
-    return found + _report(record, tuple(again))
+    found += _report(record, tuple(again))
+    return found or _printed(record)
 
 
 def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
@@ -83,6 +90,20 @@ def _report(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:
         return [f"{REPORT}: of format {version}, this version writes {REPORT_FORMAT_VERSION}"]
     fresh = analyse(record.plan, trials, contrast=contrast, finished=record.finished)
     return [f"{REPORT}: {text}" for text in differences(analysis, finite(fresh.model_dump(mode="json")))]
+
+
+def _printed(record: Record) -> list[str]:
+    """The text and raw data beside a report.json that was found right, letter by letter."""
+    path = record.directory / REPORT
+    if not path.exists():
+        return []
+    contrast = json.loads(path.read_bytes())["analysis"]["contrast"]
+    analysis = analyse(record.plan, record.trials, contrast=contrast, finished=record.finished)
+    return [
+        f"report/{name}: differs from what {REPORT} gives; write it again with `fairtrial report`"
+        for name, content in plain(record, analysis).items()
+        if (path.parent / name).exists() and (path.parent / name).read_text(encoding="utf-8") != content
+    ]
 
 
 def differences(stored: Any, computed: Any) -> list[str]:

@@ -29,3 +29,16 @@ def test_another_factor_is_compared_and_an_unknown_one_refused(real_copy: Path) 
         done = here.fairtrial("report", real_copy, "--arm", "disk", code=2)
     assert f"no factor `disk`; factors: {', '.join(plan['factors'])}" in done.stderr
     assert "hint: " in done.stderr
+
+
+def test_factors_to_compare_too_get_a_report_of_their_own(real_copy: Path) -> None:
+    path = real_copy / "plan.json"
+    plan = json.loads(path.read_text(encoding="utf-8"))
+    other = next(name for name in plan["factors"] if name != plan["arm"])
+    path.write_text(json.dumps({**plan, "also_compare": [other]}), encoding="utf-8")
+    with desk() as here:
+        done = here.fairtrial("report", real_copy)
+    assert f"also compared: {other}" in done.stdout
+    own = json.loads((real_copy / "report" / f"by-{other}" / "report.json").read_text(encoding="utf-8"))["analysis"]
+    study = json.loads((real_copy / "report" / "report.json").read_text(encoding="utf-8"))["analysis"]
+    assert (own["contrast"], study["contrast"]) == (other, plan["arm"])

@@ -31,3 +31,21 @@ def test_what_is_no_record_is_refused(command: str) -> None:
             done = here.fairtrial(command, name, code=3)
             assert "\nhint: " in done.stderr
             assert done.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["report.txt", "raw_data.csv", "raw_data.r"])
+def test_a_figure_changed_in_a_printed_report_is_found(real_copy: Path, name: str) -> None:
+    path = real_copy / "report" / name
+    text = path.read_text(encoding="utf-8")
+    digit = next(digit for digit in "123456789" if digit in text)
+    path.write_text(text.replace(digit, "0", 1), encoding="utf-8")
+    with desk() as here:
+        done = here.fairtrial("verify", real_copy, code=1)
+    assert f"report/{name}: differs from what report/report.json gives" in done.stdout
+
+
+def test_a_trial_that_the_journal_does_not_know_is_named(real_copy: Path) -> None:
+    (real_copy / "trials" / "ghost").mkdir()
+    with desk() as here:
+        done = here.fairtrial("verify", real_copy, code=1)
+    assert "trials/ghost: not in the journal" in done.stdout

@@ -70,3 +70,33 @@ def test_a_change_without_a_ratio_is_told_in_units(analysis: Analysis) -> None:
     changed = cell.model_copy(update={"comparisons": {"throughput_tpm": (none,)}})
     (paragraph,) = summary.sentences(judged.model_copy(update={"cells": (changed,)}))
     assert "throughput was 120 transactions/min lower (95 % interval [-150, -90], slower) at users low." in paragraph
+
+
+def test_a_guardrail_that_got_worse_stands_beside_the_claim(analysis: Analysis) -> None:
+    worse = [
+        cell.model_copy(
+            update={
+                "comparisons": cell.comparisons
+                | {
+                    "latency_ns_p99": tuple(
+                        each.model_copy(
+                            update={"verdict": "slower", "ratio": Interval(estimate=2.96, low=2.5, high=3.5)}
+                        )
+                        for each in cell.comparisons["latency_ns_p99"]
+                    )
+                }
+            }
+        )
+        for cell in analysis.cells
+    ]
+    found = _judged(analysis.model_copy(update={"cells": tuple(worse)}), "faster", "faster")
+    claim, breach = summary.sentences(found)
+    assert "faster" in claim
+    assert breach.startswith("Guardrail breached: with journal wal, latency, 99 % was 2.960 times as high")
+    assert "users low" in breach
+    assert "users high" in breach
+    assert summary.headline(found) == "2 faster, 1 guardrail breached"
+
+
+def test_a_guardrail_that_held_is_not_mentioned(analysis: Analysis) -> None:
+    assert summary.breaches(_judged(analysis, "faster", "faster")) == ()

@@ -17,7 +17,8 @@ _NOTES = {
     "the study in `--output`, of the size and values given if any are; STUDY may also be that run's directory.",
     "plan": "The expected duration is an estimate before anything was measured. Mistakes in the study are reported all "
     "at once, each with file, line and column.",
-    "report": "Reads the record alone, never the study file, and replaces the record's `report/`.",
+    "report": "Reads the record alone, never the study file, and writes the record's `report/` anew; with `--arm`, "
+    "`report/by-ARM/` below it.",
     "verify": "Hashes first; if they agree, every trial's metrics and the report's numbers are computed again.",
     "studies": "Without a subcommand, lists the ready studies and the publications whose data are included.",
 }

@@ -94,9 +94,9 @@ def run(here: Desk, python: str, system: str) -> record.Record:
     found = record.read(directory)
     assert found.finished
     assert [trial.invalid_reason for trial in found.trials] == [""] * 4
-    (place,) = found.places.values()
-    assert place["facts"]["user_id"] == pwd.getpwnam(USER).pw_uid
-    assert place["server_user"] is None
+    (place,) = found.places
+    assert place.facts["user_id"] == pwd.getpwnam(USER).pw_uid
+    assert place.server_user is None
     assert all(trial.data["settled"]["dropped"] is False for trial in found.trials), "only root can drop caches"
     verified = as_user(here, [python, "-c", PROGRAM, "verify", str(directory)])
     assert verified.returncode == 0, verified.stdout

@@ -103,8 +103,8 @@ def test_a_study_is_planned_run_and_verified_from_the_wheel(installed: Installed
     assert "report.html" in installed.run(here, "run", study)
     found = record.read(here.run)
     assert [trial.valid for trial in found.trials] == [True] * 4
-    (place,) = found.places.values()
-    assert place["agent_sha256"] == sha256(installed.scripts / "fairtrial-agent"), "another agent did the work"
+    (place,) = found.places
+    assert place.agent_sha256 == sha256(installed.scripts / "fairtrial-agent"), "another agent did the work"
     assert "every reported number recomputed" in installed.run(here, "verify", here.run)
 
 

@@ -1,14 +1,14 @@
 //! Where the agent keeps its state.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{PathBuf, absolute};
 
 use rustix::process::geteuid;
 
 /// Names the directory outright.
 const VARIABLE: &str = "FAIRTRIAL_STATE_DIRECTORY";
 
-/// Where the agent keeps its state: `$FAIRTRIAL_STATE_DIRECTORY`; else `/var/lib/fairtrial` for root; else `fairtrial`
+/// Where the agent keeps its state, an absolute path: `$FAIRTRIAL_STATE_DIRECTORY`; else `/var/lib/fairtrial` for root; else `fairtrial`
 /// below `$XDG_STATE_HOME` or `~/.local/state` (XDG base directory specification).
 #[must_use]
 pub fn state_directory() -> PathBuf {
@@ -24,7 +24,7 @@ pub fn state_directory() -> PathBuf {
 
 fn chosen(variable: impl Fn(&str) -> Option<PathBuf>, is_root: bool) -> PathBuf {
     if let Some(directory) = variable(VARIABLE) {
-        return directory;
+        return absolute(&directory).unwrap_or(directory);
     }
     if is_root {
         return PathBuf::from("/var/lib/fairtrial");
@@ -62,6 +62,15 @@ mod tests {
         ]);
         assert_eq!(chosen(&variables, true), Path::new("/srv/state"));
         assert_eq!(chosen(&variables, false), Path::new("/srv/state"));
+    }
+
+    #[test]
+    fn a_relative_variable_counts_from_the_working_directory() {
+        let found = chosen(with(&[("FAIRTRIAL_STATE_DIRECTORY", "state")]), false);
+        assert_eq!(
+            found,
+            std::env::current_dir().expect("directory").join("state")
+        );
     }
 
     #[test]

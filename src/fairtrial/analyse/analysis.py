@@ -72,12 +72,9 @@ def analyse(
         roles=roles,
         cells=_cells(selection, table, judged=judged, expected=expected, confidence=setting.confidence),
         counts=selection.counts,
-        doubts=_run_doubts(
-            plan,
-            selection,
-            table=table,
-            judged=judged,
-            about_course=tuple(course(plan, selection, expected=expected, finished=finished)),
+        doubts=(
+            *course(plan, selection, expected=expected, finished=finished),
+            *_run_doubts(plan, selection, table=table, judged=judged, setting=setting),
         ),
     )
 
@@ -170,17 +167,16 @@ def _run_doubts(
     *,
     table: Table,
     judged: Sequence[Comparison],
-    about_course: Sequence[Doubt],
+    setting: Setting,
 ) -> tuple[Doubt, ...]:
-    """What shows only across cells, after what is known of the run's course."""
-    paired = plan.design.order != "sequential"
+    """What shows only across cells."""
     compared = {(each.cell, each.metric, each.arm) for each in judged}
     intended = [(cell, metric, level) for cell, metric in table for level in selection.levels[1:]]
     absent = [each for each in intended if each not in compared]
-    found = [*about_course, *run_doubts.not_compared(absent, planned=len(intended))]
-    found += run_doubts.few_blocks(judged, paired=paired, alpha=1 - plan.design.confidence)
+    found = [*run_doubts.not_compared(absent, planned=len(intended))]
+    found += run_doubts.few_blocks(judged, paired=setting.paired, alpha=setting.alpha, family_size=setting.family_size)
     for metric in dict.fromkeys(metric for _, metric in table):
         groups = [(cell.name, each) for cell in selection.cells for each in table[cell.name, metric].values()]
         found += run_doubts.sorted_values(metric, groups)
-        found += run_doubts.drift(metric, groups, unit=plan.metrics.definitions[metric].unit, paired=paired)
+        found += run_doubts.drift(metric, groups, unit=plan.metrics.definitions[metric].unit, paired=setting.paired)
     return tuple(found)

@@ -24,6 +24,7 @@ def course(
             advice="go on with `fairtrial run --resume`; until then there is no verdict",
         )
     yield from _voided(selection)
+    yield from _restless(selection)
     yield from _failed(expected)
     yield from _order(plan, selection)
 
@@ -40,6 +41,23 @@ def _voided(selection: Selection) -> Iterator[Doubt]:
         f"{counts.blocks_replaced} replaced; {counts.finished - counts.used} finished trials are in no estimate",
         advice="read why in the trials' `invalid_reason`: if one arm breaks more often, that is a result too",
     )
+
+
+def _restless(selection: Selection) -> Iterator[Doubt]:
+    """Asks what `settle` found in the end; a trial of a record that does not say counts as at rest."""
+    dirty = {
+        trial.trial.id: int(trial.data["settled"]["dirty_bytes"])
+        for trial in selection.used
+        if not trial.data.get("settled", {}).get("at_rest", True)
+    }
+    if dirty:
+        worst = max(dirty, key=lambda name: dirty[name])
+        yield Doubt(
+            code="not_at_rest",
+            message=f"{len(dirty)} of {selection.counts.used} used trials began while pages were still being written, "
+            f"{worst} with {dirty[worst] / 2**20:.0f} MiB",
+            advice="somebody else writes here, or the disk is slow: find who, or leave more time between trials",
+        )
 
 
 def _failed(expected: Mapping[str, tuple[ExpectationResult, ...]]) -> Iterator[Doubt]:

@@ -24,6 +24,7 @@ DOUBT_CODES: Final = (
     "drift",
     "not_randomised",
     "voided",
+    "not_at_rest",
     "few_blocks",
     "non_positive",
     "not_computable",

@@ -5,6 +5,7 @@ Time order is the order of positions in the run. Rates of false alarms hold for 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -143,23 +144,31 @@ def not_compared(absent: Sequence[tuple[str, str, str]], *, planned: int) -> Ite
         )
 
 
-def few_blocks(comparisons: Sequence[Comparison], *, paired: bool, alpha: float) -> Iterator[Doubt]:
+def few_blocks(comparisons: Sequence[Comparison], *, paired: bool, alpha: float, family_size: int) -> Iterator[Doubt]:
     """Says where no exact test could claim anything: n is too small for any order of the data to reach the level.
 
     Paired, the signs of n differences give at best p = 2 / 2ⁿ (n ≥ 6 for 0.05); unpaired, the ranks of n + n values
-    give at best 2 / C(2n, n) (n ≥ 4). Below that a claim rests on the normal distribution alone.
+    give at best 2 / C(2n, n) (n ≥ 4). Below that a claim rests on the normal distribution alone. A primary comparison
+    must reach alpha / `family_size`, where Holm's procedure begins.
     """
-    small = [each for each in comparisons if smallest_exact_p(each.n, paired=paired) > alpha]
+
+    def level(each: Comparison) -> float:
+        return alpha / family_size if each.role == "primary" else alpha
+
+    small = [each for each in comparisons if smallest_exact_p(each.n, paired=paired) > level(each)]
     if not small:
         return
     least = min(each.n for each in small)
     claimed = sum(each.verdict in ("faster", "slower", "equivalent") for each in small)
     unit = "blocks" if paired else "trials per arm"
+    asked = min(level(each) for each in small)
+    enough = next(n for n in itertools.count(1) if smallest_exact_p(n, paired=paired) <= asked)
     yield Doubt(
         code="few_blocks",
         message=f"{len(small)} of {len(comparisons)} comparisons rest on as few as {least} {unit}, {claimed} with a "
-        f"claim; no exact test can go below p = {smallest_exact_p(least, paired=paired):.2g} there",
-        advice="claims rest on normality alone: run at least 6 blocks, better 10",
+        f"claim; no exact test can go below p = {smallest_exact_p(least, paired=paired):.2g} there, and "
+        f"{asked:.2g} is needed",
+        advice=f"claims rest on normality alone: run at least {enough} {unit}",
     )
 
 

@@ -18,8 +18,8 @@ app = typer.Typer(
 studies_app = typer.Typer(help="Ready studies, and the published data they re-run.", rich_markup_mode=None)
 app.add_typer(studies_app, name="studies")
 
-StudyFile = Annotated[Path, typer.Argument(help="A study file (YAML).", show_default=False)]
-RunDirectory = Annotated[Path, typer.Argument(help="The directory of a run.", show_default=False)]
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file (YAML).", show_default=False)]
+RunDirectory = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.", show_default=False)]
 Size = Annotated[str | None, typer.Option("--size", metavar="NAME", help="One of the study's sizes.")]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Replaces one value of the study.")

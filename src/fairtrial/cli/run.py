@@ -50,26 +50,20 @@ def run(study: Path, *, size: str | None, overrides: Sequence[str], output: Path
 
 
 def conclude(found: Record, *, console: Console, contrast: str | None = None) -> None:
-    """Analyses a record, writes its report, and prints the verdicts and where the report is."""
-    analysis = analyse.analyse(found.plan, found.trials, contrast=contrast, finished=found.finished)
-    directory = found.directory / "report"
-    report.write(found, analysis, directory)
-    print_whole(console, report.terminal(analysis))
-    if contrast is None:
-        for factor in found.plan.also_compare:
-            _also_compare(found, factor, console=console)
-    console.print(f"report: {directory / 'report.html'}", markup=False, soft_wrap=True)
+    """Analyses a record, writes its reports, and prints the verdicts and where the reports are.
 
-
-def _also_compare(found: Record, factor: str, *, console: Console) -> None:
-    """Another factor of the same record, with a family and a report of its own below the study's."""
-    analysis = analyse.analyse(found.plan, found.trials, contrast=factor, finished=found.finished)
-    directory = found.directory / "report" / f"by-{factor}"
-    report.write(found, analysis, directory)
-    console.print(
-        f"\nalso compared: {factor} (a family of its own; report: {directory / 'report.html'})", soft_wrap=True
-    )
-    print_whole(console, report.terminal(analysis))
+    The study's own report is `report/`; of another factor it is `report/by-<factor>/`, a family of its own.
+    """
+    factors = [contrast] if contrast else [found.plan.arm, *found.plan.also_compare]
+    for factor in factors:
+        analysis = analyse.analyse(found.plan, found.trials, contrast=factor, finished=found.finished)
+        is_own = factor == found.plan.arm
+        directory = found.directory / "report" if is_own else found.directory / "report" / f"by-{factor}"
+        report.write(found, analysis, directory)
+        if not is_own:
+            console.print(f"\nalso compared: {factor}, a family of its own", markup=False)
+        print_whole(console, report.terminal(analysis))
+        console.print(f"report: {directory / 'report.html'}", markup=False, soft_wrap=True)
 
 
 def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:

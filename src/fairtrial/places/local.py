@@ -17,6 +17,7 @@ class LocalParameters(BaseModel):
 
     state_directory: str | None = Field(
         None,
+        pattern="^/",
         description="Where prepared data, work directories and the lock are kept: /var/lib/fairtrial for root, "
         "~/.local/state/fairtrial for others, unless it is given.",
     )

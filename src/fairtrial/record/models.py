@@ -213,6 +213,25 @@ class RunResumed(RecordModel):
     process: int
 
 
+class PlaceOpened(RecordModel):
+    """A place was opened, at the start, after a lost stream or by a resumption.
+
+    Attributes:
+        place: its kind and parameters.
+        facts: of the machine, as the agent found them.
+        agent_sha256: the agent's binary.
+        clock: both clocks of the place at that moment.
+        server_user: user that servers run as; null if the agent's own.
+    """
+
+    event: Literal["place_opened"] = "place_opened"
+    place: dict[str, Any]
+    facts: dict[str, Any]
+    agent_sha256: str
+    clock: Clock
+    server_user: str | None
+
+
 class TrialStarted(RecordModel):
     """A trial began; without a `trial_finished` after it, it left nothing that counts."""
 
@@ -275,6 +294,7 @@ class RunFinished(RecordModel):
 Event = (
     RunStarted
     | RunResumed
+    | PlaceOpened
     | TrialStarted
     | TrialFinished
     | BlockVoided

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -18,6 +18,7 @@ from fairtrial.record.models import (
     BlockVoided,
     Event,
     JournalLine,
+    PlaceOpened,
     Plan,
     PlannedTrial,
     RunFinished,
@@ -25,6 +26,8 @@ from fairtrial.record.models import (
     TrialFinished,
     TrialRecord,
 )
+
+PLACES: Final = "places.json"
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -78,14 +81,11 @@ class Record:
         """Blocks that replaced voided ones."""
         return tuple(event for event in self.events if isinstance(event, BlockAdded))
 
-    @cached_property
-    def places(self) -> dict[str, Any]:
-        """places.json; empty if the run ended before it was written."""
-        path = self.directory / "places.json"
-        if not path.exists():
-            return {}
-        loaded: dict[str, Any] = json.loads(path.read_bytes())
-        return loaded
+    @property
+    def places(self) -> tuple[PlaceOpened, ...]:
+        """Every place, as it was when it was last opened."""
+        opened = [event for event in self.events if isinstance(event, PlaceOpened)]
+        return tuple({json.dumps(event.place, sort_keys=True): event for event in opened}.values())
 
     def trial_directory(self, trial_id: str) -> Path:
         """Where a committed trial's raw files are."""
@@ -149,7 +149,20 @@ def verify_hashes(record: Record) -> list[str]:
                 found += _compare(directory / name, expected, f"trials/{event.trial}/{name}")
             extra = set(relative_files(directory)) - set(event.files) if directory.exists() else set()
             found += [f"trials/{event.trial}/{name}: not in the journal" for name in sorted(extra)]
-    return found + _unknown_trials(record)
+    return found + _places(record) + _unknown_trials(record)
+
+
+def _places(record: Record) -> list[str]:
+    path = record.directory / PLACES
+    if not record.places or (path.exists() and path.read_bytes() == places_json(record)):
+        return []
+    return [f"{PLACES}: {'changed since it was written' if path.exists() else 'missing'}; the journal holds the same"]
+
+
+def places_json(record: Record) -> bytes:
+    """The journal's openings of places as a file of their own, for people: places.json."""
+    openings = [event.model_dump(mode="json", exclude={"event"}) for event in record.places]
+    return json.dumps(openings, indent=1, sort_keys=True).encode() + b"\n"
 
 
 def _unknown_trials(record: Record) -> list[str]:

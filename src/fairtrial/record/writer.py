@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from fairtrial.errors import PlaceError
 from fairtrial.record.files import full_disk_explained, hashes, sha256, sync_directory, sync_tree, write_synced
@@ -17,13 +15,14 @@ from fairtrial.record.journal import NAME as JOURNAL
 from fairtrial.record.journal import Journal
 from fairtrial.record.models import (
     Event,
+    PlaceOpened,
     Plan,
     RunResumed,
     RunStarted,
     TrialFinished,
     TrialRecord,
 )
-from fairtrial.record.reader import Record, read, trial_from_directory
+from fairtrial.record.reader import PLACES, Record, places_json, read, trial_from_directory
 
 PARTIAL_PREFIX = ".partial-"  # dot: no reader takes an unfinished trial for a trial
 
@@ -70,10 +69,11 @@ class Writer:
         """Throws away what `begin` gave: the trial did not happen."""
         shutil.rmtree(self._trials / f"{PARTIAL_PREFIX}{trial_id}", ignore_errors=True)
 
-    def store_places(self, places: Mapping[str, Any]) -> None:
-        """Writes places.json: facts of each machine, versions and hashes of binaries."""
+    def note_place(self, opened: PlaceOpened) -> None:
+        """Journals that a place was opened, and writes places.json anew."""
+        self.append(opened)
         with full_disk_explained(self.directory):
-            write_synced(self.directory / "places.json", json.dumps(places, indent=1, sort_keys=True).encode() + b"\n")
+            write_synced(self.directory / PLACES, places_json(self.record()))
 
     def record(self) -> Record:
         """What has been written so far, as a reader sees it."""

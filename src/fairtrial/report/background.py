@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from fairtrial.plan.differences import differences
 from fairtrial.record import Record
-from fairtrial.record.models import Difference, Plan, TrialRecord
+from fairtrial.record.models import Difference, PlaceOpened, Plan, TrialRecord
 from fairtrial.report import numbers
 from fairtrial.study.resolved import ResolvedTrial
 
@@ -122,26 +122,20 @@ def shown(value: Any) -> str:
 
 
 def place_facts(record: Record, trial: TrialRecord) -> Mapping[str, Any]:
-    """Facts of the machine a trial ran on; empty if places.json does not know it."""
-    for entry in record.places.values():
-        if entry.get("place") == trial.resolved.place:
-            facts: Mapping[str, Any] = entry.get("facts", {})
-            return facts
-    return {}
+    """Facts of the machine a trial ran on; empty if the journal does not know it."""
+    return next((opened.facts for opened in record.places if opened.place == trial.resolved.place), {})
 
 
-def _places(places: Mapping[str, Any]) -> Iterable[Place]:
-    for key, entry in places.items():
-        facts = entry.get("facts", {})
+def _places(places: Iterable[PlaceOpened]) -> Iterable[Place]:
+    for opened in places:
+        facts, entry = opened.facts, opened.model_dump()
         labelled = [Fact(label, _fact(name, facts[name])) for name, label in FACT_LABELS.items() if name in facts]
-        labelled += [Fact(label, shown(entry[name])) for name, label in ENTRY_LABELS.items() if name in entry]
-        yield Place(name=_place_name(entry.get("place"), key=key), facts=tuple(labelled))
+        labelled += [Fact(label, shown(entry[name])) for name, label in ENTRY_LABELS.items()]
+        yield Place(name=_place_name(opened.place), facts=tuple(labelled))
 
 
-def _place_name(place: Any, *, key: str) -> str:
+def _place_name(place: Mapping[str, Any]) -> str:
     """`local`, `ssh bench-1`: the kind, and what its parameters call the machine."""
-    if not isinstance(place, Mapping) or len(place) != 1:
-        return key
     kind, parameters = next(iter(place.items()))
     host = parameters.get("host") if isinstance(parameters, Mapping) else None
     return f"{kind} {host}" if host else str(kind)

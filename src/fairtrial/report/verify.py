@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from fairtrial.analyse import analyse
@@ -22,7 +23,7 @@ from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
 from fairtrial.workloads import WORKLOADS
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
-REPORT: Final = "report/report.json"
+REPORT: Final = "report.json"
 
 
 def recompute(record: Record) -> list[str]:
@@ -49,8 +50,16 @@ def recompute(record: Record) -> list[str]:
         if trial.scalars or trial.valid:  # an invalid trial may have been stopped before it had any
             found += [f"trials/{trial.trial.id}/trial.json: {text}" for text in differences(trial.scalars, scalars)]
         again.append(trial.model_copy(update={"scalars": scalars}))
-    found += _report(record, tuple(again))
-    return found or _printed(record)
+    for directory in _reports(record):
+        name = directory.relative_to(record.directory)
+        found += [f"{name}/{text}" for text in _report(record, tuple(again), directory)]
+    return found or [text for directory in _reports(record) for text in _printed(record, directory)]
+
+
+def _reports(record: Record) -> list[Path]:
+    """The study's own report and those of other factors, if they were written."""
+    whole = record.directory / "report"
+    return [directory for directory in (whole, *sorted(whole.glob("by-*"))) if (directory / REPORT).exists()]
 
 
 def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
@@ -76,12 +85,9 @@ def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
     return consistency.contradictions(record.trial_directory(trial.trial.id))
 
 
-def _report(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:
-    path = record.directory / REPORT
-    if not path.exists():
-        return []
+def _report(record: Record, trials: tuple[TrialRecord, ...], directory: Path) -> list[str]:
     try:
-        stored = json.loads(path.read_bytes())
+        stored = json.loads((directory / REPORT).read_bytes())
         version, analysis = stored["format_version"], stored["analysis"]
         contrast = analysis["contrast"]
     except (ValueError, KeyError, TypeError) as error:
@@ -92,17 +98,15 @@ def _report(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:
     return [f"{REPORT}: {text}" for text in differences(analysis, finite(fresh.model_dump(mode="json")))]
 
 
-def _printed(record: Record) -> list[str]:
+def _printed(record: Record, directory: Path) -> list[str]:
     """The text and raw data beside a report.json that was found right, letter by letter."""
-    path = record.directory / REPORT
-    if not path.exists():
-        return []
-    contrast = json.loads(path.read_bytes())["analysis"]["contrast"]
+    contrast = json.loads((directory / REPORT).read_bytes())["analysis"]["contrast"]
     analysis = analyse(record.plan, record.trials, contrast=contrast, finished=record.finished)
     return [
-        f"report/{name}: differs from what {REPORT} gives; write it again with `fairtrial report`"
+        f"{(directory / name).relative_to(record.directory)}: differs from what {REPORT} beside it gives; write it "
+        "again with `fairtrial report`"
         for name, content in plain(record, analysis).items()
-        if (path.parent / name).exists() and (path.parent / name).read_text(encoding="utf-8") != content
+        if (directory / name).exists() and (directory / name).read_text(encoding="utf-8") != content
     ]
 
 

@@ -15,8 +15,10 @@ from fairtrial.record import Record, Writer
 from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
+    Clock,
     Event,
     Looked,
+    PlaceOpened,
     PlannedTrial,
     RunFinished,
     RunInterrupted,
@@ -218,13 +220,13 @@ class Run:
             self.roomy.add(name)
 
     def _note_place(self, place: dict[str, Any], open_place: OpenPlace) -> None:
-        """Adds the place's facts to places.json."""
         hello = open_place.agent.hello
-        facts = {
-            "place": place,
-            "facts": dict(open_place.facts),
-            "agent_sha256": hello.agent_sha256,
-            "clock": {"monotonic_ns": hello.clock.monotonic_ns, "realtime_ns": hello.clock.realtime_ns},
-            "server_user": open_place.server_user,
-        }
-        self.writer.store_places({**self.writer.record().places, json.dumps(place, sort_keys=True): facts})
+        self.writer.note_place(
+            PlaceOpened(
+                place=place,
+                facts=dict(open_place.facts),
+                agent_sha256=hello.agent_sha256,
+                clock=Clock(monotonic_ns=hello.clock.monotonic_ns, realtime_ns=hello.clock.realtime_ns),
+                server_user=open_place.server_user,
+            )
+        )

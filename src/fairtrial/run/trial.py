@@ -180,7 +180,7 @@ class Attempt:
                 restored = prepared.restore(self.place, data, self.remote / "data")
             self.outcome.data = {"key": key, "content_sha256": data.content_sha256, "restored": restored}
         with self._phase("settle"):
-            self.outcome.data["settled"] = self.place.native(
+            settled = self.place.native(
                 "settle",
                 {
                     "dirty_bytes": REST_DIRTY_BYTES,
@@ -189,6 +189,7 @@ class Attempt:
                 },
                 timeout_s=SETTLE_LIMIT_S + SETTLE_GRACE_S,
             )
+            self.outcome.data["settled"] = {**settled, "at_rest": settled["dirty_bytes"] <= REST_DIRTY_BYTES}
 
     def _with_system(self) -> None:
         launch = Launch(

@@ -124,6 +124,28 @@ def test_too_few_blocks_for_any_exact_test(blocks: int, *, doubted: bool) -> Non
         assert "as few as 3 blocks, 1 with a claim; no exact test can go below p = 0.25" in found["few_blocks"].message
 
 
+def test_a_family_asks_for_more_blocks_than_one_comparison() -> None:
+    """Six blocks reach 0.031: enough for one comparison, not for Holm's first of ten."""
+    memory = [f"m{number}" for number in range(10)]
+    case = Case({"kernel": ["base", "patched"], "memory": memory}, blocks=6)
+    trials = case.trials(tpm=lambda levels, block: 1000 + noise("".join(levels.values()), block))
+    doubt = raised(analyse(case.plan(), trials))["few_blocks"]
+    assert "10 of 10 comparisons rest on as few as 6 blocks" in doubt.message
+    assert doubt.message.endswith("below p = 0.031 there, and 0.005 is needed")
+    assert doubt.advice.endswith("run at least 9 blocks")
+
+
+def test_trials_that_began_on_a_busy_disk_are_counted() -> None:
+    case = Case(FACTORS, blocks=10)
+    trials = case.trials(tpm=lambda levels, block: 1000 + noise(levels["kernel"], block))
+    settled = [{"dirty_bytes": 2**20 * number, "at_rest": number < 18} for number in range(20)]
+    busy = [each.model_copy(update={"data": {"settled": found}}) for each, found in zip(trials, settled, strict=True)]
+    doubt = raised(analyse(case.plan(), busy))["not_at_rest"]
+    assert doubt.message.startswith("2 of 20 used trials began while pages were still being written")
+    assert doubt.message.endswith(f"{busy[19].trial.id} with 19 MiB")
+    assert "not_at_rest" not in raised(analyse(case.plan(), busy[:18]))
+
+
 def test_pairing_that_finds_what_welch_does_not_is_said() -> None:
     found = raised(
         analysed(lambda name, block: 1000 + 60 * ((block * 7) % 10) + 10 * (name == "base") + noise(name, block, 3))

@@ -24,7 +24,8 @@ def test_another_factor_is_compared_and_an_unknown_one_refused(real_copy: Path) 
     other = next(name for name in plan["factors"] if name != plan["arm"])
     with desk() as here:
         here.fairtrial("report", real_copy, "--arm", other)
-        found = json.loads((real_copy / "report" / "report.json").read_text(encoding="utf-8"))["analysis"]
+        own = real_copy / "report" / f"by-{other}"
+        found = json.loads((own / "report.json").read_text(encoding="utf-8"))["analysis"]
         assert (found["contrast"], found["levels"]) == (other, plan["factors"][other])
         done = here.fairtrial("report", real_copy, "--arm", "disk", code=2)
     assert f"no factor `disk`; factors: {', '.join(plan['factors'])}" in done.stderr

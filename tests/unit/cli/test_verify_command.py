@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,19 @@ def test_a_figure_changed_in_a_printed_report_is_found(real_copy: Path, name: st
     path.write_text(text.replace(digit, "0", 1), encoding="utf-8")
     with desk() as here:
         done = here.fairtrial("verify", real_copy, code=1)
-    assert f"report/{name}: differs from what report/report.json gives" in done.stdout
+    assert f"report/{name}: differs from what report.json beside it gives" in done.stdout
+
+
+def test_a_figure_changed_in_the_report_of_another_factor_is_found(real_copy: Path) -> None:
+    plan = json.loads((real_copy / "plan.json").read_text(encoding="utf-8"))
+    other = next(name for name in plan["factors"] if name != plan["arm"])
+    with desk() as here:
+        here.fairtrial("report", real_copy, "--arm", other)
+        here.fairtrial("verify", real_copy)
+        path = real_copy / "report" / f"by-{other}" / "report.json"
+        path.write_text(path.read_text(encoding="utf-8").replace('"n": ', '"n": 1', 1), encoding="utf-8")
+        done = here.fairtrial("verify", real_copy, code=1)
+    assert f"report/by-{other}/report.json: " in done.stdout
 
 
 def test_a_trial_that_the_journal_does_not_know_is_named(real_copy: Path) -> None:

@@ -1,6 +1,7 @@
 """A record's life as a story: written, torn by a kill, taken up again, damaged, found out."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from support.records import planned, trial_record
 from fairtrial import record
 from fairtrial.errors import PlaceError, RecordError
 from fairtrial.record.journal import Journal, lines
-from fairtrial.record.models import BlockVoided, Plan, RunFinished
+from fairtrial.record.models import BlockVoided, Clock, PlaceOpened, Plan, RunFinished
 
 SOURCES = {"study.yaml": "study: tiny\n"}
 
@@ -23,6 +24,13 @@ SOURCES = {"study.yaml": "study: tiny\n"}
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     return tmp_path / "tiny-run"
+
+
+def opened(kernel: str) -> PlaceOpened:
+    clock = Clock(monotonic_ns=1, realtime_ns=2)
+    return PlaceOpened(
+        place={"local": {}}, facts={"kernel": kernel}, agent_sha256="ab" * 32, clock=clock, server_user=None
+    )
 
 
 def commit(writer: record.Writer, block: int, arm: str, *, valid: bool = True) -> None:
@@ -125,6 +133,28 @@ def test_a_changed_plan_is_named(directory: Path, plan: Plan) -> None:
     path = directory / "plan.json"
     path.write_text(path.read_text().replace('"margin": 0.02', '"margin": 0.05'))
     assert any("plan.json" in mismatch for mismatch in record.verify_hashes(record.read(directory)))
+
+
+def test_every_opening_of_a_place_is_journalled_and_the_last_one_counts(directory: Path, plan: Plan) -> None:
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+    for kernel in ("6.1", "6.2"):
+        writer.note_place(opened(kernel))
+    writer.close()
+    found = record.read(directory)
+    assert [event.facts["kernel"] for event in found.events if isinstance(event, PlaceOpened)] == ["6.1", "6.2"]
+    assert [place.facts["kernel"] for place in found.places] == ["6.2"]
+    assert [place["facts"]["kernel"] for place in json.loads((directory / "places.json").read_bytes())] == ["6.2"]
+
+
+@pytest.mark.parametrize("damage", ["change", "remove"])
+def test_a_place_made_to_look_like_another_is_named(directory: Path, plan: Plan, damage: str) -> None:
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+    writer.note_place(opened("6.1"))
+    writer.close()
+    path = directory / "places.json"
+    path.write_text(path.read_text().replace("6.1", "6.8")) if damage == "change" else path.unlink()
+    (mismatch,) = record.verify_hashes(record.read(directory))
+    assert mismatch.startswith("places.json: changed" if damage == "change" else "places.json: missing")
 
 
 def test_a_cut_trial_json_is_an_error_that_names_the_file(directory: Path, plan: Plan) -> None:

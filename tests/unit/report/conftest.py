@@ -41,6 +41,7 @@ from fairtrial.record.models import (
     Design,
     Difference,
     EffectiveSetting,
+    PlaceOpened,
     Plan,
     PlannedMetrics,
     PlannedTrial,
@@ -159,9 +160,9 @@ def _trial(cell: str, arm: str, *, block: int, round_: int, position: int) -> Pl
 def build(directory: Path) -> Record:
     """Writes the record of a whole run into `directory`, which must not exist."""
     writer = create(directory, plan=plan(), sources={"study.yaml": f"study: {STUDY}\n"})
-    place = {"local": {}}
-    writer.store_places(
-        {json.dumps(place): {"place": place, "facts": FACTS, "agent_sha256": "cd" * 32, "server_user": "nobody"}}
+    clock = Clock(monotonic_ns=1, realtime_ns=2)
+    writer.note_place(
+        PlaceOpened(place={"local": {}}, facts=FACTS, agent_sha256="cd" * 32, clock=clock, server_user="nobody")
     )
     trials = list(writer.plan.trials)
     for trial in trials:  # grows by the replacement

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from fairtrial.record import Record
-from fairtrial.record.models import TrialRecord
+from fairtrial.record.models import JournalLine, TrialRecord
 from fairtrial.report import background
 from fairtrial.report.background import Background, Fact
 
@@ -46,9 +45,9 @@ def test_a_trial_s_facts_are_those_of_its_place(record: Record) -> None:
 
 
 def test_a_place_reached_by_ssh_is_called_by_its_host(record: Record) -> None:
-    place = {"ssh": {"host": "bench-7"}}
-    changed = replace(record)
-    changed.__dict__["places"] = {json.dumps(place): {"place": place, "facts": {"kernel": "6.1"}}}
+    (opened,) = record.places
+    elsewhere = opened.model_copy(update={"place": {"ssh": {"host": "bench-7"}}})
+    changed = replace(record, journal=(JournalLine(sequence=0, time="", entry=elsewhere),))
     assert [found.name for found in _background(changed).places] == ["ssh bench-7"]
 
 

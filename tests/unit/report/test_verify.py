@@ -27,9 +27,9 @@ def copy(record: Record, tmp_path: Path) -> Path:
 
 
 def _report(record: Record, *, contrast: str) -> None:
-    """Its report.json: the only file of a report that is verified."""
+    """Its report.json alone."""
     analysis = analyse(record.plan, record.trials, contrast=contrast, finished=record.finished)
-    path = record.directory / verify.REPORT
+    path = record.directory / "report" / verify.REPORT
     path.parent.mkdir(exist_ok=True)
     path.write_text(document.render(record, analysis), encoding="utf-8")
 

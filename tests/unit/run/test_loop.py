@@ -222,10 +222,10 @@ def test_time_left_starts_with_the_plan_and_follows_what_trials_took(
 
 def test_the_facts_of_the_place_are_recorded(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     run(writer, Quick(), monkeypatch)
-    (place,) = writer.record().places.values()
-    assert place["place"] == {"local": {}}
-    assert place["facts"]["processors"]
-    assert len(place["agent_sha256"]) == 64
+    (place,) = writer.record().places
+    assert place.place == {"local": {}}
+    assert place.facts["processors"]
+    assert len(place.agent_sha256) == 64
 
 
 def test_what_a_voided_block_does_not_run_is_not_counted(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def ensure(place: OpenPlace, key: str, parts: Parts, *, on_progress: OnProgress)
 
 def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progress: OnProgress) -> Mapping[str, Any]:
     """Creates, starts, loads, stops slowly, and only then gives the data their final name."""
-    building = directory.with_name(f".building-{directory.name}")
+    building = place.state_directory / "work" / f"building-{directory.name}"  # removed when the place is next opened
     workspace.remove(place, building)
     for name in ("data", "server"):
         workspace.make(place, building / name, owner=place.server_user)
@@ -93,6 +93,7 @@ def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progre
     manifest = {"content_sha256": loaded.content_sha256, "rows": dict(loaded.rows)}
     place.agent.put(str(building / "manifest.json"), json.dumps(manifest).encode(), mode=0o644)
     place.require(["sync", "-f", str(building)], hint="check the place's disk", timeout_s=RESTORE_S)
+    workspace.make(place, directory.parent)
     place.require(["mv", "-T", str(building), str(directory)], hint="check the place's disk", timeout_s=MOVE_S)
     return manifest
 

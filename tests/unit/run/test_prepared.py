@@ -140,7 +140,7 @@ def test_data_that_broke_while_being_made_are_not_used(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_a_kill_left_half_made_is_not_used(tmp_path: Path) -> None:
-    half = tmp_path / "state" / "prepared" / ".building-key"
+    half = tmp_path / "state" / "work" / "building-key"
     (half / "data").mkdir(parents=True)
     (half / "data" / "old").touch()
     (half / "manifest.json").write_text(json.dumps({"content_sha256": "of another"}))

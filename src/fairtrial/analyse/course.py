@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from fairtrial.analyse.models import Doubt, ExpectationResult
 from fairtrial.analyse.selection import Selection
 from fairtrial.record.models import Plan
+from fairtrial.words import counted
 
 
 def course(
@@ -33,12 +34,13 @@ def _voided(selection: Selection) -> Iterator[Doubt]:
     counts = selection.counts
     if not counts.blocks_voided:
         return
+    invalid, blocks = counted(counts.invalid, "invalid trial"), counted(counts.blocks_voided, "block")
     by_cell = {cell: sum(name == cell for name, _ in selection.voided) for cell, _ in selection.voided}
     where = ", ".join(f"{count} of {cell}" for cell, count in by_cell.items())
     yield Doubt(
         code="voided",
-        message=f"{counts.invalid} invalid trials voided {counts.blocks_voided} blocks ({where}), "
-        f"{counts.blocks_replaced} replaced; {counts.finished - counts.used} finished trials are in no estimate",
+        message=f"{invalid} voided {blocks} ({where}), "
+        f"{counts.blocks_replaced} replaced; {counted(counts.finished - counts.used, 'finished trial')} in no estimate",
         advice="read why in the trials' `invalid_reason`: if one arm breaks more often, that is a result too",
     )
 

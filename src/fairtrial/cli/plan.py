@@ -12,6 +12,7 @@ from rich.text import Text
 
 from fairtrial.record.models import Difference, Plan
 from fairtrial.study.quantities import format_share
+from fairtrial.words import counted
 
 MINIMUM_WIDTH = 80  # narrower, seeds would be cut
 _MINUTE_S, _HOUR_S = 60, 3600
@@ -68,15 +69,11 @@ def _heading(plan: Plan) -> RenderableType:
     ]
     design = plan.design
     lines.append(
-        f"design       {design.order}, {_counted(design.blocks, 'block')} per cell, seed {design.seed}, "
+        f"design       {design.order}, {counted(design.blocks, 'block')} per cell, seed {design.seed}, "
         f"margin {format_share(design.margin)}, confidence {format_share(design.confidence)}"
     )
-    lines.append(f"             at most {_counted(design.voided_limit, 'voided block')} replaced per cell")
+    lines.append(f"             at most {counted(design.voided_limit, 'voided block')} replaced per cell")
     return Text("\n".join(lines))
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _better(plan: Plan, name: str) -> str:
@@ -115,7 +112,7 @@ def _trials(plan: Plan) -> RenderableType:
 
 
 def _costs(plan: Plan) -> RenderableType:
-    cells, blocks = _counted(len(plan.cells), "cell"), _counted(plan.design.blocks, "block")
+    cells, blocks = counted(len(plan.cells), "cell"), counted(plan.design.blocks, "block")
     return Text(
         f"{len(plan.trials)} trials ({cells} × {blocks} × {len(plan.factors[plan.arm])} arms), each named "
         f"CELL.bBLOCK.ARM, the first {plan.trials[0].id}\n"

@@ -21,6 +21,7 @@ from fairtrial.report.tables import (
     procedure,
     verdict,
 )
+from fairtrial.words import counted
 
 STYLES: Final[dict[Verdict, str]] = {
     "faster": "bold green",
@@ -46,8 +47,7 @@ def render(analysis: Analysis) -> RenderableType:
     if counts.invalid:
         fate.append(f"{counts.invalid} invalid")
     if counts.blocks_voided:
-        blocks = "block" if counts.blocks_voided == 1 else "blocks"
-        fate.append(f"{counts.blocks_voided} {blocks} voided, {counts.blocks_replaced} replaced")
+        fate.append(f"{counted(counts.blocks_voided, 'block')} voided, {counts.blocks_replaced} replaced")
     parts.append(Text(", ".join(fate), style="dim"))
     return Group(*parts)
 

@@ -83,13 +83,13 @@ def headline(analysis: Analysis) -> str:
     """Counts of verdicts over the primary metrics, for a page title: `2 faster, 1 undecided`."""
     tables = metric_tables(analysis)
     rows = [row for table in tables if table.role == "primary" for row in table.rows]
-    counted = {
+    tally = {
         verdict: sum(row.comparison.verdict == verdict for row in rows)
         for verdict in ("faster", "slower", "equivalent", "undecided", "none")
     }
     words = [
-        f"{count} {'without verdict' if verdict == 'none' else verdict}" for verdict, count in counted.items() if count
+        f"{count} {'without verdict' if verdict == 'none' else verdict}" for verdict, count in tally.items() if count
     ]
     broken = len(breaches(analysis))
-    words += [f"{broken} guardrail{'s' if broken > 1 else ''} breached"] if broken else []
+    words += [f"{counted(broken, 'guardrail')} breached"] if broken else []
     return ", ".join(words) or "no primary comparison"

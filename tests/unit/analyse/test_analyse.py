@@ -121,10 +121,7 @@ def test_an_invalid_trial_takes_its_block_out_of_both_arms_and_a_new_block_in() 
         "blocks_replaced": 1,
     }
     (doubt,) = [doubt for doubt in analysis.doubts if doubt.code == "voided"]
-    assert (
-        "1 invalid trials voided 1 blocks (1 of over), 1 replaced; 2 finished trials are in no estimate"
-        in doubt.message
-    )
+    assert "1 invalid trial voided 1 block (1 of over), 1 replaced; 2 finished trials in no estimate" in doubt.message
 
 
 def test_a_block_replaced_in_one_cell_loses_its_partner_in_another_contrast_and_says_so() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairtrial.analyse.models import Analysis, Verdict
 from fairtrial.report import numbers
 from fairtrial.report.tables import MetricTable, Row, metric_tables
+from fairtrial.words import counted
 
 _NO_CLAIM: dict[Verdict, str] = {
     "equivalent": "They are equivalent within {margin}",

@@ -35,15 +35,26 @@
     views.set(element, result.view);
   }
 
-  const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (entry.isIntersecting && !views.has(entry.target)) {
-        views.set(entry.target, undefined);
-        draw(entry.target);
-      }
+  const all = [...document.querySelectorAll(".vega")];
+
+  function drawOnce(element) {
+    if (views.has(element)) {
+      return undefined;
     }
+    views.set(element, undefined);
+    return draw(element);
+  }
+
+  // What the reader looks at first; then, in idle time, whatever else is open, so that print and search find it drawn.
+  const seen = new IntersectionObserver((entries) => {
+    entries.filter((entry) => entry.isIntersecting).forEach((entry) => drawOnce(entry.target));
   }, { rootMargin: "600px" });
-  document.querySelectorAll(".vega").forEach((element) => seen.observe(element));
+  all.forEach((element) => seen.observe(element));
+  requestIdleCallback(async () => {
+    for (const element of all.filter((each) => each.clientWidth > 0)) {
+      await drawOnce(element);
+    }
+  });
   scheme.addEventListener("change", () => [...views.keys()].forEach(draw));
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
 })();

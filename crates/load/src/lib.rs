@@ -11,6 +11,7 @@ mod driver;
 mod error;
 mod progress;
 mod random;
+mod reactor;
 mod sql;
 mod tpcc;
 

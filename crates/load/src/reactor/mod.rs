@@ -1,0 +1,198 @@
+//! One thread's event loop: tasks, sockets and timers on one epoll instance.
+//!
+//! Written for load generation, where the client's own processor time is part of the measurement: a statement costs one
+//! send, one readiness (shared by all sockets that are ready at once) and one receive, as in a loop written by hand, and
+//! the loop knows how busy it was. Tasks never leave their thread.
+
+mod clock;
+mod poller;
+mod socket;
+mod tasks;
+mod timers;
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use fairtrial_protocol::clock::monotonic_ns;
+
+pub use clock::Load;
+pub use socket::{Address, Socket};
+
+use self::poller::Poller;
+use self::tasks::Tasks;
+use self::timers::Timers;
+use crate::driver::Stop;
+
+/// How soon a sleeping thread hears of a stop said by another; 50 looks a second cost no measurable processor time.
+const STOP_LATENCY_NS: i64 = 20_000_000;
+
+/// How often sockets are asked whether they have waited too long: deadlines are seconds, and a timer for each statement
+/// would cost more than the statement's own bookkeeping.
+const SWEEP_NS: i64 = 100_000_000;
+
+thread_local! {
+    static HERE: RefCell<Option<Rc<Shared>>> = const { RefCell::new(None) };
+}
+
+/// What sockets and timers of one thread share with its loop.
+struct Shared {
+    poller: RefCell<Poller>,
+    timers: RefCell<Timers>,
+    load: RefCell<Load>,
+}
+
+impl Shared {
+    /// Of the loop that runs on this thread.
+    fn here() -> Rc<Self> {
+        HERE.with_borrow(|here| {
+            here.clone()
+                .expect("sockets and timers are used inside `run` or `block_on`")
+        })
+    }
+}
+
+/// Puts the thread's former loop back, whatever ends this one.
+struct Entered(Option<Rc<Shared>>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let former = self.0.take();
+        HERE.with_borrow_mut(|here| *here = former);
+    }
+}
+
+/// A loop that runs on this thread, until it is dropped.
+struct Loop {
+    shared: Rc<Shared>,
+    swept_ns: i64,
+    _entered: Entered,
+}
+
+impl Loop {
+    fn new() -> io::Result<Self> {
+        let shared = Rc::new(Shared {
+            poller: RefCell::new(Poller::new()?),
+            timers: RefCell::default(),
+            load: RefCell::default(),
+        });
+        let former = HERE.with_borrow_mut(|here| here.replace(Rc::clone(&shared)));
+        Ok(Self {
+            shared,
+            swept_ns: monotonic_ns(),
+            _entered: Entered(former),
+        })
+    }
+
+    /// Waits until something happens, `limit_ns` at most, and wakes whom it concerns.
+    fn turn(&mut self, limit_ns: i64) -> io::Result<()> {
+        let before_ns = monotonic_ns();
+        let next_ns = self.shared.timers.borrow().next_ns().unwrap_or(i64::MAX);
+        let wait_ns = next_ns.saturating_sub(before_ns).clamp(0, limit_ns);
+        self.shared.poller.borrow_mut().wait(wait_ns)?;
+        let now_ns = monotonic_ns();
+        let late_ns = self.shared.timers.borrow_mut().fire(now_ns);
+        let mut load = self.shared.load.borrow_mut();
+        load.waited(before_ns, now_ns);
+        load.fired(late_ns);
+        if now_ns - self.swept_ns >= SWEEP_NS {
+            self.swept_ns = now_ns;
+            self.shared.poller.borrow_mut().expire(now_ns);
+        }
+        Ok(())
+    }
+}
+
+/// Runs tasks side by side on this thread until all have ended or `stop` abandons them; returns how busy it was.
+pub fn run<F: Future<Output = ()> + 'static>(tasks: Vec<F>, stop: &Stop) -> io::Result<Load> {
+    let mut here = Loop::new()?;
+    // Dropped before the loop, so that abandoned tasks can still let go of their sockets.
+    let mut tasks = Tasks::new(tasks);
+    let mut was_stopping = false;
+    loop {
+        tasks.run_ready();
+        if tasks.is_empty() || stop.abandoned() {
+            return Ok(*here.shared.load.borrow());
+        }
+        if !was_stopping && stop.stopping() {
+            was_stopping = true;
+            here.shared.timers.borrow_mut().fire_all();
+        }
+        here.turn(if tasks.has_ready() {
+            0
+        } else {
+            STOP_LATENCY_NS
+        })?;
+    }
+}
+
+/// Runs one future to its end on this thread.
+pub fn block_on<T>(future: impl Future<Output = T>) -> io::Result<T> {
+    let mut here = Loop::new()?;
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return Ok(output);
+        }
+        here.turn(STOP_LATENCY_NS)?;
+    }
+}
+
+/// Waits, but not beyond a stop.
+pub async fn pause(duration: Duration, stop: &Stop) {
+    if !stop.stopping() {
+        sleep(duration).await;
+    }
+}
+
+/// Waits; a stop ends it early.
+async fn sleep(duration: Duration) {
+    let shared = Shared::here();
+    let after_ns = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+    let deadline_ns = monotonic_ns().saturating_add(after_ns);
+    Sleep {
+        shared,
+        deadline_ns,
+        timer: None,
+    }
+    .await;
+}
+
+struct Sleep {
+    shared: Rc<Shared>,
+    deadline_ns: i64,
+    timer: Option<u64>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let shared = Rc::clone(&self.shared);
+        let mut timers = shared.timers.borrow_mut();
+        match self.timer {
+            None => {
+                self.timer = Some(timers.add(self.deadline_ns, context.waker()));
+                Poll::Pending
+            }
+            Some(timer) if timers.is_pending(timer) => Poll::Pending,
+            Some(_) => Poll::Ready(()),
+        }
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer {
+            self.shared.timers.borrow_mut().cancel(timer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

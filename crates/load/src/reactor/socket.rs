@@ -1,0 +1,224 @@
+//! A stream socket whose waiting belongs to the loop.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use fairtrial_protocol::clock::monotonic_ns;
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType,
+    connect, recv, send, socket_with, sockopt,
+};
+
+use super::poller::Direction;
+use super::{Shared, sleep};
+
+/// A receive takes at least this much at once where that much has come.
+const RECEIVE_BYTES: usize = 4096;
+
+/// A listener whose queue is full refuses a Unix socket at once (connect(2)); it empties as fast as it accepts.
+const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(1);
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket.
+    Socket(PathBuf),
+    /// A TCP port.
+    Tcp {
+        /// Host name or address.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(formatter, "{}", path.display()),
+            Self::Tcp { host, port } => write!(formatter, "{host}:{port}"),
+        }
+    }
+}
+
+/// A connected socket. Only the thread that connected it can use it.
+pub struct Socket {
+    file: OwnedFd,
+    slot: usize,
+    shared: Rc<Shared>,
+    limit_ns: i64,
+}
+
+impl Socket {
+    /// Connects. From then on each wait ends with `TimedOut` after `limit`.
+    pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
+        let limit_ns = i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX);
+        let deadline_ns = monotonic_ns().saturating_add(limit_ns);
+        let Address::Tcp { host, port } = address else {
+            return Self::unix(address, limit_ns, deadline_ns).await;
+        };
+        // Resolving blocks the thread: at the start of a drive, before anything is measured, or from the system's cache.
+        let mut refused = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
+        for address in (host.as_str(), *port).to_socket_addrs()? {
+            match Self::tcp(address, limit_ns, deadline_ns).await {
+                Ok(socket) => return Ok(socket),
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
+    }
+
+    async fn unix(address: &Address, limit_ns: i64, deadline_ns: i64) -> io::Result<Self> {
+        let Address::Socket(path) = address else {
+            unreachable!("`connect` sends only Unix sockets here");
+        };
+        let file = Self::open(AddressFamily::UNIX)?;
+        let path = SocketAddrUnix::new(path.as_path())?;
+        loop {
+            match connect(&file, &path) {
+                Ok(()) => return Self::watched(file, limit_ns),
+                Err(Errno::AGAIN) if monotonic_ns() < deadline_ns => sleep(QUEUE_FULL_PAUSE).await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn tcp(address: SocketAddr, limit_ns: i64, deadline_ns: i64) -> io::Result<Self> {
+        let is_v4 = address.is_ipv4();
+        let file = Self::open(if is_v4 {
+            AddressFamily::INET
+        } else {
+            AddressFamily::INET6
+        })?;
+        sockopt::set_tcp_nodelay(&file, true)?;
+        match connect(&file, &SocketAddrAny::from(address)) {
+            Ok(()) => return Self::watched(file, limit_ns),
+            Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let socket = Self::watched(file, limit_ns)?;
+        socket.ready(Direction::Write, deadline_ns).await?;
+        socket
+            .shared
+            .poller
+            .borrow_mut()
+            .sent(socket.slot, socket.file.as_fd())?;
+        sockopt::socket_error(&socket.file)??;
+        Ok(socket)
+    }
+
+    fn open(family: AddressFamily) -> io::Result<OwnedFd> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        Ok(socket_with(family, SocketType::STREAM, flags, None)?)
+    }
+
+    /// Joins the loop. Not before it connects: until then the kernel says that it has ended.
+    fn watched(file: OwnedFd, limit_ns: i64) -> io::Result<Self> {
+        let shared = Shared::here();
+        let slot = shared.poller.borrow_mut().add(file.as_fd())?;
+        Ok(Self {
+            file,
+            slot,
+            shared,
+            limit_ns,
+        })
+    }
+
+    /// Another limit for each wait; none for work of unknown length.
+    pub fn set_limit(&mut self, limit: Option<Duration>) {
+        let nanoseconds = limit.map(|limit| i64::try_from(limit.as_nanos()));
+        self.limit_ns = nanoseconds.and_then(Result::ok).unwrap_or(i64::MAX);
+    }
+
+    /// Sends all of it.
+    pub async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let mut was_full = false;
+        while !bytes.is_empty() {
+            match send(&self.file, bytes, SendFlags::NOSIGNAL) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    was_full = true;
+                    self.ready(Direction::Write, self.deadline_ns()).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if was_full {
+            self.shared
+                .poller
+                .borrow_mut()
+                .sent(self.slot, self.file.as_fd())?;
+        }
+        Ok(())
+    }
+
+    /// Appends what has come, waiting for it if need be; a connection that has ended is an error.
+    pub async fn receive(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        let deadline_ns = self.deadline_ns();
+        loop {
+            self.ready(Direction::Read, deadline_ns).await?;
+            buffer.reserve(RECEIVE_BYTES);
+            let room = buffer.capacity() - buffer.len();
+            match recv(&self.file, spare_capacity(buffer), RecvFlags::empty()) {
+                Ok((_, 0)) => {
+                    let problem = "the server closed the connection";
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
+                }
+                Ok((_, count)) => {
+                    if count == room {
+                        self.shared.poller.borrow_mut().more(self.slot);
+                    }
+                    return Ok(());
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn deadline_ns(&self) -> i64 {
+        // Reading the clock for each statement costs less than forgetting one that hangs.
+        monotonic_ns().saturating_add(self.limit_ns)
+    }
+
+    async fn ready(&self, direction: Direction, deadline_ns: i64) -> io::Result<()> {
+        let at = (self.slot, self.file.as_fd());
+        poll_fn(|context| {
+            let mut poller = self.shared.poller.borrow_mut();
+            match poller.ready(at, direction, context.waker(), deadline_ns) {
+                Ok(true) => Poll::Ready(Ok(())),
+                Ok(false) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(error)),
+            }
+        })
+        .await
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.shared
+            .poller
+            .borrow_mut()
+            .remove(self.slot, self.file.as_fd());
+    }
+}
+
+impl fmt::Debug for Socket {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Socket")
+            .field("slot", &self.slot)
+            .finish_non_exhaustive()
+    }
+}

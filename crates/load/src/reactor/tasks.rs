@@ -1,0 +1,108 @@
+//! The tasks of one loop, and which of them have something to do.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Wake, Waker};
+
+/// Tasks by number. A waker may be called from any thread, though only this one does.
+pub struct Tasks<F> {
+    tasks: Vec<Option<Task<F>>>,
+    left: usize,
+    ready: Arc<Ready>,
+    turn: Vec<usize>,
+}
+
+struct Task<F> {
+    future: Pin<Box<F>>,
+    waker: Waker,
+    woken: Arc<Woken>,
+}
+
+#[derive(Default)]
+struct Ready(Mutex<Vec<usize>>);
+
+struct Woken {
+    task: usize,
+    is_queued: AtomicBool,
+    ready: Arc<Ready>,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.is_queued.swap(true, Ordering::AcqRel) {
+            let mut ready = self.ready.0.lock().unwrap_or_else(PoisonError::into_inner);
+            ready.push(self.task);
+        }
+    }
+}
+
+impl<F: Future<Output = ()>> Tasks<F> {
+    /// All of them ready to begin.
+    pub fn new(futures: Vec<F>) -> Self {
+        let ready = Arc::<Ready>::default();
+        let tasks: Vec<_> = futures
+            .into_iter()
+            .enumerate()
+            .map(|(task, future)| {
+                let woken = Arc::new(Woken {
+                    task,
+                    is_queued: false.into(),
+                    ready: Arc::clone(&ready),
+                });
+                woken.wake_by_ref();
+                Some(Task {
+                    future: Box::pin(future),
+                    waker: Waker::from(Arc::clone(&woken)),
+                    woken,
+                })
+            })
+            .collect();
+        Self {
+            left: tasks.len(),
+            tasks,
+            ready,
+            turn: Vec::new(),
+        }
+    }
+
+    /// Whether all have ended.
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Lets every task that was woken go on, once: one woken meanwhile waits for the sockets to be looked at again.
+    pub fn run_ready(&mut self) {
+        {
+            let mut ready = self.ready.0.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::swap(&mut *ready, &mut self.turn);
+        }
+        for &number in &self.turn {
+            let Some(task) = &mut self.tasks[number] else {
+                continue;
+            };
+            task.woken.is_queued.store(false, Ordering::Release);
+            let mut context = Context::from_waker(&task.waker);
+            if task.future.as_mut().poll(&mut context).is_ready() {
+                self.tasks[number] = None;
+                self.left -= 1;
+            }
+        }
+        self.turn.clear();
+    }
+
+    /// Whether a task was woken and has not gone on yet.
+    pub fn has_ready(&self) -> bool {
+        !self
+            .ready
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_empty()
+    }
+}

@@ -1,0 +1,194 @@
+//! The loop with real sockets.
+
+use std::cell::Cell;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+
+use super::*;
+
+const LONG: Duration = Duration::from_secs(3600);
+
+/// A server on a Unix socket that answers each connection with its bytes, doubled.
+fn doubling() -> (tempfile::TempDir, Address) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("socket");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.expect("a connection");
+            thread::spawn(move || {
+                let mut bytes = [0; 65_536];
+                while let Ok(count @ 1..) = client.read(&mut bytes) {
+                    let twice = bytes[..count].repeat(2);
+                    if client.write_all(&twice).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (directory, Address::Socket(path))
+}
+
+async fn exchange(address: Address, bytes: Vec<u8>) -> io::Result<usize> {
+    let mut socket = Socket::connect(&address, LONG).await?;
+    let mut answer = Vec::new();
+    // Neither side reads while it writes, so no more is under way than the sockets hold.
+    for chunk in bytes.chunks(50_000) {
+        let before = answer.len();
+        socket.send(chunk).await?;
+        while answer.len() < before + 2 * chunk.len() {
+            socket.receive(&mut answer).await?;
+        }
+    }
+    Ok(answer.len())
+}
+
+#[test]
+fn many_sockets_are_served_by_one_thread() {
+    let (_directory, address) = doubling();
+    let received = Rc::new(Cell::new(0));
+    let tasks: Vec<_> = (1..=200)
+        .map(|number: usize| {
+            let (address, received) = (address.clone(), Rc::clone(&received));
+            async move {
+                let count = exchange(address, vec![7; number * 10])
+                    .await
+                    .expect("answered");
+                received.set(received.get() + count);
+            }
+        })
+        .collect();
+    let load = run(tasks, &Stop::default()).expect("a loop");
+    assert_eq!(
+        received.get(),
+        (1..=200).map(|number| number * 20).sum::<usize>()
+    );
+    assert!(load.busy_ns > 0 && load.idle_ns > 0, "{load:?}");
+}
+
+#[test]
+fn an_answer_larger_than_all_buffers_arrives_whole() {
+    let (_directory, address) = doubling();
+    let count = block_on(exchange(address, vec![1; 3_000_000])).expect("a loop");
+    assert_eq!(count.expect("answered"), 6_000_000);
+}
+
+#[test]
+fn a_send_that_finds_no_room_waits_for_it() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("socket");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    let slow = thread::spawn(move || {
+        let (mut client, _) = listener.accept().expect("a connection");
+        thread::sleep(Duration::from_millis(50));
+        let mut bytes = Vec::new();
+        client.read_to_end(&mut bytes).expect("bytes");
+        bytes.len()
+    });
+    let sent = block_on(async {
+        let mut socket = Socket::connect(&Address::Socket(path), LONG).await?;
+        socket.send(&vec![3; 5_000_000]).await
+    });
+    sent.expect("a loop").expect("sent");
+    assert_eq!(slow.join().expect("it counts"), 5_000_000);
+}
+
+#[test]
+fn a_server_that_hangs_is_given_up_and_one_that_closes_is_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let address = Address::Tcp {
+        host: "127.0.0.1".into(),
+        port,
+    };
+    let closing = thread::spawn(move || {
+        let first = listener.accept().expect("a connection");
+        let (mut second, _) = listener.accept().expect("a connection");
+        second.write_all(b"bye").expect("written");
+        first
+    });
+    block_on(async {
+        let mut hanging = Socket::connect(&address, Duration::from_millis(30))
+            .await
+            .expect("connected");
+        let mut buffer = Vec::new();
+        let error = hanging
+            .receive(&mut buffer)
+            .await
+            .expect_err("nothing comes");
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        let mut closed = Socket::connect(&address, LONG).await.expect("connected");
+        closed.receive(&mut buffer).await.expect("its last words");
+        assert_eq!(buffer, b"bye");
+        let error = closed.receive(&mut buffer).await.expect_err("it is gone");
+        assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+    })
+    .expect("a loop");
+    drop(closing.join());
+}
+
+#[test]
+fn a_port_where_nobody_listens_refuses() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .expect("a port")
+        .local_addr()
+        .expect("an address")
+        .port();
+    let address = Address::Tcp {
+        host: "127.0.0.1".into(),
+        port,
+    };
+    let refused = block_on(Socket::connect(&address, LONG)).expect("a loop");
+    assert_eq!(
+        refused.expect_err("nobody listens").kind(),
+        ErrorKind::ConnectionRefused
+    );
+}
+
+#[test]
+fn a_stop_ends_a_pause_and_an_abandoned_loop_ends_whatever_its_tasks_wait_for() {
+    let stop = Arc::new(Stop::default());
+    let told = Rc::new(Cell::new(false));
+    let task = {
+        let (stop, told) = (Arc::clone(&stop), Rc::clone(&told));
+        async move {
+            pause(LONG, &stop).await;
+            told.set(true);
+            std::future::pending::<()>().await;
+        }
+    };
+    let saying = thread::spawn({
+        let stop = Arc::clone(&stop);
+        move || {
+            stop.stop();
+            thread::sleep(Duration::from_millis(60));
+            stop.abandon();
+        }
+    });
+    run(vec![task], &stop).expect("a loop");
+    assert!(told.get());
+    saying.join().expect("it spoke");
+}
+
+#[test]
+fn pauses_shorter_than_a_millisecond_end_and_end_in_order() {
+    let order = Rc::new(std::cell::RefCell::new(Vec::new()));
+    let stop = Arc::new(Stop::default());
+    let tasks: Vec<_> = [900, 300, 600]
+        .into_iter()
+        .map(|microseconds| {
+            let (order, stop) = (Rc::clone(&order), Arc::clone(&stop));
+            async move {
+                pause(Duration::from_micros(microseconds), &stop).await;
+                order.borrow_mut().push(microseconds);
+            }
+        })
+        .collect();
+    run(tasks, &stop).expect("a loop");
+    assert_eq!(*order.borrow(), [300, 600, 900]);
+}

@@ -5,9 +5,10 @@ use std::time::Duration;
 use fairtrial_protocol::load::Endpoint;
 
 use super::Driver;
-use super::mysql::{Address, Mysql};
+use super::mysql::Mysql;
 use super::sqlite::Sqlite;
 use crate::error::LoadError;
+use crate::reactor::Address;
 
 /// Work that any driver can do.
 pub trait Job {

@@ -1,36 +1,27 @@
-//! MariaDB and MySQL over `mysql_async` and tokio: virtual users are tasks on a few single-threaded reactors.
+//! MariaDB and MySQL: virtual users are tasks of a few single-threaded loops.
+//!
+//! The greeting's packets and secrets are `mysql_common`'s; what is done for every statement is written here.
 
+mod answer;
 mod bulk;
+mod channel;
+mod connection;
+mod login;
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::num::NonZero;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use fairtrial_protocol::load::Rows;
-use mysql_async::consts::ColumnType;
-use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, Opts, OptsBuilder, Params};
-use tokio::sync::Notify;
-use tokio::task::LocalSet;
-
-use super::batch::Batch;
+pub use self::connection::MysqlConnection;
 use super::dialect::Dialect;
-use super::table::Table;
-use super::{
-    Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, StatementId, Stop, Value,
-};
-use crate::calendar;
+use super::{Connection as _, Driver, DriverError, ErrorKind, Stop};
+use crate::reactor::{self, Address};
 
 /// One reactor serves this many users before another thread is worth its switches.
 const USERS_PER_REACTOR: usize = 16;
-
-/// How soon sleeping tasks hear of a stop; 50 looks a second cost no measurable CPU.
-const STOP_LATENCY: Duration = Duration::from_millis(20);
 
 /// Variables that shape results; those a version lacks are left out by the server.
 const EFFECTIVE: &str = "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', \
@@ -41,20 +32,6 @@ const EFFECTIVE: &str = "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isol
 const LOADING: &str =
     "SET SESSION unique_checks = 0, foreign_key_checks = 0, sql_mode = 'STRICT_ALL_TABLES'";
 
-/// Where a server listens.
-#[derive(Clone, Debug)]
-pub enum Address {
-    /// A Unix socket.
-    Socket(PathBuf),
-    /// A TCP port.
-    Tcp {
-        /// Host name or address.
-        host: String,
-        /// Port.
-        port: u16,
-    },
-}
-
 /// Opens connections to one server.
 #[derive(Clone, Debug)]
 pub struct Mysql {
@@ -62,15 +39,15 @@ pub struct Mysql {
     user: String,
     password: String,
     database: String,
-    stopped: Arc<Notify>,
 }
 
-/// One connection.
-pub struct MysqlConnection {
-    connection: Conn,
-    statements: Vec<mysql_async::Statement>,
-    /// Whether the server has not refused `LOAD DATA LOCAL` yet.
-    local_infile: bool,
+/// Who logs in.
+pub struct Account<'a> {
+    user: &'a str,
+    password: &'a str,
+    database: Option<&'a str>,
+    /// Whether nobody else can read the connection.
+    is_private: bool,
 }
 
 impl Mysql {
@@ -84,41 +61,18 @@ impl Mysql {
             user,
             password,
             database,
-            stopped: Arc::default(),
         }
     }
 
-    async fn open(&self, database: Option<&str>) -> Result<Conn, DriverError> {
-        let builder = OptsBuilder::default()
-            .user(Some(&self.user))
-            .pass((!self.password.is_empty()).then_some(&self.password))
-            .db_name(database)
-            .prefer_socket(false)
-            .client_found_rows(true)
-            // Statements are kept by their number here, for as long as the connection lives.
-            .stmt_cache_size(0);
-        let builder = match &self.address {
-            Address::Socket(path) => builder.socket(Some(path.to_string_lossy())),
-            Address::Tcp { host, port } => builder.ip_or_hostname(host).tcp_port(*port),
+    async fn open(&self, database: Option<&str>) -> Result<MysqlConnection, DriverError> {
+        let account = Account {
+            user: &self.user,
+            password: &self.password,
+            database,
+            is_private: matches!(self.address, Address::Socket(_)),
         };
-        Conn::new(Opts::from(builder)).await.map_err(classify)
+        MysqlConnection::open(&self.address, &account).await
     }
-
-    /// Says a stop to sleeping tasks; returns when they are to be abandoned.
-    async fn watch(&self, stop: &Stop) {
-        while !stop.abandoned() {
-            tokio::time::sleep(STOP_LATENCY).await;
-            if stop.stopping() {
-                self.stopped.notify_waiters();
-            }
-        }
-    }
-}
-
-fn reactor() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
 }
 
 impl Driver for Mysql {
@@ -129,24 +83,13 @@ impl Driver for Mysql {
     }
 
     fn describe(&self) -> String {
-        let (user, database) = (&self.user, &self.database);
-        match &self.address {
-            Address::Socket(path) => format!("{user}@{}/{database}", path.display()),
-            Address::Tcp { host, port } => format!("{user}@{host}:{port}/{database}"),
-        }
+        format!("{}@{}/{}", self.user, self.address, self.database)
     }
 
     async fn connect(&self, statements: &[String]) -> Result<MysqlConnection, DriverError> {
         let mut connection = self.open(Some(&self.database)).await?;
-        let mut prepared = Vec::with_capacity(statements.len());
-        for statement in statements {
-            prepared.push(connection.prep(statement).await.map_err(classify)?);
-        }
-        Ok(MysqlConnection {
-            connection,
-            statements: prepared,
-            local_infile: true,
-        })
+        connection.prepare(statements).await?;
+        Ok(connection)
     }
 
     async fn effective(
@@ -164,21 +107,20 @@ impl Driver for Mysql {
     async fn begin_load(&self) -> Result<(), DriverError> {
         let mut connection = self.open(None).await?;
         let name = self.database.replace('`', "``");
-        connection
-            .query_drop(format!("CREATE DATABASE IF NOT EXISTS `{name}`"))
-            .await
-            .map_err(classify)?;
-        connection.disconnect().await.map_err(classify)
+        let sql = format!("CREATE DATABASE IF NOT EXISTS `{name}`");
+        connection.run(&sql).await?;
+        connection.quit().await
     }
 
     async fn load_connection(&self) -> Result<MysqlConnection, DriverError> {
         let mut connection = self.connect(&[]).await?;
-        connection.text(LOADING).await?;
+        connection.wait_for_ever();
+        connection.run(LOADING).await?;
         Ok(connection)
     }
 
     async fn end_load(&self, connection: MysqlConnection) -> Result<(), DriverError> {
-        connection.connection.disconnect().await.map_err(classify)
+        connection.quit().await
     }
 
     fn load_threads(&self, asked: usize) -> usize {
@@ -191,211 +133,28 @@ impl Driver for Mysql {
     }
 
     fn block_on<T>(&self, future: impl Future<Output = T>) -> io::Result<T> {
-        Ok(reactor()?.block_on(future))
+        reactor::block_on(future)
     }
 
     fn run(&self, tasks: Vec<impl Future<Output = ()> + 'static>, stop: &Stop) -> io::Result<()> {
-        let reactor = reactor()?;
-        let local = LocalSet::new();
-        let running: Vec<_> = tasks
-            .into_iter()
-            .map(|task| local.spawn_local(task))
-            .collect();
-        let all = async {
-            for task in running {
-                if let Err(error) = task.await
-                    && error.is_panic()
-                {
-                    std::panic::resume_unwind(error.into_panic());
-                }
-            }
-        };
-        reactor.block_on(local.run_until(async {
-            tokio::select! {
-                () = all => {}
-                () = self.watch(stop) => {}
-            }
-        }));
-        Ok(())
+        reactor::run(tasks, stop).map(drop)
     }
 
     async fn pause(&self, duration: Duration, stop: &Stop) {
-        if stop.stopping() {
-            return;
-        }
-        tokio::select! {
-            () = tokio::time::sleep(duration) => {}
-            () = self.stopped.notified() => {}
-        }
+        reactor::pause(duration, stop).await;
     }
 }
 
-impl Connection for MysqlConnection {
-    async fn begin(&mut self, access: Access) -> Result<(), DriverError> {
-        let sql = match access {
-            Access::ReadOnly => "START TRANSACTION READ ONLY",
-            Access::ReadWrite => "START TRANSACTION",
-        };
-        self.connection.query_drop(sql).await.map_err(classify)
-    }
-
-    async fn commit(&mut self) -> Result<(), DriverError> {
-        self.connection.query_drop("COMMIT").await.map_err(classify)
-    }
-
-    async fn rollback(&mut self) -> Result<(), DriverError> {
-        self.connection
-            .query_drop("ROLLBACK")
-            .await
-            .map_err(classify)
-    }
-
-    async fn execute(
-        &mut self,
-        statement: StatementId,
-        values: &[Value<'_>],
-    ) -> Result<u64, DriverError> {
-        let statement = &self.statements[statement.0];
-        self.connection
-            .exec_drop(statement, parameters(values))
-            .await
-            .map_err(classify)?;
-        Ok(self.connection.affected_rows())
-    }
-
-    async fn query(
-        &mut self,
-        statement: StatementId,
-        values: &[Value<'_>],
-    ) -> Result<Vec<Row>, DriverError> {
-        let statement = &self.statements[statement.0];
-        let rows: Vec<mysql_async::Row> = self
-            .connection
-            .exec(statement, parameters(values))
-            .await
-            .map_err(classify)?;
-        rows.into_iter().map(cells).collect()
-    }
-
-    async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
-        let mut result = self.connection.query_iter(sql).await.map_err(classify)?;
-        let columns = result.columns().map_or_else(Vec::new, |columns| {
-            columns
-                .iter()
-                .map(|column| column.name_str().into_owned())
-                .collect()
-        });
-        let rows: Vec<mysql_async::Row> = result.collect().await.map_err(classify)?;
-        result.drop_result().await.map_err(classify)?;
-        let rows = rows
-            .into_iter()
-            .map(|row| row.unwrap().into_iter().map(as_text).collect())
-            .collect();
-        Ok(Rows { columns, rows })
-    }
-
-    async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError> {
-        if self.local_infile {
-            match bulk::load_data(&mut self.connection, table, batch).await {
-                Err(error) if bulk::REFUSED.contains(&error.code.as_str()) => {
-                    self.local_infile = false;
-                }
-                end => return end,
-            }
-        }
-        bulk::insert(&mut self.connection, table, batch).await
-    }
-}
-
-fn parameters(values: &[Value<'_>]) -> Params {
-    if values.is_empty() {
-        return Params::Empty;
-    }
-    let one = |value: &Value<'_>| match *value {
-        Value::Null => mysql_async::Value::NULL,
-        Value::Integer(integer) => mysql_async::Value::Int(integer),
-        Value::Decimal(decimal) => {
-            let mut text = String::new();
-            decimal.write(&mut text);
-            mysql_async::Value::Bytes(text.into_bytes())
-        }
-        Value::Text(text) => mysql_async::Value::Bytes(text.into()),
-    };
-    Params::Positional(values.iter().map(one).collect())
-}
-
-fn cells(row: mysql_async::Row) -> Result<Row, DriverError> {
-    let columns = row.columns();
-    let cells = row
-        .unwrap()
-        .into_iter()
-        .zip(columns.iter())
-        .map(|(value, column)| cell(value, column.column_type()));
-    cells.collect::<Result<_, _>>().map(Row)
-}
-
-fn cell(value: mysql_async::Value, kind: ColumnType) -> Result<Cell, DriverError> {
-    match value {
-        mysql_async::Value::NULL => Ok(Cell::Null),
-        mysql_async::Value::Int(integer) => Ok(Cell::Integer(integer)),
-        mysql_async::Value::UInt(integer) => i64::try_from(integer)
-            .map(Cell::Integer)
-            .map_err(|_| DriverError::unexpected(format!("{integer} exceeds 63 bits"))),
-        mysql_async::Value::Bytes(bytes) if kind == ColumnType::MYSQL_TYPE_NEWDECIMAL => {
-            units(&bytes).map(Cell::Integer)
-        }
-        mysql_async::Value::Bytes(bytes) => Ok(Cell::Text(
-            String::from_utf8(bytes)
-                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-        )),
-        mysql_async::Value::Date(year, month, day, hour, minute, second, _) => {
-            let (date, time) = ((year.into(), month, day), (hour, minute, second));
-            Ok(Cell::Text(calendar::text(date, time)))
-        }
-        other => Err(DriverError::unexpected(format!(
-            "the server answered with {other:?}"
-        ))),
-    }
-}
-
-/// A decimal's units: its digits without the point, of which the server always sends the column's full number.
-fn units(text: &[u8]) -> Result<i64, DriverError> {
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    let mut units = 0_i64;
-    for byte in digits.iter().filter(|byte| **byte != b'.') {
-        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'));
-        let next = digit.and_then(|digit| units.checked_mul(10)?.checked_add(digit));
-        let unreadable =
-            || DriverError::unexpected(format!("{} is no decimal", String::from_utf8_lossy(text)));
-        units = next.ok_or_else(unreadable)?;
-    }
-    Ok(if negative { -units } else { units })
-}
-
-fn as_text(value: mysql_async::Value) -> Option<String> {
-    match value {
-        mysql_async::Value::NULL => None,
-        mysql_async::Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-        other => Some(other.as_sql(true).trim_matches('\'').to_owned()),
-    }
-}
-
-fn classify(error: mysql_async::Error) -> DriverError {
-    let (code, message) = match error {
-        mysql_async::Error::Server(server) => return classify_server(server.code, server.message),
-        mysql_async::Error::Io(error) => ("connection_lost", error.to_string()),
-        mysql_async::Error::Driver(mysql_async::DriverError::ConnectionClosed) => {
-            ("connection_lost", "the server closed the connection".into())
-        }
-        other => return DriverError::unexpected(other.to_string()),
+/// An answer that does not come.
+fn lost(error: io::Error) -> DriverError {
+    let code = match error.kind() {
+        io::ErrorKind::TimedOut => "no_answer",
+        _ => "connection_lost",
     };
     DriverError {
         kind: ErrorKind::Connection,
         code: code.into(),
-        message,
+        message: error.to_string(),
         retryable: false,
     }
 }

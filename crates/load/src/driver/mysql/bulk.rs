@@ -1,14 +1,6 @@
 //! Many rows at once: `LOAD DATA LOCAL` where the server takes it, else `INSERT` with as many rows as fit a packet.
 
-use std::io;
-
-use bytes::Bytes;
-use futures_util::StreamExt as _;
-use futures_util::stream;
-use mysql_async::Conn;
-use mysql_async::prelude::Queryable as _;
-
-use super::classify;
+use super::connection::MysqlConnection;
 use crate::driver::batch::Batch;
 use crate::driver::table::Table;
 use crate::driver::{DriverError, Value};
@@ -21,7 +13,7 @@ const PACKET_BYTES: usize = 768 * 1024;
 
 /// Sends rows as a file. `LOCAL` turns errors in data into warnings, so a warning is an error here.
 pub async fn load_data(
-    connection: &mut Conn,
+    connection: &mut MysqlConnection,
     table: &Table,
     batch: &Batch,
 ) -> Result<(), DriverError> {
@@ -32,18 +24,14 @@ pub async fn load_data(
     if text.is_empty() {
         return Ok(());
     }
-    let file = Bytes::from(text);
-    let pieces: Vec<io::Result<Bytes>> = (0..file.len())
-        .step_by(PACKET_BYTES)
-        .map(|start| Ok(file.slice(start..file.len().min(start + PACKET_BYTES))))
-        .collect();
-    connection.set_infile_handler(async move { Ok(stream::iter(pieces).boxed()) });
     let (name, columns) = (table.name, table.column_names());
     let sql = format!(
         "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} CHARACTER SET utf8mb4 ({columns})"
     );
-    connection.query_drop(sql).await.map_err(classify)?;
-    match connection.get_warnings() {
+    let end = connection
+        .run_with_file(&sql, text.as_bytes(), PACKET_BYTES)
+        .await?;
+    match end.warnings {
         0 => Ok(()),
         warnings => Err(DriverError::unexpected(format!(
             "{warnings} rows of {name} did not arrive as sent"
@@ -53,7 +41,7 @@ pub async fn load_data(
 
 /// Sends rows as statements.
 pub async fn insert(
-    connection: &mut Conn,
+    connection: &mut MysqlConnection,
     table: &Table,
     batch: &Batch,
 ) -> Result<(), DriverError> {
@@ -67,12 +55,12 @@ pub async fn insert(
         sql.push_str(if sql.is_empty() { &head } else { "," });
         write_row(row, &mut sql);
         if sql.len() >= PACKET_BYTES {
-            connection.query_drop(&sql).await.map_err(classify)?;
+            connection.run(&sql).await?;
             sql.clear();
         }
     }
     if !sql.is_empty() {
-        connection.query_drop(&sql).await.map_err(classify)?;
+        connection.run(&sql).await?;
     }
     Ok(())
 }

@@ -1,3 +1,4 @@
+use super::answer::units;
 use super::*;
 
 mod values;
@@ -26,9 +27,7 @@ fn errors_are_classified_by_what_the_workload_can_do_about_them() {
     assert_eq!(kind(1020), (ErrorKind::Other, true));
     assert_eq!(kind(1040), (ErrorKind::Connection, false));
     assert_eq!(kind(1062), (ErrorKind::Other, false));
-    let lost = classify(mysql_async::Error::Io(
-        io::Error::from(io::ErrorKind::BrokenPipe).into(),
-    ));
+    let lost = lost(io::ErrorKind::BrokenPipe.into());
     assert_eq!(
         (lost.kind, lost.code.as_str()),
         (ErrorKind::Connection, "connection_lost")

@@ -1,8 +1,9 @@
 //! Values over a real connection, by both ways of inserting; skipped, and said so, where no MariaDB is installed.
 
 use super::*;
-use crate::driver::Decimal;
-use crate::driver::table::{Column, Type};
+use crate::driver::batch::Batch;
+use crate::driver::table::{Column, Table, Type};
+use crate::driver::{Access, Cell, Decimal, Row, StatementId, Value};
 use crate::tests::mariadb::shared;
 
 const fn column(name: &'static str, kind: Type) -> Column {
@@ -231,7 +232,7 @@ fn the_server_codes_that_a_workload_meets_are_classified() {
             (code.to_string(), "said")
         );
     }
-    let closed = classify(mysql_async::DriverError::ConnectionClosed.into());
+    let closed = lost(io::ErrorKind::UnexpectedEof.into());
     assert_eq!(
         (closed.kind, closed.code.as_str()),
         (ErrorKind::Connection, "connection_lost")

@@ -1,0 +1,311 @@
+//! What a server's packets say.
+
+use super::classify_server;
+use crate::calendar;
+use crate::driver::{Cell, DriverError, ErrorKind, Row};
+
+/// There are more results after this one (`SERVER_MORE_RESULTS_EXISTS`).
+const MORE_RESULTS: u16 = 8;
+
+/// A column's numbers have no sign (`UNSIGNED_FLAG`).
+const UNSIGNED: u16 = 0x20;
+
+/// How one command ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// Rows changed, or found by a condition.
+    pub affected: u64,
+    /// Things the server noticed.
+    pub warnings: u16,
+    status: u16,
+}
+
+impl End {
+    /// Whether another result follows.
+    pub fn has_more(self) -> bool {
+        self.status & MORE_RESULTS != 0
+    }
+}
+
+/// The first packet of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// No rows.
+    End(End),
+    /// Rows of this many columns.
+    Rows(usize),
+    /// The server asks for a file.
+    File,
+}
+
+/// A packet that is not understood.
+fn malformed() -> DriverError {
+    DriverError {
+        kind: ErrorKind::Connection, // nothing after it can be understood either
+        ..DriverError::unexpected("the server sent a packet that is cut or of another protocol")
+    }
+}
+
+/// Bytes, read from the front.
+pub struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// A packet's content.
+    pub fn new(content: &'a [u8]) -> Self {
+        Self(content)
+    }
+
+    /// The next bytes.
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], DriverError> {
+        let (bytes, rest) = self.0.split_at_checked(count).ok_or_else(malformed)?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DriverError> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or_else(malformed)?;
+        self.0 = rest;
+        Ok(*bytes)
+    }
+
+    /// An integer of one byte.
+    pub fn u8(&mut self) -> Result<u8, DriverError> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    /// An integer of two bytes.
+    pub fn u16(&mut self) -> Result<u16, DriverError> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// An integer of four bytes.
+    pub fn u32(&mut self) -> Result<u32, DriverError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// An integer whose first byte says how long it is; `None` is NULL.
+    pub fn length(&mut self) -> Result<Option<u64>, DriverError> {
+        Ok(Some(match self.u8()? {
+            0xFB => return Ok(None),
+            0xFC => self.u16()?.into(),
+            0xFD => {
+                let [low, middle, high] = self.array()?;
+                u32::from_le_bytes([low, middle, high, 0]).into()
+            }
+            0xFE => self.array().map(u64::from_le_bytes)?,
+            0xFF => return Err(malformed()),
+            small => small.into(),
+        }))
+    }
+
+    /// Bytes with their length before them; `None` is NULL.
+    pub fn text(&mut self) -> Result<Option<&'a [u8]>, DriverError> {
+        let Some(length) = self.length()? else {
+            return Ok(None);
+        };
+        self.bytes(usize::try_from(length).map_err(|_| malformed())?)
+            .map(Some)
+    }
+}
+
+/// Reads the first packet of an answer; an error packet is an error.
+pub fn head(content: &[u8]) -> Result<Head, DriverError> {
+    match content.first() {
+        None => Err(malformed()),
+        Some(0x00) => end(content).map(Head::End),
+        Some(0xFB) => Ok(Head::File),
+        Some(0xFF) => Err(error(content)),
+        Some(_) => {
+            let columns = Reader::new(content).length()?.ok_or_else(malformed)?;
+            usize::try_from(columns)
+                .map(Head::Rows)
+                .map_err(|_| malformed())
+        }
+    }
+}
+
+/// Reads an OK packet, also one that ends rows.
+pub fn end(content: &[u8]) -> Result<End, DriverError> {
+    let mut reader = Reader::new(content);
+    reader.u8()?;
+    let affected = reader.length()?.ok_or_else(malformed)?;
+    reader.length()?;
+    let status = reader.u16()?;
+    let warnings = reader.u16()?;
+    Ok(End {
+        affected,
+        warnings,
+        status,
+    })
+}
+
+/// Reads the packet that ends rows in servers before MySQL 5.7 and MariaDB 10.2.
+pub fn old_end(content: &[u8]) -> Result<End, DriverError> {
+    let mut reader = Reader::new(content);
+    reader.u8()?;
+    let warnings = reader.u16()?;
+    let status = reader.u16()?;
+    Ok(End {
+        affected: 0,
+        warnings,
+        status,
+    })
+}
+
+/// Reads an error packet.
+pub fn error(content: &[u8]) -> DriverError {
+    let mut reader = Reader::new(content.get(1..).unwrap_or_default());
+    let Ok(code) = reader.u16() else {
+        return malformed();
+    };
+    let message = match reader.0 {
+        [b'#', _, _, _, _, _, message @ ..] | message => message,
+    };
+    classify_server(code, String::from_utf8_lossy(message).into_owned())
+}
+
+/// A column of a result, as far as its values depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    kind: u8,
+    flags: u16,
+}
+
+impl Column {
+    /// Reads a column definition: type and flags stand at fixed places before its end.
+    pub fn read(content: &[u8]) -> Result<Self, DriverError> {
+        match content {
+            [.., kind, low, high, _decimals, 0, 0] => Ok(Self {
+                kind: *kind,
+                flags: u16::from_le_bytes([*low, *high]),
+            }),
+            _ => Err(malformed()),
+        }
+    }
+
+    /// Its name, the fifth of the texts that a definition begins with.
+    pub fn name(content: &[u8]) -> Result<String, DriverError> {
+        let mut reader = Reader::new(content);
+        for _ in 0..4 {
+            reader.text()?;
+        }
+        let name = reader.text()?.ok_or_else(malformed)?;
+        Ok(String::from_utf8_lossy(name).into_owned())
+    }
+
+    fn is_unsigned(self) -> bool {
+        self.flags & UNSIGNED != 0
+    }
+}
+
+/// Reads a row of a prepared statement.
+pub fn row(content: &[u8], columns: &[Column]) -> Result<Row, DriverError> {
+    let mut reader = Reader::new(content);
+    reader.u8()?;
+    // The first two bits are not of columns.
+    let nulls = reader.bytes((columns.len() + 9) / 8)?;
+    let mut cells = Vec::with_capacity(columns.len());
+    for (index, column) in columns.iter().enumerate() {
+        let bit = index + 2;
+        let is_null = nulls[bit / 8] & (1 << (bit % 8)) != 0;
+        cells.push(if is_null {
+            Cell::Null
+        } else {
+            cell(&mut reader, *column)?
+        });
+    }
+    Ok(Row(cells))
+}
+
+/// Types by their numbers in the protocol.
+mod kind {
+    pub const TINY: u8 = 1;
+    pub const SHORT: u8 = 2;
+    pub const LONG: u8 = 3;
+    pub const FLOAT: u8 = 4;
+    pub const DOUBLE: u8 = 5;
+    pub const TIMESTAMP: u8 = 7;
+    pub const LONGLONG: u8 = 8;
+    pub const INT24: u8 = 9;
+    pub const DATE: u8 = 10;
+    pub const TIME: u8 = 11;
+    pub const DATETIME: u8 = 12;
+    pub const YEAR: u8 = 13;
+    pub const DECIMAL: u8 = 0;
+    pub const NEWDECIMAL: u8 = 246;
+}
+
+fn cell(reader: &mut Reader<'_>, column: Column) -> Result<Cell, DriverError> {
+    let integer = |signed: i64, unsigned: u64| {
+        if !column.is_unsigned() {
+            return Ok(Cell::Integer(signed));
+        }
+        i64::try_from(unsigned)
+            .map(Cell::Integer)
+            .map_err(|_| DriverError::unexpected(format!("{unsigned} exceeds 63 bits")))
+    };
+    match column.kind {
+        kind::TINY => {
+            let [byte] = reader.array()?;
+            integer(i8::from_le_bytes([byte]).into(), byte.into())
+        }
+        kind::SHORT | kind::YEAR => {
+            let bytes = reader.array()?;
+            integer(
+                i16::from_le_bytes(bytes).into(),
+                u16::from_le_bytes(bytes).into(),
+            )
+        }
+        kind::LONG | kind::INT24 => {
+            let bytes = reader.array()?;
+            integer(
+                i32::from_le_bytes(bytes).into(),
+                u32::from_le_bytes(bytes).into(),
+            )
+        }
+        kind::LONGLONG => {
+            let bytes = reader.array()?;
+            integer(i64::from_le_bytes(bytes), u64::from_le_bytes(bytes))
+        }
+        kind::FLOAT => Ok(Cell::Text(f32::from_le_bytes(reader.array()?).to_string())),
+        kind::DOUBLE => Ok(Cell::Text(f64::from_le_bytes(reader.array()?).to_string())),
+        kind::TIMESTAMP | kind::DATETIME | kind::DATE => time(reader),
+        kind::TIME => Err(DriverError::unexpected("durations are not read")),
+        kind::NEWDECIMAL | kind::DECIMAL => {
+            units(reader.text()?.ok_or_else(malformed)?).map(Cell::Integer)
+        }
+        _ => {
+            let bytes = reader.text()?.ok_or_else(malformed)?;
+            Ok(Cell::Text(String::from_utf8_lossy(bytes).into_owned()))
+        }
+    }
+}
+
+/// A date and time: as many fields as are not zero.
+fn time(reader: &mut Reader<'_>) -> Result<Cell, DriverError> {
+    let length = reader.u8()?;
+    let bytes = reader.bytes(length.into())?;
+    let at = |index: usize| bytes.get(index).copied().unwrap_or_default();
+    let year = i64::from(u16::from_le_bytes([at(0), at(1)]));
+    Ok(Cell::Text(calendar::text(
+        (year, at(2), at(3)),
+        (at(4), at(5), at(6)),
+    )))
+}
+
+/// A decimal's units: its digits without the point, of which the server always sends the column's full number.
+pub fn units(text: &[u8]) -> Result<i64, DriverError> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    let mut units = 0_i64;
+    for byte in digits.iter().filter(|byte| **byte != b'.') {
+        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'));
+        let next = digit.and_then(|digit| units.checked_mul(10)?.checked_add(digit));
+        let unreadable =
+            || DriverError::unexpected(format!("{} is no decimal", String::from_utf8_lossy(text)));
+        units = next.ok_or_else(unreadable)?;
+    }
+    Ok(if negative { -units } else { units })
+}

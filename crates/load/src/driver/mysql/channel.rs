@@ -1,0 +1,115 @@
+//! Packets on a socket: three bytes of length, one of sequence, then the content.
+
+use std::io;
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::reactor::{Address, Socket};
+
+const HEADER: usize = 4;
+
+/// A content of this length goes on in the next packet.
+const CONTINUED: usize = 0xFF_FF_FF;
+
+/// A connection's packets, and the buffers they are read into and written from.
+pub struct Channel {
+    socket: Socket,
+    incoming: Vec<u8>,
+    taken: usize,
+    outgoing: Vec<u8>,
+    packet: usize,
+    sequence: u8,
+}
+
+impl Channel {
+    /// Connects; each wait ends after `limit`.
+    pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
+        Ok(Self {
+            socket: Socket::connect(address, limit).await?,
+            incoming: Vec::new(),
+            taken: 0,
+            outgoing: Vec::new(),
+            packet: 0,
+            sequence: 0,
+        })
+    }
+
+    /// Another limit for each wait; none for work of unknown length.
+    pub fn set_limit(&mut self, limit: Option<Duration>) {
+        self.socket.set_limit(limit);
+    }
+
+    /// Begins a command: its packet is the first of an exchange. Commands begun before one is sent go out together.
+    pub fn command(&mut self, code: u8) -> &mut Vec<u8> {
+        self.sequence = 0;
+        let content = self.reply();
+        content.push(code);
+        content
+    }
+
+    /// Begins a packet that goes on with the exchange.
+    pub fn reply(&mut self) -> &mut Vec<u8> {
+        self.close_packet();
+        self.packet = self.outgoing.len();
+        self.outgoing.extend_from_slice(&[0, 0, 0, self.sequence]);
+        self.sequence = self.sequence.wrapping_add(1);
+        &mut self.outgoing
+    }
+
+    /// Sends what was begun.
+    pub async fn send(&mut self) -> io::Result<()> {
+        self.close_packet();
+        let sent = self.socket.send(&self.outgoing).await;
+        self.outgoing.clear();
+        self.packet = 0;
+        sent
+    }
+
+    fn close_packet(&mut self) {
+        let Some(length) = self.outgoing.len().checked_sub(self.packet + HEADER) else {
+            return;
+        };
+        // Statements and pieces of files are kept below the length that would need a second packet.
+        debug_assert!(length < CONTINUED);
+        let bytes = u32::try_from(length).unwrap_or_default().to_le_bytes();
+        self.outgoing[self.packet..self.packet + 3].copy_from_slice(&bytes[..3]);
+    }
+
+    /// The content of the next packet, waiting for it if need be.
+    pub async fn next(&mut self) -> io::Result<&[u8]> {
+        let content = loop {
+            if let Some(content) = self.whole()? {
+                break content;
+            }
+            self.make_room();
+            self.socket.receive(&mut self.incoming).await?;
+        };
+        self.sequence = self.incoming[content.start - 1].wrapping_add(1);
+        self.taken = content.end;
+        Ok(&self.incoming[content])
+    }
+
+    /// Where the next packet's content is, if all of it has come.
+    fn whole(&self) -> io::Result<Option<Range<usize>>> {
+        let Some(&[low, middle, high, _]) = self.incoming[self.taken..].first_chunk::<HEADER>()
+        else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes([low, middle, high, 0]) as usize;
+        if length == CONTINUED {
+            let problem = "the server sent a packet of 16 MiB or more";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
+        let start = self.taken + HEADER;
+        Ok((self.incoming.len() >= start + length).then_some(start..start + length))
+    }
+
+    fn make_room(&mut self) {
+        if self.taken == self.incoming.len() {
+            self.incoming.clear();
+        } else {
+            self.incoming.drain(..self.taken);
+        }
+        self.taken = 0;
+    }
+}

@@ -1,0 +1,359 @@
+//! One connection: commands out, answers in.
+
+use std::time::Duration;
+
+use fairtrial_protocol::load::Rows;
+
+use super::answer::{self, Column, End, Head, Reader};
+use super::channel::Channel;
+use super::{Account, bulk, login, lost};
+use crate::driver::batch::Batch;
+use crate::driver::table::Table;
+use crate::driver::{Access, Connection, DriverError, Row, StatementId, Value};
+use crate::reactor::Address;
+
+/// Longest wait for one answer while a drive lasts: longer than the 50 s a lock wait takes by default.
+const ANSWER_LIMIT: Duration = Duration::from_secs(120);
+
+const QUIT: u8 = 0x01;
+const QUERY: u8 = 0x03;
+const PREPARE: u8 = 0x16;
+const EXECUTE: u8 = 0x17;
+
+/// Parameter types by their numbers in the protocol.
+const NULL: u8 = 6;
+const LONGLONG: u8 = 8;
+const NEWDECIMAL: u8 = 246;
+const VAR_STRING: u8 = 253;
+
+/// One connection.
+pub struct MysqlConnection {
+    channel: Channel,
+    has_old_end: bool,
+    statements: Vec<Prepared>,
+    columns: Vec<Column>,
+    /// Whether the server has not refused `LOAD DATA LOCAL` yet.
+    pub(super) local_infile: bool,
+}
+
+/// A statement that the server has prepared.
+struct Prepared {
+    id: u32,
+    parameters: usize,
+    /// Types of the parameters as last sent, which the server remembers.
+    types: Vec<u8>,
+}
+
+impl MysqlConnection {
+    /// Connects and logs in.
+    pub async fn open(address: &Address, account: &Account<'_>) -> Result<Self, DriverError> {
+        let mut channel = Channel::connect(address, ANSWER_LIMIT)
+            .await
+            .map_err(lost)?;
+        let has_old_end = login::greet(&mut channel, account).await?;
+        Ok(Self {
+            channel,
+            has_old_end,
+            statements: Vec::new(),
+            columns: Vec::new(),
+            local_infile: true,
+        })
+    }
+
+    /// Waits for answers as long as they take: loading and checking have no length to expect.
+    pub fn wait_for_ever(&mut self) {
+        self.channel.set_limit(None);
+    }
+
+    /// Prepares statements, all of them in one exchange.
+    pub async fn prepare(&mut self, statements: &[String]) -> Result<(), DriverError> {
+        for statement in statements {
+            self.channel
+                .command(PREPARE)
+                .extend_from_slice(statement.as_bytes());
+        }
+        self.channel.send().await.map_err(lost)?;
+        for _ in statements {
+            let prepared = self.prepared().await?;
+            self.statements.push(prepared);
+        }
+        Ok(())
+    }
+
+    async fn prepared(&mut self) -> Result<Prepared, DriverError> {
+        let content = self.channel.next().await.map_err(lost)?;
+        if content.first() == Some(&0xFF) {
+            return Err(answer::error(content));
+        }
+        let mut reader = Reader::new(content);
+        reader.u8()?;
+        let id = reader.u32()?;
+        let (columns, parameters) = (reader.u16()?, reader.u16()?);
+        for count in [parameters, columns] {
+            let old_ends = u16::from(self.has_old_end && count > 0);
+            for _ in 0..count + old_ends {
+                self.channel.next().await.map_err(lost)?;
+            }
+        }
+        Ok(Prepared {
+            id,
+            parameters: parameters.into(),
+            types: Vec::new(),
+        })
+    }
+
+    /// Says good-bye.
+    pub async fn quit(mut self) -> Result<(), DriverError> {
+        self.channel.command(QUIT);
+        self.channel.send().await.map_err(lost)
+    }
+
+    /// Runs a statement that gives no rows.
+    pub async fn run(&mut self, sql: &str) -> Result<End, DriverError> {
+        self.channel
+            .command(QUERY)
+            .extend_from_slice(sql.as_bytes());
+        self.channel.send().await.map_err(lost)?;
+        self.finish(|_, _| Ok(())).await
+    }
+
+    /// Runs a statement that asks for a file, and sends `file` in pieces of `piece` bytes.
+    pub async fn run_with_file(
+        &mut self,
+        sql: &str,
+        file: &[u8],
+        piece: usize,
+    ) -> Result<End, DriverError> {
+        self.channel
+            .command(QUERY)
+            .extend_from_slice(sql.as_bytes());
+        self.channel.send().await.map_err(lost)?;
+        let content = self.channel.next().await.map_err(lost)?;
+        match answer::head(content)? {
+            Head::File => {}
+            other => {
+                return Err(DriverError::unexpected(format!(
+                    "instead of asking for a file: {other:?}"
+                )));
+            }
+        }
+        for piece in file.chunks(piece) {
+            self.channel.reply().extend_from_slice(piece);
+            self.channel.send().await.map_err(lost)?;
+        }
+        self.channel.reply();
+        self.channel.send().await.map_err(lost)?;
+        self.finish(|_, _| Ok(())).await
+    }
+
+    async fn send_execute(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<(), DriverError> {
+        let prepared = &mut self.statements[statement.0];
+        if prepared.parameters != values.len() {
+            return Err(DriverError::unexpected(format!(
+                "statement {} takes {} values and got {}",
+                statement.0,
+                prepared.parameters,
+                values.len()
+            )));
+        }
+        write_execute(prepared, values, self.channel.command(EXECUTE));
+        self.channel.send().await.map_err(lost)
+    }
+
+    /// Reads an answer to its end, whatever it holds: rows of all its results go to `take`.
+    async fn finish(
+        &mut self,
+        mut take: impl FnMut(&[u8], &[Column]) -> Result<(), DriverError>,
+    ) -> Result<End, DriverError> {
+        let mut problem = None;
+        loop {
+            let columns = match answer::head(self.channel.next().await.map_err(lost)?)? {
+                Head::End(end) if end.has_more() => continue,
+                Head::End(end) => return problem.map_or(Ok(end), Err),
+                Head::File => return Err(DriverError::unexpected("the server asks for a file")),
+                Head::Rows(columns) => columns,
+            };
+            self.read_columns(columns).await?;
+            let end = loop {
+                let content = self.channel.next().await.map_err(lost)?;
+                match content.first() {
+                    Some(0xFE) if self.has_old_end && content.len() < 9 => {
+                        break answer::old_end(content)?;
+                    }
+                    Some(0xFE) if !self.has_old_end => break answer::end(content)?,
+                    Some(0xFF) => return Err(answer::error(content)),
+                    _ if problem.is_some() => {}
+                    _ => problem = take(content, &self.columns).err(),
+                }
+            };
+            if !end.has_more() {
+                return problem.map_or(Ok(end), Err);
+            }
+        }
+    }
+
+    async fn read_columns(&mut self, count: usize) -> Result<(), DriverError> {
+        self.columns.clear();
+        for _ in 0..count {
+            let content = self.channel.next().await.map_err(lost)?;
+            self.columns.push(Column::read(content)?);
+        }
+        if self.has_old_end {
+            self.channel.next().await.map_err(lost)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes what runs a prepared statement. Types go along only when they differ from those sent before.
+fn write_execute(prepared: &mut Prepared, values: &[Value<'_>], out: &mut Vec<u8>) {
+    out.extend_from_slice(&prepared.id.to_le_bytes());
+    out.push(0); // no cursor
+    out.extend_from_slice(&1_u32.to_le_bytes()); // always once
+    if values.is_empty() {
+        return;
+    }
+    let nulls = out.len();
+    out.resize(nulls + values.len().div_ceil(8), 0);
+    let types = values.iter().map(|value| match value {
+        Value::Null => NULL,
+        Value::Integer(_) => LONGLONG,
+        Value::Decimal(_) => NEWDECIMAL,
+        Value::Text(_) => VAR_STRING,
+    });
+    if types.clone().eq(prepared.types.iter().copied()) {
+        out.push(0);
+    } else {
+        out.push(1);
+        prepared.types.clear();
+        prepared.types.extend(types);
+        out.extend(prepared.types.iter().flat_map(|kind| [*kind, 0]));
+    }
+    for (index, value) in values.iter().enumerate() {
+        match value {
+            Value::Null => out[nulls + index / 8] |= 1 << (index % 8),
+            Value::Integer(integer) => out.extend_from_slice(&integer.to_le_bytes()),
+            Value::Decimal(decimal) => {
+                let mut text = String::new();
+                decimal.write(&mut text);
+                write_text(text.as_bytes(), out);
+            }
+            Value::Text(text) => write_text(text.as_bytes(), out),
+        }
+    }
+}
+
+fn write_text(bytes: &[u8], out: &mut Vec<u8>) {
+    match bytes.len() {
+        short @ 0..=250 => out.push(u8::try_from(short).unwrap_or_default()),
+        length => {
+            out.push(0xFE);
+            out.extend_from_slice(&(length as u64).to_le_bytes());
+        }
+    }
+    out.extend_from_slice(bytes);
+}
+
+impl Connection for MysqlConnection {
+    async fn begin(&mut self, access: Access) -> Result<(), DriverError> {
+        let sql = match access {
+            Access::ReadOnly => "START TRANSACTION READ ONLY",
+            Access::ReadWrite => "START TRANSACTION",
+        };
+        self.run(sql).await.map(drop)
+    }
+
+    async fn commit(&mut self) -> Result<(), DriverError> {
+        self.run("COMMIT").await.map(drop)
+    }
+
+    async fn rollback(&mut self) -> Result<(), DriverError> {
+        self.run("ROLLBACK").await.map(drop)
+    }
+
+    async fn execute(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<u64, DriverError> {
+        self.send_execute(statement, values).await?;
+        self.finish(|_, _| Ok(())).await.map(|end| end.affected)
+    }
+
+    async fn query(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, DriverError> {
+        self.send_execute(statement, values).await?;
+        let mut rows = Vec::new();
+        self.finish(|content, columns| {
+            rows.push(answer::row(content, columns)?);
+            Ok(())
+        })
+        .await?;
+        Ok(rows)
+    }
+
+    async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
+        self.channel
+            .command(QUERY)
+            .extend_from_slice(sql.as_bytes());
+        self.channel.send().await.map_err(lost)?;
+        let mut found = Rows {
+            columns: Vec::new(),
+            rows: Vec::new(),
+        };
+        let count = match answer::head(self.channel.next().await.map_err(lost)?)? {
+            Head::End(end) if !end.has_more() => return Ok(found),
+            Head::Rows(count) => count,
+            other => {
+                return Err(DriverError::unexpected(format!(
+                    "several results in one answer: {other:?}"
+                )));
+            }
+        };
+        for _ in 0..count {
+            let content = self.channel.next().await.map_err(lost)?;
+            found.columns.push(Column::name(content)?);
+        }
+        if self.has_old_end {
+            self.channel.next().await.map_err(lost)?;
+        }
+        loop {
+            let content = self.channel.next().await.map_err(lost)?;
+            match content.first() {
+                Some(0xFE) if content.len() < 9 || !self.has_old_end => return Ok(found),
+                Some(0xFF) => return Err(answer::error(content)),
+                _ => found.rows.push(text_row(content, count)?),
+            }
+        }
+    }
+
+    async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError> {
+        if self.local_infile {
+            match bulk::load_data(self, table, batch).await {
+                Err(error) if bulk::REFUSED.contains(&error.code.as_str()) => {
+                    self.local_infile = false;
+                }
+                end => return end,
+            }
+        }
+        bulk::insert(self, table, batch).await
+    }
+}
+
+fn text_row(content: &[u8], count: usize) -> Result<Vec<Option<String>>, DriverError> {
+    let mut reader = Reader::new(content);
+    (0..count)
+        .map(|_| {
+            Ok(reader
+                .text()?
+                .map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+        })
+        .collect()
+}

@@ -1,0 +1,163 @@
+//! The greeting: capabilities, user, password.
+
+use mysql_common::constants::CapabilityFlags;
+use mysql_common::io::ParseBuf;
+use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse};
+use mysql_common::proto::MySerialize as _;
+
+use super::answer;
+use super::channel::Channel;
+use super::{Account, lost};
+use crate::driver::{DriverError, ErrorKind};
+
+/// Largest statement that is announced to the server: its own default limit, or the most the protocol knows.
+const PACKET_BYTES: u32 = 1 << 30;
+
+/// What is asked of a server beyond the protocol's own needs: found rows instead of changed ones, files from here,
+/// several results of one statement.
+const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_PROTOCOL_41
+    .union(CapabilityFlags::CLIENT_LONG_PASSWORD)
+    .union(CapabilityFlags::CLIENT_SECURE_CONNECTION)
+    .union(CapabilityFlags::CLIENT_PLUGIN_AUTH)
+    .union(CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA)
+    .union(CapabilityFlags::CLIENT_TRANSACTIONS)
+    .union(CapabilityFlags::CLIENT_FOUND_ROWS)
+    .union(CapabilityFlags::CLIENT_LOCAL_FILES)
+    .union(CapabilityFlags::CLIENT_MULTI_RESULTS)
+    .union(CapabilityFlags::CLIENT_PS_MULTI_RESULTS)
+    .union(CapabilityFlags::CLIENT_DEPRECATE_EOF);
+
+/// `caching_sha2_password`: the server remembers the password.
+const REMEMBERED: u8 = 3;
+/// It does not, and wants it in full.
+const IN_FULL: u8 = 4;
+/// Asks for the key to encrypt it with.
+const PUBLIC_KEY: u8 = 2;
+
+/// Greets the server; returns whether its rows end with the old packet.
+pub async fn greet(channel: &mut Channel, account: &Account<'_>) -> Result<bool, DriverError> {
+    let content = channel.next().await.map_err(lost)?;
+    if content.first() == Some(&0xFF) {
+        return Err(answer::error(content));
+    }
+    let greeting: HandshakePacket<'_> = ParseBuf(content).parse(()).map_err(lost)?;
+    let greeting = greeting.into_owned();
+    let capabilities = WANTED & greeting.capabilities();
+    let nonce = greeting.nonce();
+    let plugin = match greeting.auth_plugin() {
+        Some(AuthPlugin::Other(_)) | None => AuthPlugin::MysqlNativePassword,
+        Some(known) => known.into_owned(),
+    };
+    let mut login = Login {
+        account,
+        nonce,
+        plugin,
+    };
+    let response = HandshakeResponse::new(
+        Some(login.secret()?),
+        greeting.server_version_parsed().unwrap_or_default(),
+        Some(account.user.as_bytes()),
+        account.database.map(str::as_bytes),
+        Some(login.plugin.clone()),
+        capabilities,
+        None,
+        PACKET_BYTES,
+    );
+    response.serialize(channel.reply());
+    channel.send().await.map_err(lost)?;
+    login.finish(channel).await?;
+    Ok(!capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF))
+}
+
+struct Login<'a> {
+    account: &'a Account<'a>,
+    nonce: Vec<u8>,
+    plugin: AuthPlugin<'static>,
+}
+
+impl Login<'_> {
+    /// What proves the password to the plugin; empty without one.
+    fn secret(&self) -> Result<Vec<u8>, DriverError> {
+        if let AuthPlugin::Other(name) = &self.plugin {
+            return Err(refused(format!(
+                "the server asks for the authentication plugin {}, which is not known here",
+                String::from_utf8_lossy(name)
+            )));
+        }
+        if self.plugin == AuthPlugin::MysqlClearPassword && !self.account.is_private {
+            return Err(refused(
+                "the server asks for the password in clear over a connection that others can read",
+            ));
+        }
+        let data = self
+            .plugin
+            .gen_data(Some(self.account.password), &self.nonce);
+        let mut secret = Vec::new();
+        if let Some(data) = data {
+            data.serialize(&mut secret);
+        }
+        Ok(secret)
+    }
+
+    async fn finish(&mut self, channel: &mut Channel) -> Result<(), DriverError> {
+        loop {
+            let content = channel.next().await.map_err(lost)?;
+            match content {
+                [0x00, ..] => return Ok(()),
+                [0xFF, ..] => return Err(answer::error(content)),
+                [0xFE, ..] => {
+                    let request: AuthSwitchRequest<'_> =
+                        ParseBuf(content).parse(()).map_err(lost)?;
+                    self.plugin = request.auth_plugin().into_owned();
+                    self.nonce = request.plugin_data().to_vec();
+                    if self.nonce.last() == Some(&0) {
+                        self.nonce.pop();
+                    }
+                    let secret = self.secret()?;
+                    channel.reply().extend_from_slice(&secret);
+                    channel.send().await.map_err(lost)?;
+                }
+                [0x01, REMEMBERED] => {}
+                [0x01, IN_FULL] => self.in_full(channel).await?,
+                _ => {
+                    return Err(refused(
+                        "the server's login goes on in a way that is not known here",
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Sends the password itself, encrypted unless nobody else can read the connection.
+    async fn in_full(&self, channel: &mut Channel) -> Result<(), DriverError> {
+        let mut password = self.account.password.as_bytes().to_vec();
+        password.push(0);
+        if self.account.is_private {
+            channel.reply().extend_from_slice(&password);
+            return channel.send().await.map_err(lost);
+        }
+        channel.reply().push(PUBLIC_KEY);
+        channel.send().await.map_err(lost)?;
+        let content = channel.next().await.map_err(lost)?;
+        let Some((0x01, key)) = content.split_first() else {
+            return Err(refused(
+                "the server gives no key to encrypt the password with",
+            ));
+        };
+        for (byte, mask) in password.iter_mut().zip(self.nonce.iter().cycle()) {
+            *byte ^= mask;
+        }
+        let encrypted = mysql_common::crypto::encrypt(&password, key);
+        channel.reply().extend_from_slice(&encrypted);
+        channel.send().await.map_err(lost)
+    }
+}
+
+fn refused(message: impl Into<String>) -> DriverError {
+    DriverError {
+        kind: ErrorKind::Connection,
+        code: "login_refused".into(),
+        message: message.into(),
+        retryable: false,
+    }
+}

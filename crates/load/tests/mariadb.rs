@@ -241,6 +241,7 @@ fn refusals_name_the_endpoint_and_never_the_password() {
             port: None,
             user: user.into(),
             password: "open sesame".into(),
+            tls: None,
             database: "mysql".into(),
         };
         fairtrial_load::sql(&Sql {

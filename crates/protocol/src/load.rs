@@ -37,9 +37,22 @@ pub enum Endpoint {
         /// Password; empty for none.
         #[serde(default)]
         password: String,
+        /// Encrypts the connection.
+        #[serde(default)]
+        tls: Option<Tls>,
         /// Database (schema); created by the loader if missing.
         database: String,
     },
+}
+
+/// Encryption of a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// PEM file of the authorities that may have signed the server's certificate, which must name the host. Without it
+    /// any certificate is taken.
+    #[serde(default)]
+    pub authorities: Option<String>,
 }
 
 /// Loads TPC-C's tables (specification clause 4.3), deterministic by seed, replacing what is there.

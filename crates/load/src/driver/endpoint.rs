@@ -8,7 +8,7 @@ use super::Driver;
 use super::mysql::Mysql;
 use super::sqlite::Sqlite;
 use crate::error::LoadError;
-use crate::reactor::Address;
+use crate::reactor::{Address, tls_config};
 
 /// Work that any driver can do.
 pub trait Job {
@@ -39,6 +39,7 @@ pub fn with<T, J: Job<Output = Result<T, LoadError>>>(
             port,
             user,
             password,
+            tls,
             database,
         } => {
             let address = match (socket, host) {
@@ -56,7 +57,18 @@ pub fn with<T, J: Job<Output = Result<T, LoadError>>>(
                 }
             };
             let (user, password, database) = (user.clone(), password.clone(), database.clone());
-            job.run(Mysql::new(address, user, password, database))
+            let driver = Mysql::new(address, user, password, database);
+            match tls {
+                None => job.run(driver),
+                Some(tls) => {
+                    let config = tls_config(tls.authorities.as_deref());
+                    let config = config.map_err(|source| LoadError::Parameter {
+                        field: "endpoint.tls.authorities",
+                        problem: source.to_string(),
+                    })?;
+                    job.run(driver.encrypted(config))
+                }
+            }
         }
     }
 }

@@ -12,8 +12,11 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::num::NonZero;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+
+use rustls::ClientConfig;
 
 pub use self::connection::MysqlConnection;
 use super::dialect::Dialect;
@@ -39,6 +42,7 @@ pub struct Mysql {
     user: String,
     password: String,
     database: String,
+    tls: Option<Arc<ClientConfig>>,
 }
 
 /// Who logs in.
@@ -46,8 +50,16 @@ pub struct Account<'a> {
     user: &'a str,
     password: &'a str,
     database: Option<&'a str>,
+    host: &'a str,
+    tls: Option<Arc<ClientConfig>>,
+    is_local: bool,
+}
+
+impl Account<'_> {
     /// Whether nobody else can read the connection.
-    is_private: bool,
+    fn is_private(&self) -> bool {
+        self.is_local || self.tls.is_some()
+    }
 }
 
 impl Mysql {
@@ -61,6 +73,15 @@ impl Mysql {
             user,
             password,
             database,
+            tls: None,
+        }
+    }
+
+    /// The same over encrypted connections.
+    pub fn encrypted(self, config: Arc<ClientConfig>) -> Self {
+        Self {
+            tls: Some(config),
+            ..self
         }
     }
 
@@ -69,7 +90,12 @@ impl Mysql {
             user: &self.user,
             password: &self.password,
             database,
-            is_private: matches!(self.address, Address::Socket(_)),
+            host: match &self.address {
+                Address::Socket(_) => "localhost",
+                Address::Tcp { host, .. } => host,
+            },
+            tls: self.tls.clone(),
+            is_local: matches!(self.address, Address::Socket(_)),
         };
         MysqlConnection::open(&self.address, &account).await
     }

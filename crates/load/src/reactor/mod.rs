@@ -7,6 +7,7 @@
 mod clock;
 mod poller;
 mod socket;
+mod stream;
 mod tasks;
 mod timers;
 
@@ -22,6 +23,7 @@ use fairtrial_protocol::clock::monotonic_ns;
 
 pub use clock::Load;
 pub use socket::{Address, Socket};
+pub use stream::{Stream, tls_config};
 
 use self::poller::Poller;
 use self::tasks::Tasks;

@@ -14,11 +14,17 @@ const START_LIMIT_MS: u32 = 60_000;
 pub struct Server {
     directory: TempDir,
     process: Child,
+    options: Vec<String>,
 }
 
 impl Server {
     /// Starts a server; `None`, said on standard error, where none is installed.
     pub fn start() -> Option<Self> {
+        Self::start_with(|_| vec!["--skip-networking".into()])
+    }
+
+    /// The same with options of the test's own, given the server's directory.
+    pub fn start_with(options: impl FnOnce(&Path) -> Vec<String>) -> Option<Self> {
         let (Some(server), Some(install)) = (find("mariadbd"), find("mariadb-install-db")) else {
             eprintln!(
                 "skipped: mariadbd and mariadb-install-db are not on PATH or in /usr/sbin (apt install mariadb-server)"
@@ -42,8 +48,13 @@ impl Server {
             "{}",
             String::from_utf8_lossy(&installed.stderr)
         );
-        let process = spawn(&server, directory.path());
-        let server = Self { directory, process };
+        let options = options(directory.path());
+        let process = spawn(&server, directory.path(), &options);
+        let server = Self {
+            directory,
+            process,
+            options,
+        };
         server.wait();
         Some(server)
     }
@@ -62,6 +73,7 @@ impl Server {
             port: None,
             user: "root".into(),
             password: String::new(),
+            tls: None,
             database: database.into(),
         }
     }
@@ -83,6 +95,7 @@ impl Server {
         self.process = spawn(
             &find("mariadbd").expect("it was found before"),
             self.directory.path(),
+            &self.options,
         );
         self.wait();
     }
@@ -130,7 +143,7 @@ fn keep<T: Send + 'static>(make: fn() -> T) -> T {
     receive.recv().expect("the thread says why it failed")
 }
 
-fn spawn(server: &Path, directory: &Path) -> Child {
+fn spawn(server: &Path, directory: &Path, options: &[String]) -> Child {
     let log = std::fs::File::create(directory.join("log")).expect("a log file");
     // A shared server is never dropped, so the kernel ends it with the thread that started it. `setpriv` (util-linux)
     // becomes the server, with its process id.
@@ -143,10 +156,10 @@ fn spawn(server: &Path, directory: &Path) -> Child {
         .arg(format!("--pid-file={}", directory.join("pid").display()))
         .arg(format!("--user={}", user()))
         .args([
-            "--skip-networking",
             "--innodb-flush-log-at-trx-commit=0",
             "--innodb-buffer-pool-size=256M",
         ])
+        .args(options)
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()

@@ -2,9 +2,12 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::reactor::{Address, Socket};
+use rustls::ClientConfig;
+
+use crate::reactor::{Address, Socket, Stream};
 
 const HEADER: usize = 4;
 
@@ -13,7 +16,7 @@ const CONTINUED: usize = 0xFF_FF_FF;
 
 /// A connection's packets, and the buffers they are read into and written from.
 pub struct Channel {
-    socket: Socket,
+    stream: Stream,
     incoming: Vec<u8>,
     taken: usize,
     outgoing: Vec<u8>,
@@ -25,7 +28,7 @@ impl Channel {
     /// Connects; each wait ends after `limit`.
     pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
         Ok(Self {
-            socket: Socket::connect(address, limit).await?,
+            stream: Stream::Plain(Socket::connect(address, limit).await?),
             incoming: Vec::new(),
             taken: 0,
             outgoing: Vec::new(),
@@ -34,9 +37,18 @@ impl Channel {
         })
     }
 
+    /// Encrypts what follows. Nothing may be under way.
+    pub async fn encrypt(self, config: Arc<ClientConfig>, host: &str) -> io::Result<Self> {
+        let stream = match self.stream {
+            Stream::Plain(socket) => Stream::encrypt(socket, config, host).await?,
+            encrypted @ Stream::Tls(_) => encrypted,
+        };
+        Ok(Self { stream, ..self })
+    }
+
     /// Another limit for each wait; none for work of unknown length.
     pub fn set_limit(&mut self, limit: Option<Duration>) {
-        self.socket.set_limit(limit);
+        self.stream.set_limit(limit);
     }
 
     /// Begins a command: its packet is the first of an exchange. Commands begun before one is sent go out together.
@@ -59,7 +71,7 @@ impl Channel {
     /// Sends what was begun.
     pub async fn send(&mut self) -> io::Result<()> {
         self.close_packet();
-        let sent = self.socket.send(&self.outgoing).await;
+        let sent = self.stream.send(&self.outgoing).await;
         self.outgoing.clear();
         self.packet = 0;
         sent
@@ -82,7 +94,7 @@ impl Channel {
                 break content;
             }
             self.make_room();
-            self.socket.receive(&mut self.incoming).await?;
+            self.stream.receive(&mut self.incoming).await?;
         };
         self.sequence = self.incoming[content.start - 1].wrapping_add(1);
         self.taken = content.end;

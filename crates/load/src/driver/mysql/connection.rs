@@ -47,10 +47,10 @@ struct Prepared {
 impl MysqlConnection {
     /// Connects and logs in.
     pub async fn open(address: &Address, account: &Account<'_>) -> Result<Self, DriverError> {
-        let mut channel = Channel::connect(address, ANSWER_LIMIT)
+        let channel = Channel::connect(address, ANSWER_LIMIT)
             .await
             .map_err(lost)?;
-        let has_old_end = login::greet(&mut channel, account).await?;
+        let (channel, has_old_end) = login::greet(channel, account).await?;
         Ok(Self {
             channel,
             has_old_end,

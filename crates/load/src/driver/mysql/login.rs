@@ -1,8 +1,12 @@
-//! The greeting: capabilities, user, password.
+//! The greeting: capabilities, encryption, user, password.
+
+use std::sync::Arc;
 
 use mysql_common::constants::CapabilityFlags;
 use mysql_common::io::ParseBuf;
-use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse};
+use mysql_common::packets::{
+    AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse, SslRequest,
+};
 use mysql_common::proto::MySerialize as _;
 
 use super::answer;
@@ -27,6 +31,9 @@ const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_PROTOCOL_41
     .union(CapabilityFlags::CLIENT_PS_MULTI_RESULTS)
     .union(CapabilityFlags::CLIENT_DEPRECATE_EOF);
 
+/// The character set of statements and text (`utf8mb4_general_ci`).
+const UTF8MB4: u8 = 45;
+
 /// `caching_sha2_password`: the server remembers the password.
 const REMEMBERED: u8 = 3;
 /// It does not, and wants it in full.
@@ -34,23 +41,39 @@ const IN_FULL: u8 = 4;
 /// Asks for the key to encrypt it with.
 const PUBLIC_KEY: u8 = 2;
 
-/// Greets the server; returns whether its rows end with the old packet.
-pub async fn greet(channel: &mut Channel, account: &Account<'_>) -> Result<bool, DriverError> {
+/// Greets the server; returns the channel, encrypted if asked, and whether its rows end with the old packet.
+pub async fn greet(
+    mut channel: Channel,
+    account: &Account<'_>,
+) -> Result<(Channel, bool), DriverError> {
     let content = channel.next().await.map_err(lost)?;
     if content.first() == Some(&0xFF) {
         return Err(answer::error(content));
     }
     let greeting: HandshakePacket<'_> = ParseBuf(content).parse(()).map_err(lost)?;
     let greeting = greeting.into_owned();
-    let capabilities = WANTED & greeting.capabilities();
-    let nonce = greeting.nonce();
+    let mut capabilities = WANTED & greeting.capabilities();
+    if let Some(config) = &account.tls {
+        if !greeting
+            .capabilities()
+            .contains(CapabilityFlags::CLIENT_SSL)
+        {
+            return Err(refused("the server does not encrypt connections"));
+        }
+        capabilities |= CapabilityFlags::CLIENT_SSL;
+        SslRequest::new(capabilities, PACKET_BYTES, UTF8MB4).serialize(channel.reply());
+        channel.send().await.map_err(lost)?;
+        let encrypted = channel.encrypt(Arc::clone(config), account.host).await;
+        channel = encrypted
+            .map_err(|error| refused(format!("the connection cannot be encrypted: {error}")))?;
+    }
     let plugin = match greeting.auth_plugin() {
         Some(AuthPlugin::Other(_)) | None => AuthPlugin::MysqlNativePassword,
         Some(known) => known.into_owned(),
     };
     let mut login = Login {
         account,
-        nonce,
+        nonce: greeting.nonce(),
         plugin,
     };
     let response = HandshakeResponse::new(
@@ -65,8 +88,9 @@ pub async fn greet(channel: &mut Channel, account: &Account<'_>) -> Result<bool,
     );
     response.serialize(channel.reply());
     channel.send().await.map_err(lost)?;
-    login.finish(channel).await?;
-    Ok(!capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF))
+    login.finish(&mut channel).await?;
+    let has_old_end = !capabilities.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF);
+    Ok((channel, has_old_end))
 }
 
 struct Login<'a> {
@@ -84,7 +108,7 @@ impl Login<'_> {
                 String::from_utf8_lossy(name)
             )));
         }
-        if self.plugin == AuthPlugin::MysqlClearPassword && !self.account.is_private {
+        if self.plugin == AuthPlugin::MysqlClearPassword && !self.account.is_private() {
             return Err(refused(
                 "the server asks for the password in clear over a connection that others can read",
             ));
@@ -132,7 +156,7 @@ impl Login<'_> {
     async fn in_full(&self, channel: &mut Channel) -> Result<(), DriverError> {
         let mut password = self.account.password.as_bytes().to_vec();
         password.push(0);
-        if self.account.is_private {
+        if self.account.is_private() {
             channel.reply().extend_from_slice(&password);
             return channel.send().await.map_err(lost);
         }

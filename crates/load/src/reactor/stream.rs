@@ -1,0 +1,220 @@
+//! What a driver sends and receives on: a socket, or TLS over one.
+
+use std::fmt;
+use std::io::{self, Read as _, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+
+use super::Socket;
+
+/// Plain or encrypted.
+pub enum Stream {
+    /// As it is.
+    Plain(Socket),
+    /// Encrypted.
+    Tls(Box<Tls>),
+}
+
+/// A TLS session over a socket.
+pub struct Tls {
+    socket: Socket,
+    session: ClientConnection,
+    sealed: Vec<u8>,
+    received: Vec<u8>,
+}
+
+impl Stream {
+    /// Encrypts a socket. Returns once both sides have agreed.
+    pub async fn encrypt(
+        socket: Socket,
+        config: Arc<ClientConfig>,
+        host: &str,
+    ) -> io::Result<Self> {
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        let session = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        let mut tls = Box::new(Tls {
+            socket,
+            session,
+            sealed: Vec::new(),
+            received: Vec::new(),
+        });
+        while tls.session.is_handshaking() {
+            tls.flush().await?;
+            if tls.session.is_handshaking() {
+                tls.fill().await?;
+            }
+        }
+        tls.flush().await?;
+        Ok(Self::Tls(tls))
+    }
+
+    /// Another limit for each wait; none for work of unknown length.
+    pub fn set_limit(&mut self, limit: Option<Duration>) {
+        match self {
+            Self::Plain(socket) => socket.set_limit(limit),
+            Self::Tls(tls) => tls.socket.set_limit(limit),
+        }
+    }
+
+    /// Sends all of it.
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.send(bytes).await,
+            Self::Tls(tls) => tls.send(bytes).await,
+        }
+    }
+
+    /// Appends what has come, waiting for it if need be; a connection that has ended is an error.
+    pub async fn receive(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.receive(buffer).await,
+            Self::Tls(tls) => tls.receive(buffer).await,
+        }
+    }
+}
+
+impl Tls {
+    async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            // The session takes a bounded amount before it must be sent.
+            let count = self.session.writer().write(bytes)?;
+            bytes = &bytes[count..];
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        while self.session.wants_write() {
+            self.session.write_tls(&mut self.sealed)?;
+        }
+        let sent = self.socket.send(&self.sealed).await;
+        self.sealed.clear();
+        sent
+    }
+
+    async fn receive(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        loop {
+            let before = buffer.len();
+            match self.session.reader().read_to_end(buffer) {
+                Ok(0) => {
+                    let problem = "the server closed the connection";
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
+                }
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            if buffer.len() > before {
+                return Ok(());
+            }
+            self.fill().await?;
+        }
+    }
+
+    /// Takes in what has come.
+    async fn fill(&mut self) -> io::Result<()> {
+        self.socket.receive(&mut self.received).await?;
+        let mut rest = self.received.as_slice();
+        while !rest.is_empty() {
+            self.session.read_tls(&mut rest)?;
+            self.session
+                .process_new_packets()
+                .map_err(io::Error::other)?;
+        }
+        self.received.clear();
+        self.flush().await
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Plain(_) => "Plain",
+            Self::Tls(_) => "Tls",
+        })
+    }
+}
+
+/// How a server proves itself: by a certificate that the authorities in a PEM file have signed for the host's name, or
+/// not at all.
+pub fn tls_config(authorities: Option<&str>) -> io::Result<Arc<ClientConfig>> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    let Some(path) = authorities else {
+        let anyone = Arc::new(Anyone(provider));
+        let builder = builder.dangerous().with_custom_certificate_verifier(anyone);
+        return Ok(Arc::new(builder.with_no_client_auth()));
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(io::Error::other)? {
+        let certificate = certificate.map_err(io::Error::other)?;
+        roots.add(certificate).map_err(io::Error::other)?;
+    }
+    if roots.is_empty() {
+        let problem = format!("{path} holds no certificate");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+    }
+    Ok(Arc::new(
+        builder.with_root_certificates(roots).with_no_client_auth(),
+    ))
+}
+
+/// Takes any certificate: encryption is to be measured, and nobody is to be believed.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -19,6 +19,12 @@ const ACCOUNTS: [&str; 4] = [
 
 const CIPHER: &str = "SHOW SESSION STATUS LIKE 'Ssl_cipher'";
 
+fn signed_by(authorities: Option<&PathBuf>) -> Tls {
+    Tls {
+        authorities: authorities.map(|path| path.to_string_lossy().into()),
+    }
+}
+
 struct Place {
     server: Server,
     port: u16,
@@ -76,12 +82,7 @@ fn place() -> Option<Place> {
 
 impl Place {
     /// Logs in over TCP and asks which cipher is in use.
-    fn login(
-        &self,
-        user: &str,
-        password: &str,
-        tls: Option<Option<&Path>>,
-    ) -> Result<String, LoadError> {
+    fn login(&self, user: &str, password: &str, tls: Option<Tls>) -> Result<String, LoadError> {
         let sql = Sql {
             endpoint: Endpoint::Mysql {
                 socket: None,
@@ -89,9 +90,7 @@ impl Place {
                 port: Some(self.port),
                 user: user.into(),
                 password: password.into(),
-                tls: tls.map(|authorities| Tls {
-                    authorities: authorities.map(|path| path.to_string_lossy().into()),
-                }),
+                tls,
                 database: "information_schema".into(),
             },
             statements: vec![CIPHER.into()],
@@ -111,8 +110,10 @@ fn passwords_are_proved_by_every_plugin_in_clear_and_encrypted() {
         ("curve", "öffne dich"),
     ] {
         assert_eq!(place.login(user, password, None).expect(user), "");
-        for authorities in [None, Some(place.authority.as_path())] {
-            let cipher = place.login(user, password, Some(authorities)).expect(user);
+        for authorities in [None, Some(&place.authority)] {
+            let cipher = place
+                .login(user, password, Some(signed_by(authorities)))
+                .expect(user);
             assert!(cipher.starts_with("TLS_"), "{user}: {cipher}");
         }
     }
@@ -121,7 +122,11 @@ fn passwords_are_proved_by_every_plugin_in_clear_and_encrypted() {
         let said = format!("{error:?}");
         assert!(said.contains("1045") && !said.contains("wrong"), "{said}");
     }
-    let error = place.login("native", "open sesame", Some(Some(&place.stranger)));
+    let error = place.login(
+        "native",
+        "open sesame",
+        Some(signed_by(Some(&place.stranger))),
+    );
     let said = format!("{:?}", error.expect_err("signed by somebody else"));
     assert!(said.contains("invalid peer certificate"), "{said}");
     assert!(said.contains("login_refused"), "{said}");

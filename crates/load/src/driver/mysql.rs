@@ -172,6 +172,7 @@ impl Driver for Mysql {
 }
 
 /// An answer that does not come.
+#[allow(clippy::needless_pass_by_value)] // the form that `map_err` takes
 fn lost(error: io::Error) -> DriverError {
     let code = match error.kind() {
         io::ErrorKind::TimedOut => "no_answer",

@@ -2,6 +2,7 @@
 
 /// Of one loop over its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_field_names)] // the unit
 pub struct Load {
     /// Nanoseconds spent waiting for something to happen.
     pub idle_ns: i64,

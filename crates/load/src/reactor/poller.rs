@@ -50,6 +50,7 @@ pub enum Direction {
 
 /// One socket. At most one task waits for it, in one direction.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools)] // the kernel's flags, which hold side by side
 struct Slot {
     waker: Option<Waker>,
     is_waited_for: bool,

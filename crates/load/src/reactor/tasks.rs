@@ -8,7 +8,7 @@ use std::task::{Context, Wake, Waker};
 
 /// Tasks by number. A waker may be called from any thread, though only this one does.
 pub struct Tasks<F> {
-    tasks: Vec<Option<Task<F>>>,
+    every: Vec<Option<Task<F>>>,
     left: usize,
     ready: Arc<Ready>,
     turn: Vec<usize>,
@@ -46,7 +46,7 @@ impl<F: Future<Output = ()>> Tasks<F> {
     /// All of them ready to begin.
     pub fn new(futures: Vec<F>) -> Self {
         let ready = Arc::<Ready>::default();
-        let tasks: Vec<_> = futures
+        let every: Vec<_> = futures
             .into_iter()
             .enumerate()
             .map(|(task, future)| {
@@ -64,8 +64,8 @@ impl<F: Future<Output = ()>> Tasks<F> {
             })
             .collect();
         Self {
-            left: tasks.len(),
-            tasks,
+            left: every.len(),
+            every,
             ready,
             turn: Vec::new(),
         }
@@ -83,13 +83,13 @@ impl<F: Future<Output = ()>> Tasks<F> {
             std::mem::swap(&mut *ready, &mut self.turn);
         }
         for &number in &self.turn {
-            let Some(task) = &mut self.tasks[number] else {
+            let Some(task) = &mut self.every[number] else {
                 continue;
             };
             task.woken.is_queued.store(false, Ordering::Release);
             let mut context = Context::from_waker(&task.waker);
             if task.future.as_mut().poll(&mut context).is_ready() {
-                self.tasks[number] = None;
+                self.every[number] = None;
                 self.left -= 1;
             }
         }

@@ -10,7 +10,7 @@ use std::thread;
 
 use super::*;
 
-const LONG: Duration = Duration::from_secs(3600);
+const LONG: Duration = Duration::from_hours(1);
 
 /// A server on a Unix socket that answers each connection with its bytes, doubled.
 fn doubling() -> (tempfile::TempDir, Address) {
@@ -21,7 +21,7 @@ fn doubling() -> (tempfile::TempDir, Address) {
         for client in listener.incoming() {
             let mut client = client.expect("a connection");
             thread::spawn(move || {
-                let mut bytes = [0; 65_536];
+                let mut bytes = vec![0; 65_536];
                 while let Ok(count @ 1..) = client.read(&mut bytes) {
                     let twice = bytes[..count].repeat(2);
                     if client.write_all(&twice).is_err() {

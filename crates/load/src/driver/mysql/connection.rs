@@ -13,7 +13,7 @@ use crate::driver::{Access, Connection, DriverError, Row, StatementId, Value};
 use crate::reactor::Address;
 
 /// Longest wait for one answer while a drive lasts: longer than the 50 s a lock wait takes by default.
-const ANSWER_LIMIT: Duration = Duration::from_secs(120);
+const ANSWER_LIMIT: Duration = Duration::from_mins(2);
 
 const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;

@@ -13,6 +13,7 @@ mod progress;
 mod random;
 mod sql;
 mod tpcc;
+mod workload;
 
 use std::io::Write;
 
@@ -30,7 +31,8 @@ pub fn load(parameters: &TpccLoad, progress: &mut dyn Write) -> Result<Loaded, L
 
 /// Runs TPC-C's mix (clause 5.2.3) and writes `result.json`, `latency.hlog` and `timeline.arrows`.
 pub fn drive(parameters: &TpccDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
-    drive::drive(parameters, progress)
+    let workload = tpcc::workload::Tpcc::new(parameters)?;
+    drive::drive(&parameters.drive, workload, progress)
 }
 
 /// Checks TPC-C's twelve consistency conditions (clause 3.3.2).

@@ -10,6 +10,7 @@ mod populate;
 pub mod schema;
 pub mod statements;
 pub mod transactions;
+pub mod workload;
 
 /// Rows of `item` (clause 1.2.1).
 pub const ITEMS: i64 = 100_000;

@@ -92,7 +92,9 @@ impl LoadError {
             Self::Statement { .. } => {
                 "the system's own message names the cause; its log may say more"
             }
-            Self::Scale { .. } => "load again with the scale that is asked for, or ask for the scale that is loaded",
+            Self::Scale { .. } => {
+                "load again with the scale that is asked for, or ask for the scale that is loaded"
+            }
             Self::Output { .. } => {
                 "check that the directory exists, is writable and has space left"
             }

@@ -83,7 +83,11 @@ fn two_processes_with_one_seed_draw_the_same_and_leave_the_same_database() {
     let run = |seed| {
         let copy = sqlite_copy();
         let mut asked = parameters(copy.endpoint.clone(), copy.directory.path());
-        (asked.drive.virtual_users, asked.drive.transactions, asked.drive.seed) = (1, Some(250), seed);
+        (
+            asked.drive.virtual_users,
+            asked.drive.transactions,
+            asked.drive.seed,
+        ) = (1, Some(250), seed);
         assert!(
             spawn(&asked)
                 .wait_with_output()

@@ -47,7 +47,10 @@ fn the_database_grows_by_what_the_result_says_was_committed() {
     let copy = sqlite_copy();
     let before = effects::look(&copy.endpoint);
     let mut parameters = parameters(copy.endpoint.clone(), copy.directory.path());
-    (parameters.drive.virtual_users, parameters.drive.transactions) = (1, Some(300));
+    (
+        parameters.drive.virtual_users,
+        parameters.drive.transactions,
+    ) = (1, Some(300));
     effects::assert_counts(&copy.endpoint, &before, &drive(&parameters));
 }
 

@@ -98,7 +98,13 @@ fn check_parameters<T: Serialize + DeserializeOwned + JsonSchema>(name: &str) {
     let mut top = example(name);
     top["misspelt"] = json!(1);
     refuses(top);
-    for place in ["/endpoint", "/drive", "/drive/endpoint", "/mix", "/distribution"] {
+    for place in [
+        "/endpoint",
+        "/drive",
+        "/drive/endpoint",
+        "/mix",
+        "/distribution",
+    ] {
         let mut below = example(name);
         if let Some(inner) = below.pointer_mut(place) {
             inner["misspelt"] = json!(1);

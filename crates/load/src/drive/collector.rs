@@ -259,7 +259,10 @@ fn drawn<D: Driver, W: Workload>(shared: &Shared<D, W>) -> BTreeMap<String, u64>
 }
 
 /// Waits until all users are connected, or the end is asked for; an error if one is refused.
-fn wait_for_users<D: Driver, W: Workload>(shared: &Shared<D, W>, end_asked: &AtomicBool) -> Result<(), LoadError> {
+fn wait_for_users<D: Driver, W: Workload>(
+    shared: &Shared<D, W>,
+    end_asked: &AtomicBool,
+) -> Result<(), LoadError> {
     let began_ns = monotonic_ns();
     while shared.connected.load(Ordering::Acquire) < shared.users {
         let refused = lock(&shared.refused).take();

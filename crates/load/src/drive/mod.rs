@@ -22,8 +22,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use self::collector::Collector;
 use self::schedule::Measure;
 use self::user::Shared;
-use crate::driver::endpoint::{self, Job};
 use crate::driver::Driver;
+use crate::driver::endpoint::{self, Job};
 use crate::error::LoadError;
 use crate::workload::{Unfit, Workload};
 
@@ -114,12 +114,7 @@ impl<W: Workload> Job for Driving<'_, W> {
             })?;
         }
         let threads = driver.user_threads(self.parameters.virtual_users as usize);
-        let shared = Arc::new(Shared::new(
-            driver,
-            self.workload,
-            self.parameters,
-            threads,
-        ));
+        let shared = Arc::new(Shared::new(driver, self.workload, self.parameters, threads));
         let mut collector = Collector::open(
             Path::new(&self.parameters.output_directory),
             shared.recorder.types(),
@@ -200,7 +195,10 @@ fn spawn_users<D: Driver, W: Workload>(
 }
 
 /// Waits for the users to finish what they began, but not for ever.
-fn join<D: Driver, W: Workload>(shared: &Shared<D, W>, workers: Vec<Worker>) -> Result<(), LoadError> {
+fn join<D: Driver, W: Workload>(
+    shared: &Shared<D, W>,
+    workers: Vec<Worker>,
+) -> Result<(), LoadError> {
     let asked_ns = monotonic_ns();
     while workers.iter().any(|worker| !worker.is_finished()) {
         if monotonic_ns() - asked_ns > FINISH_LIMIT_NS {

@@ -338,7 +338,13 @@ mod tests {
             for worker in 0..5 {
                 let recorder = &recorder;
                 scope.spawn(move || {
-                    while !end(&recorder, (worker, Kind::Payment), Outcome::Committed, monotonic_ns(), 0) {}
+                    while !end(
+                        &recorder,
+                        (worker, Kind::Payment),
+                        Outcome::Committed,
+                        monotonic_ns(),
+                        0,
+                    ) {}
                 });
             }
         });
@@ -365,11 +371,23 @@ mod tests {
             retryable: true,
         };
         recorder.error(0, Kind::Delivery as usize, &error);
-        end(&recorder, (0, Kind::Delivery), Outcome::Failed, monotonic_ns(), 2);
+        end(
+            &recorder,
+            (0, Kind::Delivery),
+            Outcome::Failed,
+            monotonic_ns(),
+            2,
+        );
         recorder.end_now();
         recorder.error(0, Kind::Delivery as usize, &error);
         assert!(
-            end(&recorder, (0, Kind::Delivery), Outcome::Committed, monotonic_ns(), 0),
+            end(
+                &recorder,
+                (0, Kind::Delivery),
+                Outcome::Committed,
+                monotonic_ns(),
+                0
+            ),
             "the window is over"
         );
         let slot = measured(&recorder);
@@ -396,7 +414,13 @@ mod tests {
             HOUR_NS,
             Measure::DurationNs(HOUR_NS),
         ));
-        end(&recorder, (0, Kind::NewOrder), Outcome::Committed, monotonic_ns() - 2 * HOUR_NS, 0);
+        end(
+            &recorder,
+            (0, Kind::NewOrder),
+            Outcome::Committed,
+            monotonic_ns() - 2 * HOUR_NS,
+            0,
+        );
         let slot = measured(&recorder);
         assert_eq!(slot.latencies[0].len(), 1);
         assert!(slot.latencies[0].max() >= LONGEST_NS / 1_000 * 999);

@@ -2,11 +2,10 @@
 
 pub mod conditions;
 pub mod constants;
-pub mod content;
 pub mod inputs;
-pub mod load;
 pub mod names;
 mod populate;
+pub mod population;
 pub mod schema;
 pub mod statements;
 pub mod transactions;

@@ -61,6 +61,15 @@ impl<C: Connection> Connection for Counted<'_, C> {
         self.connection.query(statement, values).await
     }
 
+    async fn read(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<u64, DriverError> {
+        self.sent += 1;
+        self.connection.read(statement, values).await
+    }
+
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
         self.sent += 1;
         self.connection.text(sql).await

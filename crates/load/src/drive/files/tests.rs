@@ -154,10 +154,7 @@ fn a_type_without_latencies_has_its_line_too() {
         })
         .collect();
     let tags: Vec<&str> = entries.iter().map(|entry| entry.0.as_str()).collect();
-    assert_eq!(
-        tags,
-        [Kind::NAMES, Kind::NAMES].concat()
-    );
+    assert_eq!(tags, [Kind::NAMES, Kind::NAMES].concat());
     assert_eq!(
         (entries[0].1, entries[0].2),
         (Duration::from_secs(3), Duration::from_secs(1))

@@ -116,7 +116,13 @@ fn more_workers_than_shards_share_them_and_lose_nothing() {
     let recorder = recording(1_000);
     assert_eq!(recorder.shards.len(), SHARDS_LIMIT);
     for worker in 0..50 {
-        end(&recorder, (worker, Kind::StockLevel), Outcome::Committed, monotonic_ns(), 1);
+        end(
+            &recorder,
+            (worker, Kind::StockLevel),
+            Outcome::Committed,
+            monotonic_ns(),
+            1,
+        );
     }
     let counts = measured(&recorder).counts[Kind::StockLevel as usize];
     assert_eq!((counts.committed, counts.retried), (50, 50));
@@ -138,7 +144,13 @@ fn an_interval_is_taken_alone_and_others_stay() {
     ));
     // Intervals of one nanosecond: each transaction has its own.
     for _ in 0..5 {
-        end(&recorder, (0, Kind::NewOrder), Outcome::Committed, monotonic_ns(), 0);
+        end(
+            &recorder,
+            (0, Kind::NewOrder),
+            Outcome::Committed,
+            monotonic_ns(),
+            0,
+        );
     }
     let mut shard = recorder.shard(0);
     shard.set_aside(Moment::After);
@@ -168,7 +180,13 @@ fn an_interval_is_taken_alone_and_others_stay() {
 #[test]
 fn nothing_is_measured_before_a_schedule_is_set() {
     let recorder = Recorder::new(2, &Kind::NAMES);
-    assert!(!end(&recorder, (0, Kind::Payment), Outcome::Committed, monotonic_ns(), 0));
+    assert!(!end(
+        &recorder,
+        (0, Kind::Payment),
+        Outcome::Committed,
+        monotonic_ns(),
+        0
+    ));
     recorder.error(1, Kind::Payment as usize, &error("2006", "early"));
     recorder.end_now();
     assert!(recorder.errors().is_empty() && recorder.schedule().is_none());
@@ -178,7 +196,13 @@ fn nothing_is_measured_before_a_schedule_is_set() {
 #[test]
 fn a_clock_that_seems_to_go_back_is_a_latency_of_almost_nothing() {
     let recorder = recording(1);
-    end(&recorder, (0, Kind::Payment), Outcome::RolledBack, monotonic_ns() + HOUR_NS, 0);
+    end(
+        &recorder,
+        (0, Kind::Payment),
+        Outcome::RolledBack,
+        monotonic_ns() + HOUR_NS,
+        0,
+    );
     let slot = measured(&recorder);
     assert_eq!(slot.counts[1].rolled_back, 1);
     assert_eq!(slot.latencies[1].len(), 1);

@@ -312,6 +312,3 @@ impl User for OltpUser {
         counts
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,6 +3,7 @@
 
 pub mod effects;
 pub mod mariadb;
+pub mod oltp;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

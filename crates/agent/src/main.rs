@@ -30,6 +30,12 @@ enum Command {
     Drive,
     /// Check TPC-C's consistency conditions (`TpccCheck` → `Checked`).
     Check,
+    /// Load the OLTP family's tables (`OltpLoad` → `Loaded`).
+    OltpLoad,
+    /// Run a profile of the OLTP family (`OltpDrive` → `Driven`).
+    OltpDrive,
+    /// Check the OLTP family's tables (`OltpCheck` → `Checked`).
+    OltpCheck,
     /// Run SQL statements (`Sql` → one `Rows` per statement).
     Sql,
     /// Sample the place until SIGTERM (`Sample`).
@@ -49,6 +55,9 @@ fn main() -> ExitCode {
         Command::Load => native::load(),
         Command::Drive => native::drive(),
         Command::Check => native::check(),
+        Command::OltpLoad => native::oltp_load(),
+        Command::OltpDrive => native::oltp_drive(),
+        Command::OltpCheck => native::oltp_check(),
         Command::Sql => native::sql(),
         Command::Sample => native::sample(),
         Command::Facts => native::facts(),

@@ -28,6 +28,23 @@ pub fn check() -> anyhow::Result<()> {
     print(&fairtrial_load::check(&parameters()?)?)
 }
 
+/// Loads the OLTP family's tables.
+pub fn oltp_load() -> anyhow::Result<()> {
+    let parameters = parameters()?;
+    print(&fairtrial_load::load_oltp(&parameters, &mut io::stdout())?)
+}
+
+/// Runs a profile of the OLTP family.
+pub fn oltp_drive() -> anyhow::Result<()> {
+    let parameters = parameters()?;
+    print(&fairtrial_load::drive_oltp(&parameters, &mut io::stdout())?)
+}
+
+/// Checks the OLTP family's tables.
+pub fn oltp_check() -> anyhow::Result<()> {
+    print(&fairtrial_load::check_oltp(&parameters()?)?)
+}
+
 /// Runs SQL statements: one line of rows for each.
 pub fn sql() -> anyhow::Result<()> {
     fairtrial_load::sql(&parameters()?)?

@@ -3,7 +3,7 @@
 //! The schema is shaped for the generator of the Python types: the tag of a tagged enum stands inside the type it
 //! tags, and every variant has a title (`WriteAction`, `FileOutput`) that becomes its class.
 
-use fairtrial_protocol::{event, load, request, sample, state, step};
+use fairtrial_protocol::{event, load, oltp, request, sample, state, step};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -21,6 +21,9 @@ pub fn wire() -> Value {
     root::<load::Progress>(&mut generator);
     root::<load::TpccCheck>(&mut generator);
     root::<load::Checked>(&mut generator);
+    root::<oltp::OltpLoad>(&mut generator);
+    root::<oltp::OltpDrive>(&mut generator);
+    root::<oltp::OltpCheck>(&mut generator);
     root::<load::Sql>(&mut generator);
     root::<load::Rows>(&mut generator);
     root::<sample::Sample>(&mut generator);

@@ -46,8 +46,9 @@ impl Job for Checking {
                     source,
                 },
                 Failed::Scale(found) => LoadError::Scale {
-                    asked: self.warehouses,
+                    asked: self.warehouses.into(),
                     found,
+                    unit: "warehouses".into(),
                 },
                 Failed::Condition(clause, source) => LoadError::Statement {
                     doing: format!("checking condition {clause}"),

@@ -32,12 +32,14 @@ pub enum LoadError {
         source: DriverError,
     },
     /// The tables were made by another scale.
-    #[error("the tables hold {found} warehouses, not {asked}")]
+    #[error("the tables hold {found} {unit}, not {asked}")]
     Scale {
-        /// Warehouses asked for.
-        asked: u32,
-        /// Warehouses found.
+        /// Units asked for.
+        asked: i64,
+        /// Units found.
         found: i64,
+        /// What is counted: `warehouses`, `rows in sbtest1`.
+        unit: String,
     },
     /// A result file could not be written.
     #[error("cannot write {}", path.display())]
@@ -90,7 +92,9 @@ impl LoadError {
             Self::Statement { .. } => {
                 "the system's own message names the cause; its log may say more"
             }
-            Self::Scale { .. } => "load again with the number of warehouses the study asks for",
+            Self::Scale { .. } => {
+                "load again with the scale that is asked for, or ask for the scale that is loaded"
+            }
             Self::Output { .. } => {
                 "check that the directory exists, is writable and has space left"
             }

@@ -1,4 +1,4 @@
-//! The load engine: TPC-C's data, its five transactions, its consistency conditions, and plain SQL.
+//! The load engine: TPC-C and the OLTP family (data, transactions, checks), and plain SQL.
 //!
 //! Owns everything between a parameter document of `fairtrial_protocol::load` and its result. Workloads are written
 //! once against [`driver::Connection`]; which system answers, and which reactor waits for it, is known to one file
@@ -9,29 +9,45 @@ mod check;
 mod drive;
 mod driver;
 mod error;
+mod oltp;
+mod population;
 mod progress;
 mod random;
 mod reactor;
 mod sql;
 mod tpcc;
+mod workload;
 
 use std::io::Write;
 
 use fairtrial_protocol::load::{
-    Checked, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
+    Checked, Driven, Endpoint, Loaded, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
+use fairtrial_protocol::oltp::{OltpCheck, OltpDrive, OltpLoad};
+use oltp::population::Rows;
+use oltp::workload::Oltp;
+
+use tpcc::population::Warehouses;
+use tpcc::workload::Tpcc;
 
 pub use driver::{DriverError, ErrorKind};
 pub use error::LoadError;
 
 /// Creates and fills TPC-C's tables (clauses 1.3 and 4.3), replacing what is there; progress goes out as JSON lines.
 pub fn load(parameters: &TpccLoad, progress: &mut dyn Write) -> Result<Loaded, LoadError> {
-    tpcc::load::load(parameters, progress)
+    let warehouses = Warehouses::new(parameters.warehouses, parameters.seed)?;
+    population::load::load(
+        &parameters.endpoint,
+        &warehouses,
+        parameters.threads,
+        progress,
+    )
 }
 
-/// Runs TPC-C's mix (clause 5.2.3) and writes `result.json`, `latency.hlog` and `timeline.arrows`.
+/// Runs TPC-C's mix (clause 5.2.3), and writes `result.json`, `latency.hlog` and `timeline.arrows`.
 pub fn drive(parameters: &TpccDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
-    drive::drive(parameters, progress)
+    let workload = Tpcc::new(parameters)?;
+    drive::drive(&parameters.drive, workload, progress)
 }
 
 /// Checks TPC-C's twelve consistency conditions (clause 3.3.2).
@@ -39,14 +55,36 @@ pub fn check(parameters: &TpccCheck) -> Result<Checked, LoadError> {
     check::check(parameters)
 }
 
+/// Creates and fills the OLTP family's tables, replacing those of the same names.
+pub fn load_oltp(parameters: &OltpLoad, progress: &mut dyn Write) -> Result<Loaded, LoadError> {
+    let (endpoint, threads) = (&parameters.endpoint, parameters.threads);
+    population::load::load(endpoint, &Rows::new(parameters)?, threads, progress)
+}
+
+/// Runs one profile of the OLTP family and writes the same files as [`drive`].
+pub fn drive_oltp(parameters: &OltpDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
+    drive::drive(&parameters.drive, Oltp::new(parameters)?, progress)
+}
+
+/// Checks what every profile of the OLTP family leaves true of its tables.
+pub fn check_oltp(parameters: &OltpCheck) -> Result<Checked, LoadError> {
+    oltp::check::check(parameters)
+}
+
+/// The hash of the OLTP tables' content as [`load_oltp`] gives it, read back row by row.
+pub fn oltp_content_sha256(parameters: &OltpLoad) -> Result<String, LoadError> {
+    population::content::of_endpoint(&parameters.endpoint, &Rows::new(parameters)?)
+}
+
 /// Runs statements in order on one connection.
-pub fn sql(parameters: &Sql) -> Result<Vec<Rows>, LoadError> {
+pub fn sql(parameters: &Sql) -> Result<Vec<fairtrial_protocol::load::Rows>, LoadError> {
     sql::sql(parameters)
 }
 
 /// The hash of a database's logical content as [`load`] gives it, read back row by row.
 pub fn content_sha256(endpoint: &Endpoint, warehouses: u32) -> Result<String, LoadError> {
-    tpcc::content::of_endpoint(endpoint, warehouses)
+    // The seed determines what rows hold, not which there are.
+    population::content::of_endpoint(endpoint, &Warehouses::new(warehouses, 0)?)
 }
 
 // The tests' support files name the crate as its users do.

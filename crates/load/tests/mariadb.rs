@@ -53,9 +53,9 @@ fn all_conditions_hold_and_all_columns_change_when_eight_users_drive() {
     assert_consistent(&endpoint);
     let before = effects::look(&endpoint);
     let mut asked = parameters(endpoint.clone(), directory.path());
-    (asked.virtual_users, asked.transactions) = (1, Some(300));
+    (asked.drive.virtual_users, asked.drive.transactions) = (1, Some(300));
     effects::assert_counts(&endpoint, &before, &drive(&asked));
-    (asked.virtual_users, asked.transactions) = (8, Some(2_000));
+    (asked.drive.virtual_users, asked.drive.transactions) = (8, Some(2_000));
     let driven = drive(&asked);
     let failed: u64 = driven
         .transactions
@@ -114,8 +114,8 @@ fn a_server_killed_and_restarted_costs_counted_errors_and_no_hang() {
     let endpoint = server.endpoint("killed");
     load(endpoint.clone(), 1, 2);
     let mut asked = parameters(endpoint.clone(), directory.path());
-    (asked.warehouses, asked.virtual_users) = (1, 4);
-    (asked.transactions, asked.duration_s) = (None, Some(12.0));
+    (asked.warehouses, asked.drive.virtual_users) = (1, 4);
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(12.0));
     let (lines, driving) = begin(asked);
     lines
         .recv_timeout(Duration::from_mins(1))
@@ -177,8 +177,8 @@ fn a_server_that_stops_answering_ends_a_drive_that_waits_for_transactions(
     directory: &std::path::Path,
 ) {
     let mut asked = parameters(server.endpoint("killed"), directory);
-    (asked.warehouses, asked.virtual_users) = (1, 4);
-    asked.transactions = Some(1_000_000_000);
+    (asked.warehouses, asked.drive.virtual_users) = (1, 4);
+    asked.drive.transactions = Some(1_000_000_000);
     let (lines, driving) = begin(asked);
     lines
         .recv_timeout(Duration::from_mins(1))

@@ -41,7 +41,7 @@ fn result(directory: &Path) -> Driven {
 fn sigterm_ends_the_window_and_everything_measured_is_written() {
     let copy = sqlite_copy();
     let mut asked = parameters(copy.endpoint.clone(), copy.directory.path());
-    (asked.transactions, asked.duration_s) = (None, Some(3_600.0));
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(3_600.0));
     let mut child = spawn(&asked);
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let measuring = |line: &String| line.contains("\"rate\"");
@@ -83,7 +83,11 @@ fn two_processes_with_one_seed_draw_the_same_and_leave_the_same_database() {
     let run = |seed| {
         let copy = sqlite_copy();
         let mut asked = parameters(copy.endpoint.clone(), copy.directory.path());
-        (asked.virtual_users, asked.transactions, asked.seed) = (1, Some(250), seed);
+        (
+            asked.drive.virtual_users,
+            asked.drive.transactions,
+            asked.drive.seed,
+        ) = (1, Some(250), seed);
         assert!(
             spawn(&asked)
                 .wait_with_output()

@@ -47,7 +47,10 @@ fn the_database_grows_by_what_the_result_says_was_committed() {
     let copy = sqlite_copy();
     let before = effects::look(&copy.endpoint);
     let mut parameters = parameters(copy.endpoint.clone(), copy.directory.path());
-    (parameters.virtual_users, parameters.transactions) = (1, Some(300));
+    (
+        parameters.drive.virtual_users,
+        parameters.drive.transactions,
+    ) = (1, Some(300));
     effects::assert_counts(&copy.endpoint, &before, &drive(&parameters));
 }
 
@@ -55,8 +58,8 @@ fn the_database_grows_by_what_the_result_says_was_committed() {
 fn the_files_of_a_drive_agree_with_its_result() {
     let copy = sqlite_copy();
     let mut parameters = parameters(copy.endpoint.clone(), copy.directory.path());
-    (parameters.transactions, parameters.duration_s) = (None, Some(1.25));
-    (parameters.ramp_up_s, parameters.interval_ms) = (0.35, 200);
+    (parameters.drive.transactions, parameters.drive.duration_s) = (None, Some(1.25));
+    (parameters.drive.ramp_up_s, parameters.drive.interval_ms) = (0.35, 200);
     let driven = drive(&parameters);
     assert_eq!(
         driven.window.end_ns - driven.window.start_ns,
@@ -182,10 +185,14 @@ fn tables_of_another_scale_and_contradictory_parameters_are_refused() {
     scale.warehouses = 3;
     assert!(matches!(
         refused(scale),
-        LoadError::Scale { asked: 3, found: 2 }
+        LoadError::Scale {
+            asked: 3,
+            found: 2,
+            ..
+        }
     ));
     let mut both = asked();
-    both.duration_s = Some(1.0);
+    both.drive.duration_s = Some(1.0);
     assert!(matches!(
         refused(both),
         LoadError::Parameter {
@@ -194,9 +201,9 @@ fn tables_of_another_scale_and_contradictory_parameters_are_refused() {
         }
     ));
     let mut neither = asked();
-    neither.transactions = None;
+    neither.drive.transactions = None;
     assert!(matches!(refused(neither), LoadError::Parameter { .. }));
     let mut nowhere = asked();
-    nowhere.output_directory = "/nowhere".into();
+    nowhere.drive.output_directory = "/nowhere".into();
     assert!(matches!(refused(nowhere), LoadError::Output { .. }));
 }

@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod event;
 pub mod load;
+pub mod oltp;
 pub mod request;
 pub mod sample;
 pub mod state;

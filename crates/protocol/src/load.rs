@@ -78,20 +78,16 @@ pub struct Loaded {
     pub content_sha256: String,
 }
 
-/// Runs TPC-C's mix (clause 5.2.3).
+/// What every drive takes, whatever its workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct TpccDrive {
+pub struct Drive {
     /// Where.
     pub endpoint: Endpoint,
-    /// Scale of the loaded data.
-    pub warehouses: u32,
-    /// Emulated terminals.
+    /// Virtual users, each with a connection of its own.
     pub virtual_users: u32,
     /// Seed of the run: every virtual user's stream derives from it.
     pub seed: u64,
-    /// Seed the data were loaded with: the NURand constant of the run must differ from the load's by the clause 2.1.6.1 rule.
-    pub load_seed: u64,
     /// Load before measurement, seconds.
     pub ramp_up_s: f64,
     /// Measured seconds; exactly one of this and `transactions`.
@@ -100,10 +96,6 @@ pub struct TpccDrive {
     /// Measured transactions (all types together), after ramp-up.
     #[serde(default)]
     pub transactions: Option<u64>,
-    /// Keying and thinking times per clause 5.2.5, multiplied by this; 0 turns them off.
-    pub think_time_scale: f64,
-    /// Whether a user's home warehouse is drawn anew for each transaction (HammerDB's `allwarehouse`) or fixed.
-    pub all_warehouses: bool,
     /// Retries of a transaction that the system rolled back (deadlock, busy, lock timeout) before it counts as failed.
     pub retries: u32,
     /// Width of timeline and histogram intervals, milliseconds.
@@ -112,12 +104,29 @@ pub struct TpccDrive {
     pub output_directory: String,
 }
 
+/// Runs TPC-C's mix (clause 5.2.3).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TpccDrive {
+    /// What every drive takes; a virtual user is an emulated terminal.
+    pub drive: Drive,
+    /// Scale of the loaded data.
+    pub warehouses: u32,
+    /// Seed the data were loaded with: the NURand constant of the run must differ from the load's by the clause 2.1.6.1 rule.
+    pub load_seed: u64,
+    /// Keying and thinking times per clause 5.2.5, multiplied by this; 0 turns them off.
+    pub think_time_scale: f64,
+    /// Whether a user's home warehouse is drawn anew for each transaction (HammerDB's `allwarehouse`) or fixed.
+    pub all_warehouses: bool,
+}
+
 /// `result.json` of a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Driven {
     /// The measured window.
     pub window: Window,
-    /// Counts inside the window, by transaction type (`new_order`, `payment`, `order_status`, `delivery`, `stock_level`).
+    /// Counts inside the window, by transaction type: TPC-C's five (`new_order`, `payment`, `order_status`, `delivery`,
+    /// `stock_level`), or the OLTP family's profile (`read_write`).
     pub transactions: BTreeMap<String, Outcomes>,
     /// Errors inside the window, by transaction type and the system's code.
     pub errors: Vec<ErrorCount>,
@@ -149,6 +158,9 @@ pub struct Outcomes {
     pub failed: u64,
     /// Attempts repeated after the system rolled one back.
     pub retried: u64,
+    /// Statements sent, those that begin and end a transaction and those of repeated attempts included.
+    #[serde(default)]
+    pub statements: u64,
 }
 
 /// Errors of one kind.
@@ -172,7 +184,7 @@ pub struct ErrorCount {
 pub enum Progress {
     /// Loading.
     Loading {
-        /// Units done (warehouses).
+        /// Units done (warehouses, rows).
         done: f64,
         /// Units in all.
         total: f64,

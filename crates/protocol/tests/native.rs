@@ -7,6 +7,7 @@ use std::path::Path;
 use fairtrial_protocol::load::{
     Checked, Driven, Loaded, Progress, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
+use fairtrial_protocol::oltp::{OltpCheck, OltpDrive, OltpLoad, Profile};
 use fairtrial_protocol::sample::{Sample, Source};
 use fairtrial_protocol::state::{Facts, Restore, Restored, Settle, Settled};
 use schemars::{JsonSchema, schema_for};
@@ -97,10 +98,18 @@ fn check_parameters<T: Serialize + DeserializeOwned + JsonSchema>(name: &str) {
     let mut top = example(name);
     top["misspelt"] = json!(1);
     refuses(top);
-    let mut below = example(name);
-    if let Some(endpoint) = below.get_mut("endpoint") {
-        endpoint["misspelt"] = json!(1);
-        refuses(below);
+    for place in [
+        "/endpoint",
+        "/drive",
+        "/drive/endpoint",
+        "/mix",
+        "/distribution",
+    ] {
+        let mut below = example(name);
+        if let Some(inner) = below.pointer_mut(place) {
+            inner["misspelt"] = json!(1);
+            refuses(below);
+        }
     }
 }
 
@@ -109,6 +118,9 @@ fn parameters_survive_a_round_trip_and_refuse_what_they_do_not_know() {
     check_parameters::<TpccLoad>("tpcc_load");
     check_parameters::<TpccDrive>("tpcc_drive");
     check_parameters::<TpccCheck>("tpcc_check");
+    check_parameters::<OltpLoad>("oltp_load");
+    check_parameters::<OltpDrive>("oltp_drive");
+    check_parameters::<OltpCheck>("oltp_check");
     check_parameters::<Sql>("sql");
     check_parameters::<Sample>("sample");
     check_parameters::<Restore>("restore");
@@ -188,12 +200,18 @@ fn what_may_be_left_out_is_what_the_documents_say() {
     let asked: TpccDrive = serde_json::from_value({
         let mut example = example("tpcc_drive");
         for field in ["duration_s", "transactions"] {
-            example.as_object_mut().expect("an object").remove(field);
+            example["drive"]
+                .as_object_mut()
+                .expect("an object")
+                .remove(field);
         }
         example
     })
     .expect("which of the two is missing is the engine's to say");
-    assert_eq!((asked.duration_s, asked.transactions), (None, None));
+    assert_eq!(
+        (asked.drive.duration_s, asked.drive.transactions),
+        (None, None)
+    );
     for endpoint in [
         json!({"kind": "oracle"}),
         json!({}),
@@ -221,5 +239,19 @@ fn numbers_out_of_range_are_refused() {
             serde_json::from_value::<TpccLoad>(asked).is_err(),
             "{field} = {value}"
         );
+    }
+}
+
+#[test]
+fn a_profile_has_one_name_in_parameters_and_results() {
+    let schema = schema_for!(Profile);
+    let variants = schema
+        .get("oneOf")
+        .and_then(Value::as_array)
+        .expect("variants");
+    assert_eq!(variants.len(), 11);
+    for variant in variants {
+        let profile: Profile = serde_json::from_value(variant["const"].clone()).expect("a profile");
+        assert_eq!(variant["const"], profile.name());
     }
 }

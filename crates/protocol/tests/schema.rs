@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use fairtrial_protocol::{VERSION, event, load, request, sample, state, step};
+use fairtrial_protocol::{VERSION, event, load, oltp, request, sample, state, step};
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
@@ -41,6 +41,9 @@ fn wire() -> Value {
         load::Progress,
         load::TpccCheck,
         load::Checked,
+        oltp::OltpLoad,
+        oltp::OltpDrive,
+        oltp::OltpCheck,
         load::Sql,
         load::Rows,
         sample::Sample,

@@ -229,7 +229,14 @@ fn another_number_of_warehouses_is_refused() {
     };
     let refused = check(&asked).expect_err("refused");
     assert!(
-        matches!(refused, LoadError::Scale { asked: 4, found: 1 }),
+        matches!(
+            refused,
+            LoadError::Scale {
+                asked: 4,
+                found: 1,
+                ..
+            }
+        ),
         "{refused:?}"
     );
 }

@@ -18,7 +18,7 @@ use super::{lock, nanoseconds, usage};
 use crate::driver::{Driver, DriverError, ErrorKind};
 use crate::error::LoadError;
 use crate::progress;
-use crate::tpcc::inputs::Kind;
+use crate::workload::Workload;
 
 /// How often the collector looks at signals and the window's end: late by no more than a scheduler's tick or two.
 const LOOK: Duration = Duration::from_millis(10);
@@ -38,7 +38,7 @@ pub struct Collector<'a> {
     latency: LatencyLog,
     timeline: Timeline,
     merged: Slot,
-    totals: [Outcomes; Kind::ALL.len()],
+    totals: Vec<Outcomes>,
 }
 
 /// What following a drive has found.
@@ -59,22 +59,26 @@ struct Watch {
 }
 
 impl<'a> Collector<'a> {
-    /// Creates the files in a directory that exists.
-    pub fn open(directory: &Path, progress: &'a mut dyn Write) -> Result<Self, LoadError> {
+    /// Creates the files in a directory that exists, for transactions of these types.
+    pub fn open(
+        directory: &Path,
+        types: &[&'static str],
+        progress: &'a mut dyn Write,
+    ) -> Result<Self, LoadError> {
         Ok(Self {
             directory: directory.to_owned(),
             progress,
-            latency: LatencyLog::create(directory)?,
-            timeline: Timeline::create(directory)?,
-            merged: Slot::new(Moment::After),
-            totals: Default::default(),
+            latency: LatencyLog::create(directory, types)?,
+            timeline: Timeline::create(directory, types)?,
+            merged: Slot::new(Moment::After, types.len()),
+            totals: vec![Outcomes::default(); types.len()],
         })
     }
 
     /// Follows the drive until its window is over and everyone has been asked to stop.
-    pub fn collect<D: Driver>(
+    pub fn collect<D: Driver, W: Workload>(
         &mut self,
-        shared: &Shared<D>,
+        shared: &Shared<D, W>,
         measure: Measure,
         end_asked: &AtomicBool,
     ) -> Result<Measured, LoadError> {
@@ -107,9 +111,9 @@ impl<'a> Collector<'a> {
         Ok(measured)
     }
 
-    fn follow<D: Driver>(
+    fn follow<D: Driver, W: Workload>(
         &mut self,
-        shared: &Shared<D>,
+        shared: &Shared<D, W>,
         schedule: &Schedule,
         end_asked: &AtomicBool,
     ) -> Result<Measured, LoadError> {
@@ -164,9 +168,9 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn tell_rate<D: Driver>(
+    fn tell_rate<D: Driver, W: Workload>(
         &mut self,
-        shared: &Shared<D>,
+        shared: &Shared<D, W>,
         watch: &mut Watch,
         now_ns: i64,
     ) -> Result<(), LoadError> {
@@ -184,9 +188,9 @@ impl<'a> Collector<'a> {
     }
 
     /// Merges one interval that is over and appends it to the files.
-    fn write<D: Driver>(
+    fn write<D: Driver, W: Workload>(
         &mut self,
-        shared: &Shared<D>,
+        shared: &Shared<D, W>,
         schedule: &Schedule,
         moment: Moment,
     ) -> Result<(), LoadError> {
@@ -205,9 +209,9 @@ impl<'a> Collector<'a> {
     }
 
     /// Writes what is left once all users have ended, and the result.
-    pub fn finish<D: Driver>(
+    pub fn finish<D: Driver, W: Workload>(
         mut self,
-        shared: &Shared<D>,
+        shared: &Shared<D, W>,
         measured: Measured,
         effective: BTreeMap<String, String>,
     ) -> Result<Driven, LoadError> {
@@ -226,9 +230,12 @@ impl<'a> Collector<'a> {
                 start_ns: schedule.window_ns.min(end_ns),
                 end_ns,
             },
-            transactions: Kind::ALL
+            transactions: shared
+                .recorder
+                .types()
                 .iter()
-                .map(|kind| (kind.name().into(), self.totals[*kind as usize]))
+                .map(ToString::to_string)
+                .zip(self.totals)
                 .collect(),
             errors: shared.recorder.errors(),
             drawn: drawn(shared),
@@ -240,25 +247,22 @@ impl<'a> Collector<'a> {
     }
 }
 
-fn drawn<D: Driver>(shared: &Shared<D>) -> BTreeMap<String, u64> {
-    let constants = shared.site.constants;
-    let mut drawn: BTreeMap<String, u64> = lock(&shared.drawn)
-        .iter()
-        .map(|(name, count)| ((*name).into(), *count))
-        .collect();
-    for (name, constant) in [
-        ("nurand_c_last_name_load", constants.last_name_load),
-        ("nurand_c_last_name_run", constants.last_name),
-        ("nurand_c_customer", constants.customer),
-        ("nurand_c_item", constants.item),
-    ] {
-        drawn.insert(name.into(), u64::try_from(constant).unwrap_or_default());
-    }
+/// What was drawn by all users, and the constants it was drawn with.
+fn drawn<D: Driver, W: Workload>(shared: &Shared<D, W>) -> BTreeMap<String, u64> {
+    let drawn = lock(&shared.drawn);
+    let constants = shared.workload.constants();
     drawn
+        .iter()
+        .chain(&constants)
+        .map(|(name, count)| ((*name).into(), *count))
+        .collect()
 }
 
 /// Waits until all users are connected, or the end is asked for; an error if one is refused.
-fn wait_for_users<D: Driver>(shared: &Shared<D>, end_asked: &AtomicBool) -> Result<(), LoadError> {
+fn wait_for_users<D: Driver, W: Workload>(
+    shared: &Shared<D, W>,
+    end_asked: &AtomicBool,
+) -> Result<(), LoadError> {
     let began_ns = monotonic_ns();
     while shared.connected.load(Ordering::Acquire) < shared.users {
         let refused = lock(&shared.refused).take();

@@ -15,7 +15,6 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use super::recorder::Slot;
 use crate::error::LoadError;
-use crate::tpcc::inputs::Kind;
 
 /// Rows of the timeline are written together once they span this long: each batch costs more than its rows.
 const FLUSH_EVERY_NS: i64 = 1_000_000_000;
@@ -33,13 +32,14 @@ const OUTCOMES: [(&str, Count); 4] = [
 /// `latency.hlog`.
 pub struct LatencyLog {
     path: PathBuf,
+    types: Vec<&'static str>,
     file: BufWriter<File>,
     serializer: V2DeflateSerializer,
 }
 
 impl LatencyLog {
-    /// Creates the file.
-    pub fn create(directory: &Path) -> Result<Self, LoadError> {
+    /// Creates the file, for transactions of these types.
+    pub fn create(directory: &Path, types: &[&'static str]) -> Result<Self, LoadError> {
         let path = directory.join("latency.hlog");
         let mut file = File::create(&path)
             .map(BufWriter::new)
@@ -52,6 +52,7 @@ impl LatencyLog {
             .map_err(|source| output(&path, source))?;
         Ok(Self {
             path,
+            types: types.to_vec(),
             file,
             serializer: V2DeflateSerializer::new(),
         })
@@ -64,13 +65,12 @@ impl LatencyLog {
             // The builder without comments and times writes no header, so one writer per interval is only a borrow.
             let mut log = IntervalLogWriterBuilder::new()
                 .begin_log_with(&mut self.file, &mut self.serializer)?;
-            for kind in Kind::ALL {
-                let latencies = &slot.latencies[kind as usize];
+            for (name, latencies) in self.types.iter().zip(&slot.latencies) {
                 log.write_histogram(
                     latencies,
                     duration(start_ns),
                     duration(end_ns - start_ns),
-                    Tag::new(kind.name()),
+                    Tag::new(name),
                 )
                 .map_err(io::Error::other)?;
             }
@@ -84,7 +84,7 @@ impl LatencyLog {
 struct Row {
     time_ns: i64,
     measured: bool,
-    counts: [Outcomes; Kind::ALL.len()],
+    counts: Vec<Outcomes>,
 }
 
 /// `timeline.arrows`.
@@ -96,15 +96,15 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Creates the file.
-    pub fn create(directory: &Path) -> Result<Self, LoadError> {
+    /// Creates the file, for transactions of these types.
+    pub fn create(directory: &Path, types: &[&'static str]) -> Result<Self, LoadError> {
         let path = directory.join("timeline.arrows");
         let mut fields = vec![
             Field::new("time_ns", DataType::Int64, false),
             Field::new("measured", DataType::Boolean, false),
         ];
-        for kind in Kind::ALL {
-            let name = |outcome| format!("{}_{outcome}", kind.name());
+        for kind in types {
+            let name = |outcome| format!("{kind}_{outcome}");
             fields.extend(
                 OUTCOMES.map(|(outcome, _)| Field::new(name(outcome), DataType::UInt64, false)),
             );
@@ -127,7 +127,7 @@ impl Timeline {
         self.pending.push(Row {
             time_ns,
             measured,
-            counts: slot.counts,
+            counts: slot.counts.clone(),
         });
         let first_ns = self.pending.first().map_or(time_ns, |row| row.time_ns);
         if time_ns - first_ns >= FLUSH_EVERY_NS {
@@ -158,9 +158,9 @@ impl Timeline {
                     .collect::<BooleanArray>(),
             ),
         ];
-        for kind in Kind::ALL {
+        for kind in 0..rows[0].counts.len() {
             for (_, count) in OUTCOMES {
-                let values = rows.iter().map(|row| count(&row.counts[kind as usize]));
+                let values = rows.iter().map(|row| count(&row.counts[kind]));
                 columns.push(Arc::new(values.collect::<UInt64Array>()));
             }
         }

@@ -16,18 +16,16 @@ use std::thread;
 use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
-use fairtrial_protocol::load::{Driven, TpccDrive};
+use fairtrial_protocol::load::{Drive, Driven};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::collector::Collector;
 use self::schedule::Measure;
 use self::user::Shared;
+use crate::driver::Driver;
 use crate::driver::endpoint::{self, Job};
-use crate::driver::{Connection, Driver, DriverError};
 use crate::error::LoadError;
-use crate::tpcc::constants::Constants;
-use crate::tpcc::inputs::Site;
-use crate::tpcc::statements;
+use crate::workload::{Unfit, Workload};
 
 /// Narrower intervals cost more than they show.
 const NARROWEST_INTERVAL_MS: u32 = 10;
@@ -40,20 +38,25 @@ const JOIN_POLL: Duration = Duration::from_millis(5);
 /// A thread per virtual user needs no deep stack: futures of this engine live on it, and SQLite's parser does.
 const STACK_BYTES: usize = 512 * 1024;
 
-/// Runs the mix and writes the files; the result is what `result.json` holds.
-pub fn drive(parameters: &TpccDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
+/// Drives a workload and writes the files; the result is what `result.json` holds.
+pub fn drive<W: Workload>(
+    parameters: &Drive,
+    workload: W,
+    progress: &mut dyn Write,
+) -> Result<Driven, LoadError> {
     let measure = measure(parameters)?;
     endpoint::with(
         &parameters.endpoint,
         Driving {
             parameters,
+            workload,
             measure,
             progress,
         },
     )
 }
 
-fn measure(parameters: &TpccDrive) -> Result<Measure, LoadError> {
+fn measure(parameters: &Drive) -> Result<Measure, LoadError> {
     let refuse = |field, problem: &str| {
         Err(LoadError::Parameter {
             field,
@@ -61,9 +64,6 @@ fn measure(parameters: &TpccDrive) -> Result<Measure, LoadError> {
         })
     };
     let time = |seconds: f64| seconds.is_finite() && (0.0..1e9).contains(&seconds);
-    if parameters.warehouses == 0 {
-        return refuse("warehouses", "must be 1 at least");
-    }
     if parameters.virtual_users == 0 {
         return refuse("virtual_users", "must be 1 at least");
     }
@@ -72,9 +72,6 @@ fn measure(parameters: &TpccDrive) -> Result<Measure, LoadError> {
     }
     if !time(parameters.ramp_up_s) {
         return refuse("ramp_up_s", "must be a time in seconds");
-    }
-    if !time(parameters.think_time_scale) {
-        return refuse("think_time_scale", "must be a number of at least 0");
     }
     match (parameters.duration_s, parameters.transactions) {
         (Some(duration_s), None) if time(duration_s) && duration_s > 0.0 => {
@@ -95,17 +92,18 @@ fn nanoseconds(seconds: f64) -> i64 {
     (seconds * 1e9).round() as i64
 }
 
-struct Driving<'a> {
-    parameters: &'a TpccDrive,
+struct Driving<'a, W> {
+    parameters: &'a Drive,
+    workload: W,
     measure: Measure,
     progress: &'a mut dyn Write,
 }
 
-impl Job for Driving<'_> {
+impl<W: Workload> Job for Driving<'_, W> {
     type Output = Result<Driven, LoadError>;
 
-    fn run<D: Driver>(self, driver: D) -> Self::Output {
-        let effective = preflight(&driver, self.parameters)?;
+    fn run<D: Driver>(mut self, driver: D) -> Self::Output {
+        let effective = preflight(&driver, &mut self.workload)?;
         let end_asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT] {
             signal_hook::flag::register(signal, Arc::clone(&end_asked)).map_err(|source| {
@@ -116,9 +114,12 @@ impl Job for Driving<'_> {
             })?;
         }
         let threads = driver.user_threads(self.parameters.virtual_users as usize);
-        let shared = Arc::new(Shared::new(driver, self.parameters, threads));
-        let mut collector =
-            Collector::open(Path::new(&self.parameters.output_directory), self.progress)?;
+        let shared = Arc::new(Shared::new(driver, self.workload, self.parameters, threads));
+        let mut collector = Collector::open(
+            Path::new(&self.parameters.output_directory),
+            shared.recorder.types(),
+            self.progress,
+        )?;
         let workers = spawn_users(&shared, threads)?;
         let collected = collector.collect(&shared, self.measure, &end_asked);
         if collected.is_err() {
@@ -131,42 +132,33 @@ impl Job for Driving<'_> {
 }
 
 /// Looks before the first user does: that the scale is right, and what is in force on a connection.
-fn preflight<D: Driver>(
+fn preflight<D: Driver, W: Workload>(
     driver: &D,
-    parameters: &TpccDrive,
+    workload: &mut W,
 ) -> Result<BTreeMap<String, String>, LoadError> {
     let looked = driver.block_on(async {
         let mut connection = driver.connect(&[]).await?;
-        let found = connection.text("SELECT COUNT(*) FROM warehouse").await?;
-        Ok::<_, DriverError>((found, driver.effective(&mut connection).await?))
+        workload.preflight(&mut connection).await?;
+        Ok::<_, Unfit>(driver.effective(&mut connection).await?)
     });
     let looked = looked.map_err(|source| LoadError::Start {
         what: "a reactor",
         source,
     })?;
-    let (found, effective) = looked.map_err(|source| LoadError::Connect {
-        endpoint: driver.describe(),
-        source,
-    })?;
-    let found = found
-        .rows
-        .first()
-        .and_then(|row| row.first()?.as_ref()?.parse().ok())
-        .unwrap_or_default();
-    if found != i64::from(parameters.warehouses) {
-        return Err(LoadError::Scale {
-            asked: parameters.warehouses,
-            found,
-        });
-    }
-    Ok(effective)
+    looked.map_err(|unfit| match unfit {
+        Unfit::Tables(error) => error,
+        Unfit::Refused(source) => LoadError::Connect {
+            endpoint: driver.describe(),
+            source,
+        },
+    })
 }
 
 type Worker = thread::JoinHandle<Result<(), LoadError>>;
 
 /// Starts the threads; user `u` lives on thread `u` modulo their number.
-fn spawn_users<D: Driver>(
-    shared: &Arc<Shared<D>>,
+fn spawn_users<D: Driver, W: Workload>(
+    shared: &Arc<Shared<D, W>>,
     threads: usize,
 ) -> Result<Vec<Worker>, LoadError> {
     let mut workers = Vec::with_capacity(threads);
@@ -203,7 +195,10 @@ fn spawn_users<D: Driver>(
 }
 
 /// Waits for the users to finish what they began, but not for ever.
-fn join<D: Driver>(shared: &Shared<D>, workers: Vec<Worker>) -> Result<(), LoadError> {
+fn join<D: Driver, W: Workload>(
+    shared: &Shared<D, W>,
+    workers: Vec<Worker>,
+) -> Result<(), LoadError> {
     let asked_ns = monotonic_ns();
     while workers.iter().any(|worker| !worker.is_finished()) {
         if monotonic_ns() - asked_ns > FINISH_LIMIT_NS {
@@ -221,13 +216,4 @@ fn join<D: Driver>(shared: &Shared<D>, workers: Vec<Worker>) -> Result<(), LoadE
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The site that all terminals of a drive share.
-fn site(parameters: &TpccDrive) -> Site {
-    Site {
-        warehouses: parameters.warehouses.into(),
-        constants: Constants::draw(parameters.seed, parameters.load_seed),
-        all_warehouses: parameters.all_warehouses,
-    }
 }

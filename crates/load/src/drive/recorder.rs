@@ -14,9 +14,8 @@ use hdrhistogram::Histogram;
 
 use super::schedule::{Moment, Schedule};
 use crate::driver::DriverError;
-use crate::tpcc::inputs::Kind;
 
-/// A slot takes about 0.7 MiB: this many shards bound the recorder's memory whatever the number of users.
+/// A slot takes about 0.14 MiB per transaction type: this many shards bound the recorder's memory whatever the number of users.
 pub const SHARDS_LIMIT: usize = 8;
 
 /// Digits that a latency keeps.
@@ -24,9 +23,6 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// Longest latency told apart, an hour; longer ones are recorded as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-
-/// Number of transaction types.
-const KINDS: usize = Kind::ALL.len();
 
 /// How one transaction ended, retries included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,40 +35,53 @@ pub enum Outcome {
     Failed,
 }
 
+/// One transaction that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// How.
+    pub outcome: Outcome,
+    /// When it began; its latency counts from here.
+    pub started_ns: i64,
+    /// Attempts repeated.
+    pub retried: u64,
+    /// Statements sent, in all attempts.
+    pub statements: u64,
+}
+
 /// What was measured in one interval.
 #[derive(Debug)]
 pub struct Slot {
     /// The interval.
     pub moment: Moment,
     /// Latencies of completed transactions (committed, or rolled back by rule) by type, nanoseconds.
-    pub latencies: [Histogram<u32>; KINDS],
+    pub latencies: Vec<Histogram<u32>>,
     /// Counts by type.
-    pub counts: [Outcomes; KINDS],
+    pub counts: Vec<Outcomes>,
 }
 
 impl Slot {
-    /// An empty slot.
-    pub fn new(moment: Moment) -> Self {
+    /// An empty slot for this many transaction types.
+    pub fn new(moment: Moment, types: usize) -> Self {
         let histogram = || {
             Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS)
                 .expect("constant bounds that fit")
         };
         Self {
             moment,
-            latencies: std::array::from_fn(|_| histogram()),
-            counts: [Outcomes::default(); KINDS],
+            latencies: (0..types).map(|_| histogram()).collect(),
+            counts: vec![Outcomes::default(); types],
         }
     }
 
     /// Adds another slot's content.
     pub fn add(&mut self, other: &Self) {
-        for kind in 0..KINDS {
-            if !other.latencies[kind].is_empty() {
-                self.latencies[kind]
-                    .add(&other.latencies[kind])
-                    .expect("both have the same bounds");
+        for (latencies, others) in self.latencies.iter_mut().zip(&other.latencies) {
+            if !others.is_empty() {
+                latencies.add(others).expect("both have the same bounds");
             }
-            add_outcomes(&mut self.counts[kind], &other.counts[kind]);
+        }
+        for (counts, others) in self.counts.iter_mut().zip(&other.counts) {
+            add_outcomes(counts, others);
         }
     }
 
@@ -83,7 +92,7 @@ impl Slot {
             .iter_mut()
             .filter(|latencies| !latencies.is_empty())
             .for_each(Histogram::reset);
-        self.counts = [Outcomes::default(); KINDS];
+        self.counts.fill(Outcomes::default());
     }
 }
 
@@ -93,6 +102,7 @@ pub fn add_outcomes(sum: &mut Outcomes, other: &Outcomes) {
     sum.rolled_back += other.rolled_back;
     sum.failed += other.failed;
     sum.retried += other.retried;
+    sum.statements += other.statements;
 }
 
 #[derive(Debug)]
@@ -100,12 +110,13 @@ struct Shard {
     open: Slot,
     over: Vec<Slot>,
     spare: Vec<Slot>,
-    errors: BTreeMap<(Kind, String), ErrorCount>,
+    errors: BTreeMap<(usize, String), ErrorCount>,
 }
 
 /// All shards and the schedule that places a sample.
 #[derive(Debug)]
 pub struct Recorder {
+    types: Vec<&'static str>,
     shards: Vec<Mutex<Shard>>,
     schedule: OnceLock<Schedule>,
     ended: AtomicU64,
@@ -113,12 +124,13 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder for this many workers.
-    pub fn new(workers: usize) -> Self {
+    /// A recorder for this many workers and transactions of these types.
+    pub fn new(workers: usize, types: &[&'static str]) -> Self {
+        let slot = |moment| Slot::new(moment, types.len());
         let shard = || {
-            let (over, spare) = (Vec::with_capacity(2), vec![Slot::new(Moment::After)]);
+            let (over, spare) = (Vec::with_capacity(2), vec![slot(Moment::After)]);
             Mutex::new(Shard {
-                open: Slot::new(Moment::RampUp(0)),
+                open: slot(Moment::RampUp(0)),
                 over,
                 spare,
                 errors: BTreeMap::new(),
@@ -128,11 +140,17 @@ impl Recorder {
             .map(|_| shard())
             .collect();
         Self {
+            types: types.to_vec(),
             shards,
             schedule: OnceLock::new(),
             ended: 0.into(),
             errors: 0.into(),
         }
+    }
+
+    /// Names of the transaction types, by their numbers.
+    pub fn types(&self) -> &[&'static str] {
+        &self.types
     }
 
     /// Sets the schedule, once.
@@ -154,14 +172,7 @@ impl Recorder {
     }
 
     /// Says that a transaction ends now. Returns whether the window is over.
-    pub fn ended(
-        &self,
-        worker: usize,
-        kind: Kind,
-        outcome: Outcome,
-        started_ns: i64,
-        retried: u64,
-    ) -> bool {
+    pub fn ended(&self, worker: usize, kind: usize, run: &Run) -> bool {
         let finished_ns = monotonic_ns();
         let Some(schedule) = self.schedule() else {
             return false;
@@ -170,22 +181,23 @@ impl Recorder {
         let mut shard = self.shard(worker);
         let (_, moment) = schedule.transaction_ends();
         shard.open_for(moment);
-        let counts = &mut shard.open.counts[kind as usize];
-        counts.retried += retried;
-        match outcome {
+        let counts = &mut shard.open.counts[kind];
+        counts.retried += run.retried;
+        counts.statements += run.statements;
+        match run.outcome {
             Outcome::Committed => counts.committed += 1,
             Outcome::RolledBack => counts.rolled_back += 1,
             Outcome::Failed => counts.failed += 1,
         }
-        if outcome != Outcome::Failed {
-            let latency_ns = u64::try_from(finished_ns - started_ns).unwrap_or_default();
-            shard.open.latencies[kind as usize].saturating_record(latency_ns);
+        if run.outcome != Outcome::Failed {
+            let latency_ns = u64::try_from(finished_ns - run.started_ns).unwrap_or_default();
+            shard.open.latencies[kind].saturating_record(latency_ns);
         }
         moment == Moment::After || schedule.missing() == Some(0)
     }
 
     /// Counts an error of a transaction; errors outside the window only in the total.
-    pub fn error(&self, worker: usize, kind: Kind, error: &DriverError) {
+    pub fn error(&self, worker: usize, kind: usize, error: &DriverError) {
         self.errors.fetch_add(1, Ordering::Relaxed);
         let Some(schedule) = self.schedule() else {
             return;
@@ -198,7 +210,7 @@ impl Recorder {
             .errors
             .entry((kind, error.code.clone()))
             .or_insert_with(|| ErrorCount {
-                transaction: kind.name().into(),
+                transaction: self.types[kind].into(),
                 code: error.code.clone(),
                 kind: error.kind.name().into(),
                 message: error.message.clone(),
@@ -239,7 +251,7 @@ impl Recorder {
 
     /// Errors inside the window, all workers together.
     pub fn errors(&self) -> Vec<ErrorCount> {
-        let mut all: BTreeMap<(Kind, String), ErrorCount> = BTreeMap::new();
+        let mut all: BTreeMap<(usize, String), ErrorCount> = BTreeMap::new();
         for worker in 0..self.shards.len() {
             for (key, error) in &self.shard(worker).errors {
                 let sum = all.entry(key.clone()).or_insert_with(|| ErrorCount {
@@ -268,7 +280,8 @@ impl Shard {
     }
 
     fn set_aside(&mut self, next: Moment) {
-        let mut slot = self.spare.pop().unwrap_or_else(|| Slot::new(next));
+        let types = self.open.counts.len();
+        let mut slot = self.spare.pop().unwrap_or_else(|| Slot::new(next, types));
         slot.reset(next);
         let over = std::mem::replace(&mut self.open, slot);
         self.over.push(over);
@@ -284,17 +297,37 @@ mod tests {
     use crate::driver::ErrorKind;
     use std::thread;
 
+    use crate::tpcc::inputs::Kind;
+
     const HOUR_NS: i64 = 3_600_000_000_000;
+    const KINDS: usize = Kind::NAMES.len();
+
+    /// Records the end of a transaction of nine statements.
+    fn end(
+        recorder: &Recorder,
+        (worker, kind): (usize, Kind),
+        outcome: Outcome,
+        started_ns: i64,
+        retried: u64,
+    ) -> bool {
+        let run = Run {
+            outcome,
+            started_ns,
+            retried,
+            statements: 9,
+        };
+        recorder.ended(worker, kind as usize, &run)
+    }
 
     fn measured(recorder: &Recorder) -> Slot {
-        let mut merged = Slot::new(Moment::Measured(0));
+        let mut merged = Slot::new(Moment::Measured(0), KINDS);
         recorder.take(&mut merged);
         merged
     }
 
     #[test]
     fn every_transaction_asked_for_is_counted_once_however_many_threads_record() {
-        let recorder = Recorder::new(3);
+        let recorder = Recorder::new(3, &Kind::NAMES);
         recorder.begin(Schedule::new(
             monotonic_ns(),
             0,
@@ -305,9 +338,9 @@ mod tests {
             for worker in 0..5 {
                 let recorder = &recorder;
                 scope.spawn(move || {
-                    while !recorder.ended(
-                        worker,
-                        Kind::Payment,
+                    while !end(
+                        &recorder,
+                        (worker, Kind::Payment),
                         Outcome::Committed,
                         monotonic_ns(),
                         0,
@@ -317,13 +350,14 @@ mod tests {
         });
         let slot = measured(&recorder);
         assert_eq!(slot.counts[Kind::Payment as usize].committed, 1_000);
+        assert_eq!(slot.counts[Kind::Payment as usize].statements, 9_000);
         assert_eq!(slot.latencies[Kind::Payment as usize].len(), 1_000);
         assert!(recorder.totals().0 >= 1_000);
     }
 
     #[test]
     fn failed_transactions_have_no_latency_and_errors_outside_the_window_only_a_total() {
-        let recorder = Recorder::new(1);
+        let recorder = Recorder::new(1, &Kind::NAMES);
         recorder.begin(Schedule::new(
             monotonic_ns(),
             0,
@@ -336,12 +370,24 @@ mod tests {
             message: "m".into(),
             retryable: true,
         };
-        recorder.error(0, Kind::Delivery, &error);
-        recorder.ended(0, Kind::Delivery, Outcome::Failed, monotonic_ns(), 2);
+        recorder.error(0, Kind::Delivery as usize, &error);
+        end(
+            &recorder,
+            (0, Kind::Delivery),
+            Outcome::Failed,
+            monotonic_ns(),
+            2,
+        );
         recorder.end_now();
-        recorder.error(0, Kind::Delivery, &error);
+        recorder.error(0, Kind::Delivery as usize, &error);
         assert!(
-            recorder.ended(0, Kind::Delivery, Outcome::Committed, monotonic_ns(), 0),
+            end(
+                &recorder,
+                (0, Kind::Delivery),
+                Outcome::Committed,
+                monotonic_ns(),
+                0
+            ),
             "the window is over"
         );
         let slot = measured(&recorder);
@@ -361,16 +407,16 @@ mod tests {
 
     #[test]
     fn a_latency_beyond_the_longest_is_kept_as_the_longest() {
-        let recorder = Recorder::new(1);
+        let recorder = Recorder::new(1, &Kind::NAMES);
         recorder.begin(Schedule::new(
             monotonic_ns(),
             0,
             HOUR_NS,
             Measure::DurationNs(HOUR_NS),
         ));
-        recorder.ended(
-            0,
-            Kind::NewOrder,
+        end(
+            &recorder,
+            (0, Kind::NewOrder),
             Outcome::Committed,
             monotonic_ns() - 2 * HOUR_NS,
             0,

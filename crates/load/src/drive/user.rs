@@ -1,19 +1,16 @@
 //! The life of a virtual user: connect, wait for the start, then key, run, think, until the stop.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use fairtrial_protocol::clock::{Reading, monotonic_ns};
-use fairtrial_protocol::load::TpccDrive;
+use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::load::Drive;
 
-use super::recorder::{Outcome, Recorder};
-use super::{lock, site, statements};
-use crate::calendar;
+use super::lock;
+use super::recorder::{Outcome, Recorder, Run};
 use crate::driver::{Connection, Driver, DriverError, ErrorKind, Stop};
-use crate::tpcc::inputs::{Inputs, Kind, Site, Terminal};
-use crate::tpcc::transactions::{self, Ended};
+use crate::workload::{Counted, Counts, Ended, User as _, Workload};
 
 /// How often a connected user looks whether the start is set; the start itself lies later than that.
 pub const START_POLL: Duration = Duration::from_millis(20);
@@ -31,9 +28,11 @@ const RECONNECT_LONGEST: Duration = Duration::from_secs(1);
 const AFTER_FAILURE: Duration = Duration::from_millis(10);
 
 /// What users, collector and controller share.
-pub struct Shared<D: Driver> {
+pub struct Shared<D: Driver, W: Workload> {
     /// Opens connections.
     pub driver: D,
+    /// What users do.
+    pub workload: W,
     /// Virtual users.
     pub users: usize,
     /// Where measurements go.
@@ -45,47 +44,44 @@ pub struct Shared<D: Driver> {
     /// Why a user could not connect at the beginning.
     pub refused: Mutex<Option<DriverError>>,
     /// What was drawn, added by each user at its end.
-    pub drawn: Mutex<BTreeMap<&'static str, u64>>,
-    /// Constants and scale.
-    pub site: Site,
+    pub drawn: Mutex<Counts>,
     statements: Vec<String>,
-    parameters: TpccDrive,
+    parameters: Drive,
 }
 
-impl<D: Driver> Shared<D> {
+impl<D: Driver, W: Workload> Shared<D, W> {
     /// What a drive's threads share.
-    pub fn new(driver: D, parameters: &TpccDrive, threads: usize) -> Self {
+    pub fn new(driver: D, workload: W, parameters: &Drive, threads: usize) -> Self {
         Self {
             users: parameters.virtual_users as usize,
-            recorder: Recorder::new(threads),
+            recorder: Recorder::new(threads, workload.types()),
             stop: Stop::default(),
             connected: 0.into(),
             refused: Mutex::new(None),
             drawn: Mutex::default(),
-            site: site(parameters),
-            statements: statements::all(driver.dialect()),
+            statements: workload.statements(driver.dialect()),
             parameters: parameters.clone(),
+            workload,
             driver,
         }
     }
 
     /// The parameters of the drive.
-    pub fn parameters(&self) -> &TpccDrive {
+    pub fn parameters(&self) -> &Drive {
         &self.parameters
     }
 }
 
 /// One user.
-struct User<D: Driver> {
-    shared: Arc<Shared<D>>,
+struct User<D: Driver, W: Workload> {
+    shared: Arc<Shared<D, W>>,
     worker: usize,
-    terminal: Terminal,
+    state: W::User,
     connection: Option<D::Connection>,
-    drawn: BTreeMap<&'static str, u64>,
 }
 
 /// Lives a user's life. Its counts reach `drawn` even when it is abandoned.
-pub async fn live<D: Driver>(shared: Arc<Shared<D>>, user: usize, worker: usize) {
+pub async fn live<D: Driver, W: Workload>(shared: Arc<Shared<D, W>>, user: usize, worker: usize) {
     let connection = match shared.driver.connect(&shared.statements).await {
         Ok(connection) => connection,
         Err(error) => {
@@ -95,20 +91,19 @@ pub async fn live<D: Driver>(shared: Arc<Shared<D>>, user: usize, worker: usize)
     };
     shared.connected.fetch_add(1, Ordering::AcqRel);
     let number = u32::try_from(user).unwrap_or(u32::MAX);
-    let terminal = Terminal::new(shared.site, shared.parameters.seed, number);
+    let state = shared.workload.user(number, shared.driver.dialect());
     let mut user = User {
         shared,
         worker,
-        terminal,
+        state,
         connection: Some(connection),
-        drawn: BTreeMap::new(),
     };
     if user.wait_for_start().await {
         user.work().await;
     }
 }
 
-impl<D: Driver> User<D> {
+impl<D: Driver, W: Workload> User<D, W> {
     /// Waits until the set start, the same instant for all; `false` if the drive stops before.
     async fn wait_for_start(&self) -> bool {
         loop {
@@ -125,81 +120,62 @@ impl<D: Driver> User<D> {
     }
 
     async fn work(&mut self) {
-        let scale = self.shared.parameters.think_time_scale;
         while !self.shared.stop.stopping() {
-            let inputs = self.terminal.next();
-            let kind = inputs.kind();
-            let (keying_s, thinking_s) = if scale > 0.0 {
-                self.terminal.waits_s(kind, scale)
-            } else {
-                (0.0, 0.0)
-            };
+            let kind = self.state.next();
+            let (keying_s, thinking_s) = self.state.waits_s();
             self.wait_s(keying_s).await;
             if self.shared.stop.stopping() {
                 break;
             }
-            inputs.count(&mut self.drawn);
-            self.transaction(&inputs).await;
+            self.transaction(kind).await;
             self.wait_s(thinking_s).await;
         }
     }
 
     /// Runs one transaction to its end, repeating it where the system rolled it back.
-    async fn transaction(&mut self, inputs: &Inputs) {
-        let kind = inputs.kind();
+    async fn transaction(&mut self, kind: usize) {
+        self.state.start();
         if !self.reconnect(kind).await {
             return;
         }
-        let started_ns = monotonic_ns();
-        let now = calendar::date_time(Reading::now().realtime_ns / 1_000_000_000);
-        let mut retried = 0;
-        let outcome = loop {
-            let Some(connection) = &mut self.connection else {
-                break Outcome::Failed;
-            };
-            match transactions::run(connection, inputs, &now).await {
-                Ok(ended) => break self.completed(ended),
+        let mut run = Run {
+            outcome: Outcome::Failed,
+            started_ns: monotonic_ns(),
+            retried: 0,
+            statements: 0,
+        };
+        let mut attempt = 0;
+        while let Some(connection) = &mut self.connection {
+            let mut counted = Counted::new(connection);
+            let ended = self.state.transaction(&mut counted).await;
+            run.statements += counted.sent();
+            match ended {
+                Ok(Ended::Committed) => run.outcome = Outcome::Committed,
+                Ok(Ended::RolledBack) => run.outcome = Outcome::RolledBack,
                 Err(error) => {
-                    let again = self.recover(kind, &error).await
-                        && retried < self.shared.parameters.retries;
-                    if !again {
-                        break Outcome::Failed;
+                    let again = self.recover(kind, &error).await;
+                    if again && attempt < self.shared.parameters.retries {
+                        let factor = self.state.spread();
+                        self.pause(back_off(RETRY_FIRST, RETRY_LONGEST, attempt).mul_f64(factor))
+                            .await;
+                        attempt += 1;
+                        continue;
                     }
                 }
             }
-            let factor = self.terminal.spread();
-            self.pause(back_off(RETRY_FIRST, RETRY_LONGEST, retried).mul_f64(factor))
-                .await;
-            retried += 1;
-        };
-        if self
-            .shared
-            .recorder
-            .ended(self.worker, kind, outcome, started_ns, retried.into())
-        {
+            break;
+        }
+        run.retried = attempt.into();
+        if self.shared.recorder.ended(self.worker, kind, &run) {
             self.shared.stop.stop();
         }
-        if outcome == Outcome::Failed {
+        if run.outcome == Outcome::Failed {
             self.pause(AFTER_FAILURE).await;
         }
     }
 
-    fn completed(&mut self, ended: Ended) -> Outcome {
-        for (name, count) in [
-            ("delivered_orders", ended.delivered),
-            ("delivery_skipped_districts", ended.skipped),
-        ] {
-            *self.drawn.entry(name).or_default() += count;
-        }
-        if ended.rolled_back {
-            Outcome::RolledBack
-        } else {
-            Outcome::Committed
-        }
-    }
-
     /// Counts an error and brings the connection back to rest, or drops it; whether the transaction may be repeated.
-    async fn recover(&mut self, kind: Kind, error: &DriverError) -> bool {
+    async fn recover(&mut self, kind: usize, error: &DriverError) -> bool {
         self.shared.recorder.error(self.worker, kind, error);
         let Some(connection) = &mut self.connection else {
             return false;
@@ -217,7 +193,7 @@ impl<D: Driver> User<D> {
     }
 
     /// Connects again if the connection was lost, for as long as the drive lasts; `false` once it stops.
-    async fn reconnect(&mut self, kind: Kind) -> bool {
+    async fn reconnect(&mut self, kind: usize) -> bool {
         let mut attempt = 0;
         while self.connection.is_none() {
             if self.shared.stop.stopping() {
@@ -227,7 +203,7 @@ impl<D: Driver> User<D> {
                 Ok(connection) => self.connection = Some(connection),
                 Err(error) => {
                     self.shared.recorder.error(self.worker, kind, &error);
-                    let factor = self.terminal.spread();
+                    let factor = self.state.spread();
                     self.pause(
                         back_off(RECONNECT_FIRST, RECONNECT_LONGEST, attempt).mul_f64(factor),
                     )
@@ -252,10 +228,10 @@ impl<D: Driver> User<D> {
     }
 }
 
-impl<D: Driver> Drop for User<D> {
+impl<D: Driver, W: Workload> Drop for User<D, W> {
     fn drop(&mut self) {
         let mut all = lock(&self.shared.drawn);
-        for (name, count) in &self.drawn {
+        for (name, count) in self.state.drawn() {
             *all.entry(name).or_default() += count;
         }
     }

@@ -125,6 +125,14 @@ pub trait Connection {
         statement: StatementId,
         values: &[Value<'_>],
     ) -> Result<Vec<Row>, DriverError>;
+    /// Runs a prepared query and gives the number of its rows only: a driver that can saves their making.
+    async fn read(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<u64, DriverError> {
+        Ok(self.query(statement, values).await?.len() as u64)
+    }
     /// Runs a statement as text, values as text too; statements without rows give none.
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError>;
     /// Inserts rows by the system's fastest path.

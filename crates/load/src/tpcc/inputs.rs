@@ -35,15 +35,18 @@ impl Kind {
         Self::StockLevel,
     ];
 
+    /// Their names in results, in the same order.
+    pub const NAMES: [&'static str; 5] = [
+        "new_order",
+        "payment",
+        "order_status",
+        "delivery",
+        "stock_level",
+    ];
+
     /// Its name in results.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::NewOrder => "new_order",
-            Self::Payment => "payment",
-            Self::OrderStatus => "order_status",
-            Self::Delivery => "delivery",
-            Self::StockLevel => "stock_level",
-        }
+        Self::NAMES[self as usize]
     }
 
     /// Cards in a deck of a hundred.

@@ -2,14 +2,14 @@
 
 pub mod conditions;
 pub mod constants;
-pub mod content;
 pub mod inputs;
-pub mod load;
 pub mod names;
 mod populate;
+pub mod population;
 pub mod schema;
 pub mod statements;
 pub mod transactions;
+pub mod workload;
 
 /// Rows of `item` (clause 1.2.1).
 pub const ITEMS: i64 = 100_000;

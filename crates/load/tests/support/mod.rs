@@ -3,13 +3,14 @@
 
 pub mod effects;
 pub mod mariadb;
+pub mod oltp;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use fairtrial_protocol::load::{
-    Checked, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
+    Checked, Drive, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
 use tempfile::TempDir;
 
@@ -71,19 +72,21 @@ pub fn sqlite_copy() -> Copy {
 /// Parameters of a drive of 400 transactions by three users.
 pub fn parameters(endpoint: Endpoint, directory: &Path) -> TpccDrive {
     TpccDrive {
-        endpoint,
+        drive: Drive {
+            endpoint,
+            virtual_users: 3,
+            seed: 11,
+            ramp_up_s: 0.0,
+            duration_s: None,
+            transactions: Some(400),
+            retries: 20,
+            interval_ms: 100,
+            output_directory: directory.to_string_lossy().into_owned(),
+        },
         warehouses: 2,
-        virtual_users: 3,
-        seed: 11,
         load_seed: SEED,
-        ramp_up_s: 0.0,
-        duration_s: None,
-        transactions: Some(400),
         think_time_scale: 0.0,
         all_warehouses: true,
-        retries: 20,
-        interval_ms: 100,
-        output_directory: directory.to_string_lossy().into_owned(),
     }
 }
 

@@ -12,7 +12,7 @@ fn error(code: &str, message: &str) -> DriverError {
 }
 
 fn recording(shards: usize) -> Recorder {
-    let recorder = Recorder::new(shards);
+    let recorder = Recorder::new(shards, &Kind::NAMES);
     recorder.begin(Schedule::new(
         monotonic_ns(),
         0,
@@ -24,14 +24,15 @@ fn recording(shards: usize) -> Recorder {
 
 #[test]
 fn adding_slots_adds_counts_and_latencies_type_by_type() {
-    let mut sum = Slot::new(Moment::Measured(3));
+    let mut sum = Slot::new(Moment::Measured(3), KINDS);
     for factor in 1..=3_u64 {
-        let mut slot = Slot::new(Moment::Measured(3));
+        let mut slot = Slot::new(Moment::Measured(3), KINDS);
         slot.counts[1] = Outcomes {
             committed: factor,
             rolled_back: 10 * factor,
             failed: 100 * factor,
             retried: 1_000 * factor,
+            statements: 10_000 * factor,
         };
         slot.latencies[1]
             .record(factor * 1_000_000)
@@ -44,7 +45,8 @@ fn adding_slots_adds_counts_and_latencies_type_by_type() {
             committed: 6,
             rolled_back: 60,
             failed: 600,
-            retried: 6_000
+            retried: 6_000,
+            statements: 60_000,
         }
     );
     assert_eq!(sum.counts[0], Outcomes::default());
@@ -59,7 +61,7 @@ fn adding_slots_adds_counts_and_latencies_type_by_type() {
 
 #[test]
 fn a_slot_that_is_reset_remembers_nothing() {
-    let mut slot = Slot::new(Moment::RampUp(1));
+    let mut slot = Slot::new(Moment::RampUp(1), KINDS);
     slot.counts[4].failed = 5;
     slot.latencies[4].record(7).expect("in range");
     slot.reset(Moment::Measured(9));
@@ -78,7 +80,7 @@ fn errors_of_one_type_and_code_are_one_line_with_the_first_message() {
         (2, Kind::Payment, "1205", "another code"),
         (3, Kind::Delivery, "1213", "another type"),
     ] {
-        recorder.error(worker, kind, &error(code, message));
+        recorder.error(worker, kind as usize, &error(code, message));
     }
     let found: Vec<_> = recorder
         .errors()
@@ -114,9 +116,9 @@ fn more_workers_than_shards_share_them_and_lose_nothing() {
     let recorder = recording(1_000);
     assert_eq!(recorder.shards.len(), SHARDS_LIMIT);
     for worker in 0..50 {
-        recorder.ended(
-            worker,
-            Kind::StockLevel,
+        end(
+            &recorder,
+            (worker, Kind::StockLevel),
             Outcome::Committed,
             monotonic_ns(),
             1,
@@ -133,7 +135,7 @@ fn more_workers_than_shards_share_them_and_lose_nothing() {
 
 #[test]
 fn an_interval_is_taken_alone_and_others_stay() {
-    let recorder = Recorder::new(1);
+    let recorder = Recorder::new(1, &Kind::NAMES);
     recorder.begin(Schedule::new(
         monotonic_ns(),
         0,
@@ -142,7 +144,13 @@ fn an_interval_is_taken_alone_and_others_stay() {
     ));
     // Intervals of one nanosecond: each transaction has its own.
     for _ in 0..5 {
-        recorder.ended(0, Kind::NewOrder, Outcome::Committed, monotonic_ns(), 0);
+        end(
+            &recorder,
+            (0, Kind::NewOrder),
+            Outcome::Committed,
+            monotonic_ns(),
+            0,
+        );
     }
     let mut shard = recorder.shard(0);
     shard.set_aside(Moment::After);
@@ -155,7 +163,7 @@ fn an_interval_is_taken_alone_and_others_stay() {
     drop(shard);
     let mut sum = 0;
     for (position, moment) in moments.iter().enumerate() {
-        let mut merged = Slot::new(*moment);
+        let mut merged = Slot::new(*moment, KINDS);
         recorder.take(&mut merged);
         sum += merged.counts[0].committed;
         let left = recorder
@@ -171,9 +179,15 @@ fn an_interval_is_taken_alone_and_others_stay() {
 
 #[test]
 fn nothing_is_measured_before_a_schedule_is_set() {
-    let recorder = Recorder::new(2);
-    assert!(!recorder.ended(0, Kind::Payment, Outcome::Committed, monotonic_ns(), 0));
-    recorder.error(1, Kind::Payment, &error("2006", "early"));
+    let recorder = Recorder::new(2, &Kind::NAMES);
+    assert!(!end(
+        &recorder,
+        (0, Kind::Payment),
+        Outcome::Committed,
+        monotonic_ns(),
+        0
+    ));
+    recorder.error(1, Kind::Payment as usize, &error("2006", "early"));
     recorder.end_now();
     assert!(recorder.errors().is_empty() && recorder.schedule().is_none());
     assert_eq!(recorder.totals(), (0, 1), "but the error is in the total");
@@ -182,9 +196,9 @@ fn nothing_is_measured_before_a_schedule_is_set() {
 #[test]
 fn a_clock_that_seems_to_go_back_is_a_latency_of_almost_nothing() {
     let recorder = recording(1);
-    recorder.ended(
-        0,
-        Kind::Payment,
+    end(
+        &recorder,
+        (0, Kind::Payment),
         Outcome::RolledBack,
         monotonic_ns() + HOUR_NS,
         0,

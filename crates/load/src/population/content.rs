@@ -7,8 +7,7 @@
 use fairtrial_protocol::load::Endpoint;
 use sha2::{Digest as _, Sha256};
 
-use super::populate::Unit;
-use super::schema::TABLES;
+use super::Population;
 use crate::driver::batch::Batch;
 use crate::driver::endpoint::{self, Job};
 use crate::driver::table::Table;
@@ -47,10 +46,10 @@ pub fn of_batch(table: &'static Table, batch: &Batch) -> Digest {
     hash.finish(table.name)
 }
 
-/// The content hash of all digests, given per unit in the order of [`Unit::all`].
-pub fn combine(units: &[Vec<Digest>]) -> String {
+/// The content hash of all digests, given per unit in the units' order.
+pub fn combine(tables: &[&'static Table], units: &[Vec<Digest>]) -> String {
     let mut hash = Sha256::new();
-    for table in TABLES {
+    for table in tables {
         hash.update(table.name.as_bytes());
         for digest in units
             .iter()
@@ -64,20 +63,23 @@ pub fn combine(units: &[Vec<Digest>]) -> String {
     hexadecimal(&hash.finalize())
 }
 
-/// Reads the content hash back from a database.
-pub fn of_endpoint(endpoint: &Endpoint, warehouses: u32) -> Result<String, LoadError> {
-    endpoint::with(endpoint, Reading { warehouses })
+/// Reads the content hash of a population's tables back from a database.
+pub fn of_endpoint<P: Population>(
+    endpoint: &Endpoint,
+    population: &P,
+) -> Result<String, LoadError> {
+    endpoint::with(endpoint, Reading { population })
 }
 
-struct Reading {
-    warehouses: u32,
+struct Reading<'a, P> {
+    population: &'a P,
 }
 
-impl Job for Reading {
+impl<P: Population> Job for Reading<'_, P> {
     type Output = Result<String, LoadError>;
 
     fn run<D: Driver>(self, driver: D) -> Self::Output {
-        let read = driver.block_on(read_back(&driver, self.warehouses));
+        let read = driver.block_on(read_back(&driver, self.population));
         let digests = read
             .map_err(|source| LoadError::Start {
                 what: "a reactor",
@@ -87,17 +89,16 @@ impl Job for Reading {
                 doing: "reading the content back".into(),
                 source,
             })?;
-        Ok(combine(&digests))
+        Ok(combine(&self.population.tables(), &digests))
     }
 }
 
-async fn read_back<D: Driver>(
+async fn read_back<D: Driver, P: Population>(
     driver: &D,
-    warehouses: u32,
+    population: &P,
 ) -> Result<Vec<Vec<Digest>>, DriverError> {
-    let selections: Vec<Vec<_>> = Unit::all(warehouses)
-        .into_iter()
-        .map(Unit::selections)
+    let selections: Vec<Vec<_>> = (0..population.units())
+        .map(|unit| population.selections(unit))
         .collect();
     let statements: Vec<String> = selections
         .iter()

@@ -7,65 +7,54 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use fairtrial_protocol::load::{Loaded, Progress, TpccLoad};
+use fairtrial_protocol::load::{Endpoint, Loaded, Progress};
 
+use super::Population;
 use super::content::{self, Digest};
-use super::populate::{Rows, Unit};
-use super::schema::TABLES;
 use crate::driver::endpoint::{self, Job};
 use crate::driver::{Access, Connection, Driver, DriverError};
 use crate::error::LoadError;
 use crate::progress;
 
-/// More warehouses than this do not fit the 32-bit keys of other tools' tables, nor any disk.
-const WAREHOUSES_LIMIT: u32 = 1_000_000;
-
-/// Progress is told at this fraction of a warehouse.
-const TELL_EVERY: f64 = 0.1;
-
-/// Creates and fills the tables, replacing what is there.
-pub fn load(parameters: &TpccLoad, progress: &mut dyn Write) -> Result<Loaded, LoadError> {
-    if !(1..=WAREHOUSES_LIMIT).contains(&parameters.warehouses) {
-        let problem = format!(
-            "must lie between 1 and {WAREHOUSES_LIMIT}, not be {}",
-            parameters.warehouses
-        );
-        return Err(LoadError::Parameter {
-            field: "warehouses",
-            problem,
-        });
-    }
-    if parameters.threads == 0 {
+/// Creates and fills the tables on this many threads, replacing what is there.
+pub fn load<P: Population>(
+    endpoint: &Endpoint,
+    population: &P,
+    threads: u32,
+    progress: &mut dyn Write,
+) -> Result<Loaded, LoadError> {
+    if threads == 0 {
         return Err(LoadError::Parameter {
             field: "threads",
             problem: "must be 1 at least".into(),
         });
     }
     endpoint::with(
-        &parameters.endpoint,
+        endpoint,
         Loading {
-            parameters,
+            population,
+            threads: threads as usize,
             progress,
         },
     )
 }
 
-struct Loading<'a> {
-    parameters: &'a TpccLoad,
+struct Loading<'a, P> {
+    population: &'a P,
+    threads: usize,
     progress: &'a mut dyn Write,
 }
 
 /// What threads share: the units and which of them is next.
-struct Plan {
-    units: Vec<Unit>,
+struct Plan<'a, P> {
+    population: &'a P,
     next: AtomicUsize,
-    seed: u64,
 }
 
 /// A unit is in: its position and its digests; or why a thread gave up.
 type Report = Result<(usize, Vec<Digest>), DriverError>;
 
-impl Job for Loading<'_> {
+impl<P: Population> Job for Loading<'_, P> {
     type Output = Result<Loaded, LoadError>;
 
     fn run<D: Driver>(self, driver: D) -> Self::Output {
@@ -73,25 +62,27 @@ impl Job for Loading<'_> {
             let doing = format!("{doing} in {}", driver.describe());
             move |source| LoadError::Statement { doing, source }
         };
-        blocking(&driver, create(&driver))?.map_err(failed("creating the tables"))?;
+        let population = self.population;
+        blocking(&driver, create(&driver, population))?.map_err(failed("creating the tables"))?;
         let plan = Plan {
-            units: Unit::all(self.parameters.warehouses),
+            population,
             next: 0.into(),
-            seed: self.parameters.seed,
         };
-        let threads = driver
-            .load_threads(self.parameters.threads as usize)
-            .min(plan.units.len());
+        let threads = driver.load_threads(self.threads).min(population.units());
         let digests =
             fill(&driver, &plan, threads, self.progress)?.map_err(failed("filling the tables"))?;
-        blocking(&driver, finish(&driver))?.map_err(failed("creating the indexes"))?;
-        let mut rows = BTreeMap::new();
+        blocking(&driver, finish(&driver, population))?.map_err(failed("creating the indexes"))?;
+        let tables = population.tables();
+        let mut rows: BTreeMap<String, u64> = tables
+            .iter()
+            .map(|table| (table.name.to_owned(), 0))
+            .collect();
         for digest in digests.iter().flatten() {
             *rows.entry(digest.table.to_owned()).or_default() += digest.rows;
         }
         Ok(Loaded {
             rows,
-            content_sha256: content::combine(&digests),
+            content_sha256: content::combine(&tables, &digests),
         })
     }
 }
@@ -103,32 +94,27 @@ fn blocking<D: Driver, T>(driver: &D, future: impl Future<Output = T>) -> Result
     })
 }
 
-async fn create<D: Driver>(driver: &D) -> Result<(), DriverError> {
+async fn create<D: Driver, P: Population>(driver: &D, population: &P) -> Result<(), DriverError> {
     driver.begin_load().await?;
     let mut connection = driver.load_connection().await?;
-    for table in TABLES {
-        connection
-            .text(&format!("DROP TABLE IF EXISTS {}", table.name))
-            .await?;
-        connection.text(&table.create(driver.dialect())).await?;
+    for statement in population.create(driver.dialect()) {
+        connection.text(&statement).await?;
     }
     Ok(())
 }
 
-async fn finish<D: Driver>(driver: &D) -> Result<(), DriverError> {
+async fn finish<D: Driver, P: Population>(driver: &D, population: &P) -> Result<(), DriverError> {
     let mut connection = driver.load_connection().await?;
-    for table in TABLES {
-        for statement in table.create_indexes() {
-            connection.text(&statement).await?;
-        }
+    for statement in population.finish(driver.dialect()) {
+        connection.text(&statement).await?;
     }
     driver.end_load(connection).await
 }
 
 /// Fills all units on `threads` connections; the digests come back in the units' order.
-fn fill<D: Driver>(
+fn fill<D: Driver, P: Population>(
     driver: &D,
-    plan: &Plan,
+    plan: &Plan<'_, P>,
     threads: usize,
     out: &mut dyn Write,
 ) -> Result<Result<Vec<Vec<Digest>>, DriverError>, LoadError> {
@@ -147,22 +133,23 @@ fn fill<D: Driver>(
             });
         }
         drop(report);
-        let mut digests = vec![Vec::new(); plan.units.len()];
-        let total: f64 = plan.units.iter().map(|unit| unit.weight()).sum();
+        let units = plan.population.units();
+        let mut digests = vec![Vec::new(); units];
+        let total: f64 = (0..units).map(|unit| plan.population.weight(unit)).sum();
         let (mut done, mut told) = (0.0, 0.0);
         for report in reports {
             match report {
                 Ok((position, unit)) => {
                     digests[position] = unit;
-                    done += plan.units[position].weight();
+                    done += plan.population.weight(position);
                 }
                 Err(error) => {
                     // The other threads find no further unit and end.
-                    plan.next.store(plan.units.len(), Ordering::Relaxed);
+                    plan.next.store(units, Ordering::Relaxed);
                     return Ok(Err(error));
                 }
             }
-            if done - told >= TELL_EVERY {
+            if done - told >= plan.population.tell_every() {
                 told = done;
                 progress::say(out, &Progress::Loading { done, total })?;
             }
@@ -172,28 +159,28 @@ fn fill<D: Driver>(
     })
 }
 
-async fn work<D: Driver>(
+async fn work<D: Driver, P: Population>(
     driver: &D,
-    plan: &Plan,
+    plan: &Plan<'_, P>,
     report: &mpsc::Sender<Report>,
 ) -> Result<(), DriverError> {
     let mut connection = driver.load_connection().await?;
-    let mut rows = Rows::default();
+    let mut rows = P::Rows::default();
     loop {
-        let position = plan.next.fetch_add(1, Ordering::Relaxed);
-        let Some(unit) = plan.units.get(position) else {
+        let unit = plan.next.fetch_add(1, Ordering::Relaxed);
+        if unit >= plan.population.units() {
             return Ok(());
-        };
-        rows.fill(*unit, plan.seed);
+        }
+        plan.population.fill(unit, &mut rows);
         let mut digests = Vec::new();
         connection.begin(Access::ReadWrite).await?;
-        for (table_position, (table, _)) in unit.selections().into_iter().enumerate() {
-            let batch = rows.batch(table_position);
+        for (position, (table, _)) in plan.population.selections(unit).into_iter().enumerate() {
+            let batch = plan.population.batch(&rows, position);
             connection.insert(table, batch).await?;
             digests.push(content::of_batch(table, batch));
         }
         connection.commit().await?;
-        if report.send(Ok((position, digests))).is_err() {
+        if report.send(Ok((unit, digests))).is_err() {
             return Ok(());
         }
     }

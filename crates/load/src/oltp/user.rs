@@ -1,0 +1,314 @@
+//! One user of the family: draws a transaction's statements with their values, then sends them.
+
+mod statement;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use fairtrial_protocol::oltp::{Profile, Protocol};
+
+use self::statement::{bulk, write_values};
+use super::content::{C_GROUPS, PAD_GROUPS, groups};
+use super::keys::Keys;
+use super::schema;
+use super::statements::{Act, Statement};
+use super::workload::Plan;
+use crate::driver::dialect::Dialect;
+use crate::driver::{Access, Connection, DriverError, Value};
+use crate::random::Random;
+use crate::workload::{Counts, Ended, User};
+
+/// A statement of a transaction, its values drawn.
+#[derive(Clone, Debug)]
+struct Step {
+    statement: Statement,
+    table: u32,
+    values: Range<usize>,
+}
+
+/// A value: a number, or a piece of the user's text.
+#[derive(Clone, Debug)]
+enum Drawn {
+    Integer(i64),
+    Text(Range<usize>),
+}
+
+/// One virtual user.
+pub struct OltpUser {
+    plan: Arc<Plan>,
+    dialect: Dialect,
+    /// Values of the indexed column that are this user's part of the table.
+    part: Keys,
+    /// The last key this user has inserted in bulk, and its table.
+    bulk: (u32, i64),
+    /// Rows of the present bulk insert.
+    bulk_rows: u64,
+    inputs: Random,
+    waits: Random,
+    steps: Vec<Step>,
+    values: Vec<Drawn>,
+    text: String,
+    /// A statement of the profiles that write their own.
+    sql: String,
+    drawn: Tally,
+}
+
+/// Counts of one user.
+#[derive(Debug, Default)]
+struct Tally {
+    transactions: u64,
+    sent: [u64; Statement::ALL.len()],
+    rows_read: u64,
+    rows_changed: u64,
+    bulk_rows: u64,
+    own_inserts: u64,
+}
+
+impl OltpUser {
+    /// The user with this number, counted from 0.
+    pub fn new(plan: Arc<Plan>, number: u32, dialect: Dialect) -> Self {
+        let size = i64::from(plan.table_size);
+        let users = i64::from(plan.users);
+        let user = i64::from(number);
+        // Parts share their borders, as sysbench's do; with its fractions cut.
+        let (low, high) = (size * user / users, size * (user + 1) / users);
+        let table = number % plan.tables + 1;
+        let last = plan.last_keys.get(table as usize - 1).copied();
+        Self {
+            part: Keys::new(&plan.distribution, low, high),
+            bulk: (table, last.unwrap_or_default()),
+            bulk_rows: 0,
+            inputs: Random::derive(plan.seed, "inputs", &[number.into()]),
+            waits: Random::derive(plan.seed, "waits", &[number.into()]),
+            steps: Vec::new(),
+            values: Vec::new(),
+            text: String::new(),
+            sql: String::new(),
+            drawn: Tally::default(),
+            plan,
+            dialect,
+        }
+    }
+
+    fn draw_groups(&mut self) {
+        let plan = Arc::clone(&self.plan);
+        for (act, count) in &plan.groups {
+            let table = self.table();
+            for _ in 0..*count {
+                match act {
+                    Act::Once(statement) => self.draw(*statement, table),
+                    Act::Replace => self.draw_replacement(table),
+                }
+            }
+        }
+    }
+
+    fn draw(&mut self, statement: Statement, table: u32) {
+        let first = self.values.len();
+        let mix = self.plan.mix;
+        match statement {
+            Statement::PointSelect | Statement::IndexUpdate | Statement::Delete => self.draw_key(),
+            Statement::SimpleRange
+            | Statement::SumRange
+            | Statement::OrderRange
+            | Statement::DistinctRange => {
+                let key = self.plan.keys.draw(&mut self.inputs);
+                self.number(key);
+                self.number(key + i64::from(mix.range_size) - 1);
+            }
+            Statement::NonIndexUpdate => {
+                self.draw_text(C_GROUPS);
+                self.draw_key();
+            }
+            Statement::Insert => {}
+            Statement::RandomPoints => {
+                for _ in 0..mix.random_points {
+                    let value = self.part.draw(&mut self.inputs);
+                    self.number(value);
+                }
+            }
+            Statement::RandomRanges => {
+                for _ in 0..mix.random_ranges {
+                    let value = self.part.draw(&mut self.inputs);
+                    self.number(value);
+                    self.number(value + i64::from(mix.random_range_delta));
+                }
+            }
+        }
+        self.step(statement, table, first);
+    }
+
+    /// A row goes and comes back with its key and other content.
+    fn draw_replacement(&mut self, table: u32) {
+        let first = self.values.len();
+        let key = self.plan.keys.draw(&mut self.inputs);
+        self.number(key);
+        self.step(Statement::Delete, table, first);
+        let first = self.values.len();
+        self.number(key);
+        self.draw_key();
+        self.draw_text(C_GROUPS);
+        self.draw_text(PAD_GROUPS);
+        self.step(Statement::Insert, table, first);
+    }
+
+    /// A row whose key the system gives. sysbench sends it as text in either protocol, and so does this.
+    fn draw_insert(&mut self) {
+        let table = self.table();
+        let k = self.plan.keys.draw(&mut self.inputs);
+        let (columns, key) = schema::new_row(self.dialect);
+        self.sql = format!(
+            "INSERT INTO {} ({columns}) VALUES ({key}{k}, '",
+            schema::name(table)
+        );
+        groups(&mut self.inputs, C_GROUPS, &mut self.sql);
+        self.sql.push_str("', '");
+        groups(&mut self.inputs, PAD_GROUPS, &mut self.sql);
+        self.sql.push_str("')");
+    }
+
+    fn table(&mut self) -> u32 {
+        let drawn = self.inputs.uniform(1, self.plan.tables.into());
+        u32::try_from(drawn).unwrap_or(1)
+    }
+
+    fn draw_key(&mut self) {
+        let key = self.plan.keys.draw(&mut self.inputs);
+        self.number(key);
+    }
+
+    fn number(&mut self, number: i64) {
+        self.values.push(Drawn::Integer(number));
+    }
+
+    fn draw_text(&mut self, count: usize) {
+        let start = self.text.len();
+        groups(&mut self.inputs, count, &mut self.text);
+        self.values.push(Drawn::Text(start..self.text.len()));
+    }
+
+    fn step(&mut self, statement: Statement, table: u32, first: usize) {
+        let values = first..self.values.len();
+        self.steps.push(Step {
+            statement,
+            table,
+            values,
+        });
+    }
+
+    /// Sends one statement and counts the rows it read or changed.
+    async fn send<C: Connection>(
+        &mut self,
+        connection: &mut C,
+        position: usize,
+    ) -> Result<(), DriverError> {
+        let step = &self.steps[position];
+        let (statement, values) = (step.statement, &self.values[step.values.clone()]);
+        let value = |drawn: &Drawn| match drawn {
+            Drawn::Integer(number) => Value::Integer(*number),
+            Drawn::Text(piece) => Value::Text(&self.text[piece.clone()]),
+        };
+        let values = values.iter().map(value);
+        let rows = match self.plan.protocol {
+            Protocol::Text => {
+                let template = statement.template(step.table, &self.plan.mix);
+                let sql = write_values(&template, values);
+                connection.text(&sql).await?.rows.len() as u64
+            }
+            Protocol::Prepared => {
+                let id = self.plan.statement(statement, step.table);
+                let values: Vec<Value<'_>> = values.collect();
+                if statement.reads() {
+                    connection.read(id, &values).await?
+                } else {
+                    connection.execute(id, &values).await?
+                }
+            }
+        };
+        if statement.reads() {
+            self.drawn.rows_read += rows;
+        } else {
+            self.drawn.rows_changed += rows;
+        }
+        Ok(())
+    }
+}
+
+impl User for OltpUser {
+    fn next(&mut self) -> usize {
+        self.steps.clear();
+        self.values.clear();
+        self.text.clear();
+        match self.plan.profile {
+            Profile::Insert => self.draw_insert(),
+            Profile::BulkInsert => {
+                let (table, last) = self.bulk;
+                self.bulk.1 = bulk(table, last, &mut self.sql);
+                self.bulk_rows = u64::try_from(self.bulk.1 - last).unwrap_or_default();
+            }
+            _ => self.draw_groups(),
+        }
+        0
+    }
+
+    fn waits_s(&mut self) -> (f64, f64) {
+        (0.0, 0.0)
+    }
+
+    fn start(&mut self) {
+        self.drawn.transactions += 1;
+        for step in &self.steps {
+            self.drawn.sent[step.statement as usize] += 1;
+        }
+        self.drawn.own_inserts += u64::from(self.steps.is_empty());
+        self.drawn.bulk_rows += self.bulk_rows;
+    }
+
+    async fn transaction<C: Connection>(
+        &mut self,
+        connection: &mut C,
+    ) -> Result<Ended, DriverError> {
+        if self.steps.is_empty() {
+            connection.text(&self.sql).await?;
+            return Ok(Ended::Committed);
+        }
+        if self.plan.in_transaction {
+            let access = match self.plan.profile {
+                Profile::ReadOnly => schema::reading(self.dialect),
+                _ => Access::ReadWrite,
+            };
+            connection.begin(access).await?;
+        }
+        for position in 0..self.steps.len() {
+            self.send(connection, position).await?;
+        }
+        if self.plan.in_transaction {
+            connection.commit().await?;
+        }
+        Ok(Ended::Committed)
+    }
+
+    fn spread(&mut self) -> f64 {
+        0.5 + self.waits.fraction()
+    }
+
+    fn drawn(&self) -> Counts {
+        let mut counts = Counts::from([
+            (self.plan.profile.name(), self.drawn.transactions),
+            ("rows_read", self.drawn.rows_read),
+            ("rows_changed", self.drawn.rows_changed),
+        ]);
+        for (statement, sent) in Statement::ALL.iter().zip(self.drawn.sent) {
+            if sent > 0 {
+                counts.insert(statement.name(), sent);
+            }
+        }
+        if self.drawn.own_inserts > 0 {
+            counts.insert(Statement::Insert.name(), self.drawn.own_inserts);
+        }
+        if self.drawn.bulk_rows > 0 {
+            counts.insert("bulk_rows", self.drawn.bulk_rows);
+        }
+        counts
+    }
+}

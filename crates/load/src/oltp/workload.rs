@@ -1,0 +1,247 @@
+//! The family as the drive sees it: one transaction type, the profile's, and the tables as its scale.
+
+use std::sync::Arc;
+
+use fairtrial_protocol::oltp::{Distribution, Mix, OltpDrive, Profile, Protocol};
+
+use super::keys::{self, Keys};
+use super::population::validate;
+use super::schema;
+use super::statements::{Act, Statement, groups, in_transaction};
+use super::user::OltpUser;
+use crate::driver::dialect::Dialect;
+use crate::driver::{Connection, ErrorKind, StatementId};
+use crate::error::LoadError;
+use crate::workload::{Counts, Unfit, Workload};
+
+/// More statements of a kind in a transaction than this are a mistake; as many values fit one statement.
+const STATEMENTS_LIMIT: u32 = 10_000;
+
+/// What all users of a drive share.
+pub struct Oltp {
+    plan: Arc<Plan>,
+    types: [&'static str; 1],
+}
+
+/// A drive's parameters, made ready for drawing.
+pub struct Plan {
+    /// What a transaction does.
+    pub profile: Profile,
+    /// Groups of acts, each on a table of its own.
+    pub groups: Vec<(Act, u32)>,
+    /// How many statements of each kind, and how long ranges are.
+    pub mix: Mix,
+    /// Number of tables.
+    pub tables: u32,
+    /// Rows of each.
+    pub table_size: u32,
+    /// Virtual users.
+    pub users: u32,
+    /// Keys of a table.
+    pub keys: Keys,
+    /// How they are drawn.
+    pub distribution: Distribution,
+    /// Whether statements are one transaction.
+    pub in_transaction: bool,
+    /// How statements reach the system.
+    pub protocol: Protocol,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Prepared kinds, each once per table.
+    prepared: Vec<Statement>,
+    /// The largest key of each table when the drive began.
+    pub last_keys: Vec<i64>,
+}
+
+impl Oltp {
+    /// The workload of these parameters.
+    pub fn new(parameters: &OltpDrive) -> Result<Self, LoadError> {
+        let OltpDrive { profile, mix, .. } = *parameters;
+        validate(parameters.tables, parameters.table_size)?;
+        keys::validate(&parameters.distribution)?;
+        check_mix(parameters)?;
+        let groups = groups(profile, &mix);
+        let mut prepared: Vec<Statement> = Vec::new();
+        if parameters.protocol == Protocol::Prepared {
+            prepared = groups
+                .iter()
+                .flat_map(|(act, _)| act.statements())
+                .collect();
+        }
+        let last = parameters.table_size.into();
+        let plan = Plan {
+            profile,
+            groups,
+            mix,
+            tables: parameters.tables,
+            table_size: parameters.table_size,
+            users: parameters.drive.virtual_users,
+            keys: Keys::new(&parameters.distribution, 1, last),
+            distribution: parameters.distribution,
+            in_transaction: in_transaction(profile) && !parameters.skip_transactions,
+            protocol: parameters.protocol,
+            seed: parameters.drive.seed,
+            prepared,
+            last_keys: Vec::new(),
+        };
+        Ok(Self {
+            plan: Arc::new(plan),
+            types: [profile.name()],
+        })
+    }
+}
+
+fn check_mix(parameters: &OltpDrive) -> Result<(), LoadError> {
+    let refuse = |field, problem: String| Err(LoadError::Parameter { field, problem });
+    let OltpDrive { profile, mix, .. } = parameters;
+    let Mix {
+        point_selects,
+        simple_ranges,
+        sum_ranges,
+        order_ranges,
+        distinct_ranges,
+        range_size,
+        index_updates,
+        non_index_updates,
+        delete_inserts,
+        random_points,
+        random_ranges,
+        random_range_delta: _,
+    } = *mix;
+    let counts = [
+        point_selects,
+        simple_ranges,
+        sum_ranges,
+        order_ranges,
+        distinct_ranges,
+        index_updates,
+        non_index_updates,
+        delete_inserts,
+    ];
+    if counts
+        .into_iter()
+        .chain([random_points, random_ranges])
+        .any(|count| count > STATEMENTS_LIMIT)
+    {
+        return refuse("mix", format!("no count may exceed {STATEMENTS_LIMIT}"));
+    }
+    if range_size == 0 || random_points == 0 || random_ranges == 0 {
+        return refuse(
+            "mix",
+            "range_size, random_points and random_ranges must be 1 at least".into(),
+        );
+    }
+    let own = matches!(profile, Profile::Insert | Profile::BulkInsert);
+    if !own && groups(*profile, mix).is_empty() {
+        return refuse(
+            "mix",
+            format!("a transaction of {} would be empty", profile.name()),
+        );
+    }
+    let random = matches!(
+        profile,
+        Profile::SelectRandomPoints | Profile::SelectRandomRanges
+    );
+    if random && parameters.tables != 1 {
+        return refuse("tables", format!("must be 1 for {}", profile.name()));
+    }
+    let users = parameters.drive.virtual_users;
+    if random && users > parameters.table_size {
+        return refuse(
+            "virtual_users",
+            "each needs a row of its own part of the table".into(),
+        );
+    }
+    if *profile == Profile::BulkInsert && users > parameters.tables {
+        let problem = format!(
+            "{users} users of bulk_insert need a table each, not {}",
+            parameters.tables
+        );
+        return refuse("tables", problem);
+    }
+    Ok(())
+}
+
+impl Plan {
+    /// A prepared statement's number.
+    pub fn statement(&self, statement: Statement, table: u32) -> StatementId {
+        let place = self.prepared.iter().position(|known| *known == statement);
+        StatementId(place.unwrap_or_default() * self.tables as usize + table as usize - 1)
+    }
+
+    /// Whether a table whose largest key is `found` may have the size that is asked for.
+    fn fits(&self, found: i64) -> bool {
+        let asked = i64::from(self.table_size);
+        match self.profile {
+            // An earlier drive of the same profile has left more rows, or fewer.
+            Profile::Insert => found >= asked,
+            Profile::Delete => (1..=asked).contains(&found),
+            Profile::BulkInsert => true,
+            _ => found == asked,
+        }
+    }
+}
+
+impl Workload for Oltp {
+    type User = OltpUser;
+
+    fn types(&self) -> &[&'static str] {
+        &self.types
+    }
+
+    fn statements(&self, dialect: Dialect) -> Vec<String> {
+        let plan = &self.plan;
+        let of = |statement: &Statement| {
+            let statement = *statement;
+            (1..=plan.tables)
+                .map(move |table| dialect.render(&statement.template(table, &plan.mix)))
+        };
+        plan.prepared.iter().flat_map(of).collect()
+    }
+
+    /// Looks at the end of every table's primary key: cheap, and it leaves the rows where they are.
+    async fn preflight<C: Connection>(&mut self, connection: &mut C) -> Result<(), Unfit> {
+        let mut last_keys = Vec::with_capacity(self.plan.tables as usize);
+        for table in 1..=self.plan.tables {
+            let name = schema::name(table);
+            let answer = connection
+                .text(&format!("SELECT MAX(id) FROM {name}"))
+                .await;
+            let rows = answer
+                .map_err(|source| missing(source, &name, self.plan.tables))?
+                .rows;
+            let found = rows
+                .first()
+                .and_then(|row| row.first()?.as_ref()?.parse().ok())
+                .unwrap_or_default();
+            if !self.plan.fits(found) {
+                return Err(Unfit::Tables(LoadError::Scale {
+                    asked: self.plan.table_size.into(),
+                    found,
+                    unit: format!("rows in {name}"),
+                }));
+            }
+            last_keys.push(found);
+        }
+        if let Some(plan) = Arc::get_mut(&mut self.plan) {
+            plan.last_keys = last_keys;
+        }
+        Ok(())
+    }
+
+    fn user(&self, number: u32, dialect: Dialect) -> OltpUser {
+        OltpUser::new(Arc::clone(&self.plan), number, dialect)
+    }
+
+    fn constants(&self) -> Counts {
+        Counts::new()
+    }
+}
+
+fn missing(source: crate::driver::DriverError, name: &str, tables: u32) -> Unfit {
+    if source.kind == ErrorKind::Connection {
+        return Unfit::Refused(source);
+    }
+    let doing = format!("looking at {name}, one of the {tables} tables asked for,");
+    Unfit::Tables(LoadError::Statement { doing, source })
+}

@@ -1,0 +1,162 @@
+//! TPC-C as the drive sees it: a terminal per user, five types of transactions, the warehouses as its scale.
+
+use fairtrial_protocol::clock::Reading;
+use fairtrial_protocol::load::TpccDrive;
+
+use super::constants::Constants;
+use super::inputs::{Inputs, Kind, Site, Terminal};
+use super::{statements, transactions};
+use crate::calendar;
+use crate::driver::dialect::Dialect;
+use crate::driver::{Connection, DriverError};
+use crate::error::LoadError;
+use crate::workload::{Counts, Ended, Unfit, User, Workload};
+
+/// What all terminals of a drive share.
+pub struct Tpcc {
+    site: Site,
+    seed: u64,
+    think_time_scale: f64,
+}
+
+impl Tpcc {
+    /// The workload of these parameters.
+    pub fn new(parameters: &TpccDrive) -> Result<Self, LoadError> {
+        let refuse = |field, problem: &str| {
+            Err(LoadError::Parameter {
+                field,
+                problem: problem.into(),
+            })
+        };
+        let scale = parameters.think_time_scale;
+        if parameters.warehouses == 0 {
+            return refuse("warehouses", "must be 1 at least");
+        }
+        if !(0.0..1e9).contains(&scale) {
+            return refuse("think_time_scale", "must be a number of at least 0");
+        }
+        Ok(Self {
+            site: Site {
+                warehouses: parameters.warehouses.into(),
+                constants: Constants::draw(parameters.drive.seed, parameters.load_seed),
+                all_warehouses: parameters.all_warehouses,
+            },
+            seed: parameters.drive.seed,
+            think_time_scale: scale,
+        })
+    }
+}
+
+impl Workload for Tpcc {
+    type User = TerminalUser;
+
+    fn types(&self) -> &[&'static str] {
+        &Kind::NAMES
+    }
+
+    fn statements(&self, dialect: Dialect) -> Vec<String> {
+        statements::all(dialect)
+    }
+
+    async fn preflight<C: Connection>(&mut self, connection: &mut C) -> Result<(), Unfit> {
+        let found = connection.text("SELECT COUNT(*) FROM warehouse").await?;
+        let found = found
+            .rows
+            .first()
+            .and_then(|row| row.first()?.as_ref()?.parse().ok())
+            .unwrap_or_default();
+        if found == self.site.warehouses {
+            return Ok(());
+        }
+        Err(Unfit::Tables(LoadError::Scale {
+            asked: self.site.warehouses,
+            found,
+            unit: "warehouses".into(),
+        }))
+    }
+
+    fn user(&self, number: u32, _dialect: Dialect) -> TerminalUser {
+        TerminalUser {
+            terminal: Terminal::new(self.site, self.seed, number),
+            inputs: None,
+            think_time_scale: self.think_time_scale,
+            now: String::new(),
+            drawn: Counts::new(),
+        }
+    }
+
+    fn constants(&self) -> Counts {
+        let constants = self.site.constants;
+        let named = [
+            ("nurand_c_last_name_load", constants.last_name_load),
+            ("nurand_c_last_name_run", constants.last_name),
+            ("nurand_c_customer", constants.customer),
+            ("nurand_c_item", constants.item),
+        ];
+        named
+            .map(|(name, constant)| (name, u64::try_from(constant).unwrap_or_default()))
+            .into()
+    }
+}
+
+/// A user at a terminal.
+pub struct TerminalUser {
+    terminal: Terminal,
+    inputs: Option<Inputs>,
+    think_time_scale: f64,
+    /// Date and time of the transaction, the same for all its attempts.
+    now: String,
+    drawn: Counts,
+}
+
+impl User for TerminalUser {
+    fn next(&mut self) -> usize {
+        let inputs = self.terminal.next();
+        self.inputs.insert(inputs).kind() as usize
+    }
+
+    fn waits_s(&mut self) -> (f64, f64) {
+        match &self.inputs {
+            Some(inputs) if self.think_time_scale > 0.0 => {
+                self.terminal.waits_s(inputs.kind(), self.think_time_scale)
+            }
+            _ => (0.0, 0.0),
+        }
+    }
+
+    fn start(&mut self) {
+        self.now = calendar::date_time(Reading::now().realtime_ns / 1_000_000_000);
+        if let Some(inputs) = &self.inputs {
+            inputs.count(&mut self.drawn);
+        }
+    }
+
+    async fn transaction<C: Connection>(
+        &mut self,
+        connection: &mut C,
+    ) -> Result<Ended, DriverError> {
+        let Some(inputs) = &self.inputs else {
+            return Err(DriverError::unexpected("no transaction was drawn"));
+        };
+        let ended = transactions::run(connection, inputs, &self.now).await?;
+        for (name, count) in [
+            ("delivered_orders", ended.delivered),
+            ("delivery_skipped_districts", ended.skipped),
+        ] {
+            *self.drawn.entry(name).or_default() += count;
+        }
+        Ok(if ended.rolled_back {
+            Ended::RolledBack
+        } else {
+            Ended::Committed
+        })
+    }
+
+    fn spread(&mut self) -> f64 {
+        self.terminal.spread()
+    }
+
+    fn drawn(&self) -> Counts {
+        self.drawn.clone()
+    }
+}

@@ -1,0 +1,81 @@
+//! A connection that counts the statements sent over it.
+
+use fairtrial_protocol::load::Rows;
+
+use crate::driver::batch::Batch;
+use crate::driver::table::Table;
+use crate::driver::{Access, Connection, DriverError, Row, StatementId, Value};
+
+/// Passes everything on to a connection and counts: each call but a bulk insert is one statement.
+pub struct Counted<'a, C> {
+    connection: &'a mut C,
+    sent: u64,
+}
+
+impl<'a, C: Connection> Counted<'a, C> {
+    /// Counts from 0.
+    pub fn new(connection: &'a mut C) -> Self {
+        Self {
+            connection,
+            sent: 0,
+        }
+    }
+
+    /// Statements sent, whatever became of them.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+}
+
+impl<C: Connection> Connection for Counted<'_, C> {
+    async fn begin(&mut self, access: Access) -> Result<(), DriverError> {
+        self.sent += 1;
+        self.connection.begin(access).await
+    }
+
+    async fn commit(&mut self) -> Result<(), DriverError> {
+        self.sent += 1;
+        self.connection.commit().await
+    }
+
+    async fn rollback(&mut self) -> Result<(), DriverError> {
+        self.sent += 1;
+        self.connection.rollback().await
+    }
+
+    async fn execute(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<u64, DriverError> {
+        self.sent += 1;
+        self.connection.execute(statement, values).await
+    }
+
+    async fn query(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, DriverError> {
+        self.sent += 1;
+        self.connection.query(statement, values).await
+    }
+
+    async fn read(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<u64, DriverError> {
+        self.sent += 1;
+        self.connection.read(statement, values).await
+    }
+
+    async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
+        self.sent += 1;
+        self.connection.text(sql).await
+    }
+
+    async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError> {
+        self.connection.insert(table, batch).await
+    }
+}

@@ -53,7 +53,11 @@ pub trait Workload: Send + Sync + 'static {
     fn statements(&self, dialect: Dialect) -> Vec<String>;
 
     /// Looks, before the first user does, whether the tables have the scale that is asked for.
-    async fn preflight<C: Connection>(&mut self, connection: &mut C) -> Result<(), Unfit>;
+    async fn preflight<C: Connection>(
+        &mut self,
+        connection: &mut C,
+        dialect: Dialect,
+    ) -> Result<(), Unfit>;
 
     /// The state of a user, counted from 0, made from the run's seed and this number alone.
     fn user(&self, number: u32, dialect: Dialect) -> Self::User;

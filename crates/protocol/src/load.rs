@@ -116,6 +116,10 @@ pub struct TpccDrive {
     pub load_seed: u64,
     /// Keying and thinking times per clause 5.2.5, multiplied by this; 0 turns them off.
     pub think_time_scale: f64,
+    /// Whether each transaction is one call of a stored procedure, created before the drive, or sent statement by
+    /// statement.
+    #[serde(default)]
+    pub procedures: bool,
     /// Whether a user's home warehouse is drawn anew for each transaction (HammerDB's `allwarehouse`) or fixed.
     pub all_warehouses: bool,
 }

@@ -138,7 +138,9 @@ fn preflight<D: Driver, W: Workload>(
 ) -> Result<BTreeMap<String, String>, LoadError> {
     let looked = driver.block_on(async {
         let mut connection = driver.connect(&[]).await?;
-        workload.preflight(&mut connection).await?;
+        workload
+            .preflight(&mut connection, driver.dialect())
+            .await?;
         Ok::<_, Unfit>(driver.effective(&mut connection).await?)
     });
     let looked = looked.map_err(|source| LoadError::Start {

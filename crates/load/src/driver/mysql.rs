@@ -23,8 +23,9 @@ use super::dialect::Dialect;
 use super::{Connection as _, Driver, DriverError, ErrorKind, Stop};
 use crate::reactor::{self, Address};
 
-/// One reactor serves this many users before another thread is worth its switches.
-const USERS_PER_REACTOR: usize = 16;
+/// One loop serves this many users before another thread is worth its switches: the more of them answer at once, the
+/// fewer times it waits.
+const USERS_PER_LOOP: usize = 256;
 
 /// Variables that shape results; those a version lacks are left out by the server.
 const EFFECTIVE: &str = "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', \
@@ -155,7 +156,7 @@ impl Driver for Mysql {
 
     fn user_threads(&self, users: usize) -> usize {
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        users.div_ceil(USERS_PER_REACTOR).clamp(1, processors)
+        users.div_ceil(USERS_PER_LOOP).clamp(1, processors)
     }
 
     fn block_on<T>(&self, future: impl Future<Output = T>) -> io::Result<T> {

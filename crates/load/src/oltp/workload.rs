@@ -200,7 +200,11 @@ impl Workload for Oltp {
     }
 
     /// Looks at the end of every table's primary key: cheap, and it leaves the rows where they are.
-    async fn preflight<C: Connection>(&mut self, connection: &mut C) -> Result<(), Unfit> {
+    async fn preflight<C: Connection>(
+        &mut self,
+        connection: &mut C,
+        _dialect: Dialect,
+    ) -> Result<(), Unfit> {
         let mut last_keys = Vec::with_capacity(self.plan.tables as usize);
         for table in 1..=self.plan.tables {
             let name = schema::name(table);

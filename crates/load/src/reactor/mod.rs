@@ -11,7 +11,7 @@ mod stream;
 mod tasks;
 mod timers;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
@@ -46,6 +46,8 @@ struct Shared {
     poller: RefCell<Poller>,
     timers: RefCell<Timers>,
     load: RefCell<Load>,
+    /// When the loop last looked: exact enough for deadlines of seconds, and read for every statement.
+    looked_ns: Cell<i64>,
 }
 
 impl Shared {
@@ -81,6 +83,7 @@ impl Loop {
             poller: RefCell::new(Poller::new()?),
             timers: RefCell::default(),
             load: RefCell::default(),
+            looked_ns: monotonic_ns().into(),
         });
         let former = HERE.with_borrow_mut(|here| here.replace(Rc::clone(&shared)));
         Ok(Self {
@@ -97,6 +100,7 @@ impl Loop {
         let wait_ns = next_ns.saturating_sub(before_ns).clamp(0, limit_ns);
         self.shared.poller.borrow_mut().wait(wait_ns)?;
         let now_ns = monotonic_ns();
+        self.shared.looked_ns.set(now_ns);
         let late_ns = self.shared.timers.borrow_mut().fire(now_ns);
         let mut load = self.shared.load.borrow_mut();
         load.waited(before_ns, now_ns);

@@ -187,8 +187,7 @@ impl Socket {
     }
 
     fn deadline_ns(&self) -> i64 {
-        // Reading the clock for each statement costs less than forgetting one that hangs.
-        monotonic_ns().saturating_add(self.limit_ns)
+        self.shared.looked_ns.get().saturating_add(self.limit_ns)
     }
 
     async fn ready(&self, direction: Direction, deadline_ns: i64) -> io::Result<()> {

@@ -6,6 +6,7 @@ pub mod inputs;
 pub mod names;
 mod populate;
 pub mod population;
+pub mod procedures;
 pub mod schema;
 pub mod statements;
 pub mod transactions;

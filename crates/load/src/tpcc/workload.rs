@@ -1,11 +1,11 @@
 //! TPC-C as the drive sees it: a terminal per user, five types of transactions, the warehouses as its scale.
 
 use fairtrial_protocol::clock::Reading;
-use fairtrial_protocol::load::TpccDrive;
+use fairtrial_protocol::load::{Endpoint, TpccDrive};
 
 use super::constants::Constants;
 use super::inputs::{Inputs, Kind, Site, Terminal};
-use super::{statements, transactions};
+use super::{procedures, statements, transactions};
 use crate::calendar;
 use crate::driver::dialect::Dialect;
 use crate::driver::{Connection, DriverError};
@@ -17,6 +17,7 @@ pub struct Tpcc {
     site: Site,
     seed: u64,
     think_time_scale: f64,
+    procedures: bool,
 }
 
 impl Tpcc {
@@ -32,6 +33,12 @@ impl Tpcc {
         if parameters.warehouses == 0 {
             return refuse("warehouses", "must be 1 at least");
         }
+        if parameters.procedures && matches!(parameters.drive.endpoint, Endpoint::Sqlite { .. }) {
+            return refuse("procedures", "SQLite has no stored procedures");
+        }
+        if parameters.procedures && parameters.warehouses > procedures::LARGEST_WAREHOUSE {
+            return refuse("warehouses", "must be 999999 at most with procedures");
+        }
         if !(0.0..1e9).contains(&scale) {
             return refuse("think_time_scale", "must be a number of at least 0");
         }
@@ -43,6 +50,7 @@ impl Tpcc {
             },
             seed: parameters.drive.seed,
             think_time_scale: scale,
+            procedures: parameters.procedures,
         })
     }
 }
@@ -55,10 +63,18 @@ impl Workload for Tpcc {
     }
 
     fn statements(&self, dialect: Dialect) -> Vec<String> {
-        statements::all(dialect)
+        if self.procedures {
+            procedures::calls()
+        } else {
+            statements::all(dialect)
+        }
     }
 
-    async fn preflight<C: Connection>(&mut self, connection: &mut C) -> Result<(), Unfit> {
+    async fn preflight<C: Connection>(
+        &mut self,
+        connection: &mut C,
+        dialect: Dialect,
+    ) -> Result<(), Unfit> {
         let found = connection.text("SELECT COUNT(*) FROM warehouse").await?;
         let found = found
             .rows
@@ -66,6 +82,11 @@ impl Workload for Tpcc {
             .and_then(|row| row.first()?.as_ref()?.parse().ok())
             .unwrap_or_default();
         if found == self.site.warehouses {
+            for statement in procedures::create(dialect).into_iter().flatten() {
+                if self.procedures {
+                    connection.text(statement).await?;
+                }
+            }
             return Ok(());
         }
         Err(Unfit::Tables(LoadError::Scale {
@@ -80,6 +101,7 @@ impl Workload for Tpcc {
             terminal: Terminal::new(self.site, self.seed, number),
             inputs: None,
             think_time_scale: self.think_time_scale,
+            procedures: self.procedures,
             now: String::new(),
             drawn: Counts::new(),
         }
@@ -104,6 +126,7 @@ pub struct TerminalUser {
     terminal: Terminal,
     inputs: Option<Inputs>,
     think_time_scale: f64,
+    procedures: bool,
     /// Date and time of the transaction, the same for all its attempts.
     now: String,
     drawn: Counts,
@@ -138,7 +161,11 @@ impl User for TerminalUser {
         let Some(inputs) = &self.inputs else {
             return Err(DriverError::unexpected("no transaction was drawn"));
         };
-        let ended = transactions::run(connection, inputs, &self.now).await?;
+        let ended = if self.procedures {
+            procedures::run(connection, inputs, &self.now).await?
+        } else {
+            transactions::run(connection, inputs, &self.now).await?
+        };
         for (name, count) in [
             ("delivered_orders", ended.delivered),
             ("delivery_skipped_districts", ended.skipped),

@@ -86,6 +86,7 @@ pub fn parameters(endpoint: Endpoint, directory: &Path) -> TpccDrive {
         warehouses: 2,
         load_seed: SEED,
         think_time_scale: 0.0,
+        procedures: false,
         all_warehouses: true,
     }
 }

@@ -276,8 +276,16 @@ fn cell(reader: &mut Reader<'_>, column: Column) -> Result<Cell, DriverError> {
         }
         _ => {
             let bytes = reader.text()?.ok_or_else(malformed)?;
-            Ok(Cell::Text(String::from_utf8_lossy(bytes).into_owned()))
+            Ok(Cell::Text(text(bytes)))
         }
+    }
+}
+
+/// Text as the server sends it, which is all but always what it says it is.
+fn text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
     }
 }
 

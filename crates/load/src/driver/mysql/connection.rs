@@ -299,6 +299,21 @@ impl Connection for MysqlConnection {
         Ok(rows)
     }
 
+    async fn read(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<u64, DriverError> {
+        self.send_execute(statement, values).await?;
+        let mut rows = 0;
+        self.finish(|_, _| {
+            rows += 1;
+            Ok(())
+        })
+        .await?;
+        Ok(rows)
+    }
+
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
         self.channel
             .command(QUERY)

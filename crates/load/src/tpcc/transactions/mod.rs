@@ -47,7 +47,7 @@ pub async fn run<C: Connection>(
 }
 
 /// Runs a query that must give exactly one row.
-async fn one<C: Connection>(
+pub async fn one<C: Connection>(
     connection: &mut C,
     statement: StatementId,
     values: &[Value<'_>],

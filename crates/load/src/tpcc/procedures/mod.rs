@@ -1,0 +1,190 @@
+//! The five transactions as stored procedures: one call each, the same work and the same inputs as statement by
+//! statement.
+
+use super::inputs::{Customer, Inputs, Line};
+use super::transactions::{Ended, one};
+use crate::driver::dialect::Dialect;
+use crate::driver::{Connection, Decimal, DriverError, StatementId, Value};
+
+/// Separates the statements of a file.
+const MARK: &str = "-- statement\n";
+
+/// The largest number that a line's fields of six digits hold.
+pub const LARGEST_WAREHOUSE: u32 = 999_999;
+
+/// The calls, in the order of their numbers.
+#[derive(Clone, Copy)]
+enum Call {
+    NewOrder,
+    Payment,
+    OrderStatus,
+    Delivery,
+    StockLevel,
+}
+
+impl Call {
+    fn id(self) -> StatementId {
+        StatementId(self as usize)
+    }
+}
+
+/// The statements that create the procedures; `None` where there are none.
+pub fn create(dialect: Dialect) -> Option<impl Iterator<Item = &'static str>> {
+    let file = match dialect {
+        Dialect::Mysql => include_str!("mysql.sql"),
+        Dialect::Sqlite => return None,
+    };
+    Some(file.split(MARK).skip(1).map(str::trim))
+}
+
+/// The calls to prepare.
+pub fn calls() -> Vec<String> {
+    [
+        "CALL tpcc_new_order(?, ?, ?, ?, ?)",
+        "CALL tpcc_payment(?, ?, ?, ?, ?, ?, ?, ?)",
+        "CALL tpcc_order_status(?, ?, ?, ?)",
+        "CALL tpcc_delivery(?, ?, ?)",
+        "CALL tpcc_stock_level(?, ?, ?)",
+    ]
+    .map(Into::into)
+    .to_vec()
+}
+
+/// Runs one transaction: a call that begins and ends it. After an error the caller rolls back.
+pub async fn run<C: Connection>(
+    connection: &mut C,
+    inputs: &Inputs,
+    now: &str,
+) -> Result<Ended, DriverError> {
+    let (now, integer) = (Value::Text(now), Value::Integer);
+    match inputs {
+        Inputs::NewOrder {
+            warehouse,
+            district,
+            customer,
+            lines,
+        } => {
+            let lines = written(lines);
+            let key = [warehouse, district, customer].map(|number| integer(*number));
+            let values = [key[0], key[1], key[2], Value::Text(&lines), now];
+            let row = one(connection, Call::NewOrder.id(), &values).await?;
+            Ok(Ended {
+                rolled_back: row.integer(0)? != 0,
+                ..Ended::default()
+            })
+        }
+        Inputs::Payment {
+            warehouse,
+            district,
+            customer_place,
+            customer,
+            cents,
+        } => {
+            let (number, name) = called(customer);
+            let at = [*warehouse, *district, customer_place.0, customer_place.1].map(integer);
+            let amount = Value::Decimal(Decimal::money(*cents));
+            let values = [at[0], at[1], at[2], at[3], number, name, amount, now];
+            one(connection, Call::Payment.id(), &values).await?;
+            Ok(Ended::default())
+        }
+        Inputs::OrderStatus {
+            warehouse,
+            district,
+            customer,
+        } => {
+            let (number, name) = called(customer);
+            let values = [integer(*warehouse), integer(*district), number, name];
+            let lines = connection.read(Call::OrderStatus.id(), &values).await?;
+            if lines == 0 {
+                return Err(DriverError::unexpected(format!(
+                    "the last order of a customer of {warehouse}, {district} has no lines"
+                )));
+            }
+            Ok(Ended::default())
+        }
+        Inputs::Delivery { warehouse, carrier } => {
+            let values = [integer(*warehouse), integer(*carrier), now];
+            let row = one(connection, Call::Delivery.id(), &values).await?;
+            let count = |column| Ok(u64::try_from(row.integer(column)?).unwrap_or_default());
+            Ok(Ended {
+                rolled_back: false,
+                delivered: count(0)?,
+                skipped: count(1)?,
+            })
+        }
+        Inputs::StockLevel {
+            warehouse,
+            district,
+            threshold,
+        } => {
+            let values = [*warehouse, *district, *threshold].map(integer);
+            one(connection, Call::StockLevel.id(), &values)
+                .await?
+                .integer(0)?;
+            Ok(Ended::default())
+        }
+    }
+}
+
+/// Order lines as text of fixed width: item, supplying warehouse, quantity.
+fn written(lines: &[Line]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(lines.len() * 14);
+    for line in lines {
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "{:06}{:06}{:02}",
+            line.item, line.supply, line.quantity
+        );
+    }
+    text
+}
+
+/// A customer's number or name; the other is NULL.
+fn called(customer: &Customer) -> (Value<'static>, Value<'_>) {
+    match customer {
+        Customer::Number(number) => (Value::Integer(*number), Value::Null),
+        Customer::LastName(name) => (Value::Null, Value::Text(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_procedure_is_dropped_before_it_is_created_and_has_a_call() {
+        let statements: Vec<_> = create(Dialect::Mysql).expect("MariaDB has them").collect();
+        let calls = calls();
+        assert_eq!(statements.len(), 2 * calls.len());
+        for (pair, call) in statements.chunks(2).zip(calls) {
+            let name = call.split(['(', ' ']).nth(1).expect("a name");
+            assert_eq!(pair[0], format!("DROP PROCEDURE IF EXISTS {name}"));
+            let (head, _) = pair[1].split_once("BEGIN").expect("a body");
+            assert!(
+                head.starts_with(&format!("CREATE PROCEDURE {name}(")),
+                "{head}"
+            );
+            assert_eq!(
+                head.matches("p_").count(),
+                call.matches('?').count(),
+                "{head}"
+            );
+        }
+        assert!(create(Dialect::Sqlite).is_none());
+    }
+
+    #[test]
+    fn lines_have_a_fixed_width() {
+        let line = |item, supply, quantity| Line {
+            item,
+            supply,
+            quantity,
+        };
+        assert_eq!(
+            written(&[line(7, 12, 5), line(100_001, 1, 10)]),
+            "0000070000120510000100000110"
+        );
+    }
+}

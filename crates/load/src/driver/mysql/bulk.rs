@@ -1,5 +1,6 @@
 //! Many rows at once: `LOAD DATA LOCAL` where the server takes it, else `INSERT` with as many rows as fit a packet.
 
+use super::answer::End;
 use super::connection::MysqlConnection;
 use crate::driver::batch::Batch;
 use crate::driver::table::Table;
@@ -10,6 +11,10 @@ pub const REFUSED: [&str; 3] = ["1148", "3948", "4166"];
 
 /// Packets stay below the smallest `max_allowed_packet` in use (1 MiB, MariaDB before 10.2).
 const PACKET_BYTES: usize = 768 * 1024;
+
+/// Connections that find a table empty may wait for each other's lock on all of it (MariaDB from 10.6 on fills empty
+/// tables that way); each deadlock lets one of them through, and there are fewer connections than this.
+const REPEATS: u32 = 100;
 
 /// Sends rows as a file. `LOCAL` turns errors in data into warnings, so a warning is an error here.
 pub async fn load_data(
@@ -28,14 +33,31 @@ pub async fn load_data(
     let sql = format!(
         "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} CHARACTER SET utf8mb4 ({columns})"
     );
-    let end = connection
-        .run_with_file(&sql, text.as_bytes(), PACKET_BYTES)
-        .await?;
+    let end = send(connection, &sql, Some(text.as_bytes())).await?;
     match end.warnings {
         0 => Ok(()),
         warnings => Err(DriverError::unexpected(format!(
             "{warnings} rows of {name} did not arrive as sent"
         ))),
+    }
+}
+
+/// Sends one statement, a transaction of its own, again where the server gave it up for another's.
+async fn send(
+    connection: &mut MysqlConnection,
+    sql: &str,
+    file: Option<&[u8]>,
+) -> Result<End, DriverError> {
+    let mut repeats = 0;
+    loop {
+        let end = match file {
+            Some(file) => connection.run_with_file(sql, file, PACKET_BYTES).await,
+            None => connection.run(sql).await,
+        };
+        match end {
+            Err(error) if error.retryable && repeats < REPEATS => repeats += 1,
+            end => return end,
+        }
     }
 }
 
@@ -55,12 +77,12 @@ pub async fn insert(
         sql.push_str(if sql.is_empty() { &head } else { "," });
         write_row(row, &mut sql);
         if sql.len() >= PACKET_BYTES {
-            connection.run(&sql).await?;
+            send(connection, &sql, None).await?;
             sql.clear();
         }
     }
     if !sql.is_empty() {
-        connection.run(&sql).await?;
+        send(connection, &sql, None).await?;
     }
     Ok(())
 }

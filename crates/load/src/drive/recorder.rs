@@ -339,7 +339,7 @@ mod tests {
                 let recorder = &recorder;
                 scope.spawn(move || {
                     while !end(
-                        &recorder,
+                        recorder,
                         (worker, Kind::Payment),
                         Outcome::Committed,
                         monotonic_ns(),

@@ -407,28 +407,6 @@ class MountAction(BaseModel):
     """Mount point; must exist."""
 
 
-class MysqlEndpoint(BaseModel):
-    """MariaDB or MySQL."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-    )
-    database: str
-    """Database (schema); created by the loader if missing."""
-    host: str | None = None
-    """Host name or address."""
-    kind: Literal["mysql"] = "mysql"
-    password: str = ""
-    """Password; empty for none."""
-    port: Annotated[int | None, Field(ge=0, le=65535)] = None
-    """TCP port."""
-    socket: str | None = None
-    """Unix socket; wins over host and port."""
-    user: str
-    """User."""
-
-
 class NoneInverse(BaseModel):
     """Nothing to undo (`drop_caches`)."""
 
@@ -725,6 +703,20 @@ class StreamOutput(BaseModel):
     kind: Literal["stream"] = "stream"
 
 
+class Tls(BaseModel):
+    """Encryption of a connection."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    authorities: str | None = None
+    """
+    PEM file of the authorities that may have signed the server's certificate, which must name the host. Without it
+    any certificate is taken.
+    """
+
+
 class Undo(BaseModel):
     """Undoes applied steps, newest first."""
 
@@ -927,59 +919,28 @@ class Exited(BaseModel):
     """The kernel's accounting of it and its awaited children (`wait4`)."""
 
 
-class OltpCheck(BaseModel):
-    """Checks the tables of layout `rows` after a drive."""
+class MysqlEndpoint(BaseModel):
+    """MariaDB or MySQL."""
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
     )
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
-    """Where."""
-    profile: Literal[
-        "point_select",
-        "read_only",
-        "read_write",
-        "write_only",
-        "update_index",
-        "update_non_index",
-        "insert",
-        "delete",
-        "bulk_insert",
-        "select_random_points",
-        "select_random_ranges",
-    ]
-    """The profile that was driven: `insert` and `delete` change the number of rows."""
-    table_size: Annotated[int, Field(ge=0)]
-    """Rows of each table, as loaded."""
-    tables: Annotated[int, Field(ge=0)]
-    """Number of tables."""
-
-
-class OltpLoad(BaseModel):
-    """Creates and fills the tables, deterministic by seed, replacing those of the same names."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-    )
-    distribution: Annotated[
-        UniformDistribution | GaussianDistribution | SpecialDistribution | ParetoDistribution | ZipfianDistribution,
-        Field(discriminator="kind"),
-    ]
-    """How the values of `k` are drawn."""
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
-    """Where."""
-    layout: Literal["rows", "bulk"]
-    """Which tables."""
-    seed: Annotated[int, Field(ge=0)]
-    """Seed of the data; equal seeds give equal logical content on every system."""
-    table_size: Annotated[int, Field(ge=0)]
-    """Rows of each table."""
-    tables: Annotated[int, Field(ge=0)]
-    """Number of tables."""
-    threads: Annotated[int, Field(ge=0)]
-    """Connections that load in parallel (SQLite uses one)."""
+    database: str
+    """Database (schema); created by the loader if missing."""
+    host: str | None = None
+    """Host name or address."""
+    kind: Literal["mysql"] = "mysql"
+    password: str = ""
+    """Password; empty for none."""
+    port: Annotated[int | None, Field(ge=0, le=65535)] = None
+    """TCP port."""
+    socket: str | None = None
+    """Unix socket; wins over host and port."""
+    tls: Tls | None = None
+    """Encrypts the connection."""
+    user: str
+    """User."""
 
 
 class OutputLine(BaseModel):
@@ -1059,21 +1020,6 @@ class Spawn(BaseModel):
     """Run as this user (name or number), for agents that run as root."""
 
 
-class Sql(BaseModel):
-    """Runs statements and prints rows as JSON: `{"rows": [[…], …], "columns": […]}` per statement."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-    )
-    connect_timeout_ms: Annotated[int, Field(ge=0)] = 0
-    """Keep trying to connect for this long, milliseconds (a server that is starting)."""
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
-    """Where."""
-    statements: list[str]
-    """Statements, run in order on one connection."""
-
-
 class Step(BaseModel):
     """One change to a place."""
 
@@ -1089,6 +1035,90 @@ class Step(BaseModel):
     """How it is undone."""
     name: str
     """What a person calls it, for messages: `vm.swappiness`, `/sys/kernel/mm/lru_gen/enabled`."""
+
+
+class Change(BaseModel):
+    """Applies one step."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    id: Annotated[int, Field(ge=0)]
+    """Number of the request."""
+    request: Literal["change"] = "change"
+    step: Step
+    """The step."""
+
+
+class OltpCheck(BaseModel):
+    """Checks the tables of layout `rows` after a drive."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    """Where."""
+    profile: Literal[
+        "point_select",
+        "read_only",
+        "read_write",
+        "write_only",
+        "update_index",
+        "update_non_index",
+        "insert",
+        "delete",
+        "bulk_insert",
+        "select_random_points",
+        "select_random_ranges",
+    ]
+    """The profile that was driven: `insert` and `delete` change the number of rows."""
+    table_size: Annotated[int, Field(ge=0)]
+    """Rows of each table, as loaded."""
+    tables: Annotated[int, Field(ge=0)]
+    """Number of tables."""
+
+
+class OltpLoad(BaseModel):
+    """Creates and fills the tables, deterministic by seed, replacing those of the same names."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    distribution: Annotated[
+        UniformDistribution | GaussianDistribution | SpecialDistribution | ParetoDistribution | ZipfianDistribution,
+        Field(discriminator="kind"),
+    ]
+    """How the values of `k` are drawn."""
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    """Where."""
+    layout: Literal["rows", "bulk"]
+    """Which tables."""
+    seed: Annotated[int, Field(ge=0)]
+    """Seed of the data; equal seeds give equal logical content on every system."""
+    table_size: Annotated[int, Field(ge=0)]
+    """Rows of each table."""
+    tables: Annotated[int, Field(ge=0)]
+    """Number of tables."""
+    threads: Annotated[int, Field(ge=0)]
+    """Connections that load in parallel (SQLite uses one)."""
+
+
+class Sql(BaseModel):
+    """Runs statements and prints rows as JSON: `{"rows": [[…], …], "columns": […]}` per statement."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    connect_timeout_ms: Annotated[int, Field(ge=0)] = 0
+    """Keep trying to connect for this long, milliseconds (a server that is starting)."""
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    """Where."""
+    statements: list[str]
+    """Statements, run in order on one connection."""
 
 
 class TpccCheck(BaseModel):
@@ -1119,20 +1149,6 @@ class TpccLoad(BaseModel):
     """Connections that load in parallel (SQLite uses one)."""
     warehouses: Annotated[int, Field(ge=0)]
     """Scale."""
-
-
-class Change(BaseModel):
-    """Applies one step."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-    )
-    id: Annotated[int, Field(ge=0)]
-    """Number of the request."""
-    request: Literal["change"] = "change"
-    step: Step
-    """The step."""
 
 
 class Drive(BaseModel):
@@ -1285,6 +1301,7 @@ class Wire(
         | SqliteEndpoint
         | Step
         | StreamOutput
+        | Tls
         | TpccCheck
         | TpccDrive
         | TpccLoad
@@ -1382,6 +1399,7 @@ class Wire(
         | SqliteEndpoint
         | Step
         | StreamOutput
+        | Tls
         | TpccCheck
         | TpccDrive
         | TpccLoad

@@ -225,6 +225,7 @@ fn bench(server: &Server, profile: Profile) -> Bench {
 }
 
 /// Counts that hang on which keys repeat; they agree as two samples do.
+#[allow(clippy::cast_precision_loss)] // counts of a test
 fn assert_alike(profile: Profile, name: &str, ours: i64, theirs: i64) {
     let bound = 5.0 * ((ours + theirs) as f64).sqrt();
     assert!(
@@ -244,7 +245,7 @@ fn equal_events_are_equal_statements_and_equal_rows_on_each_others_tables() {
         let few_and_many = (1, EVENTS + 1);
         let theirs = bench.cost(Tool::Ours, Tool::Sysbench, few_and_many);
         let ours = bench.cost(Tool::Sysbench, Tool::Ours, few_and_many);
-        println!("{profile:?}: {ours:?}");
+        eprintln!("{profile:?}: {ours:?}");
         let sampled: &[&str] = match profile {
             Profile::Delete => &["Handler_delete", "Rows_read", "Handler_commit"],
             Profile::SelectRandomPoints | Profile::SelectRandomRanges => &[

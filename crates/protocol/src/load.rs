@@ -78,6 +78,46 @@ pub struct Loaded {
     pub content_sha256: String,
 }
 
+/// How times between events are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Spacing {
+    /// All alike.
+    Constant,
+    /// Exponential, as of a Poisson process.
+    Exponential,
+}
+
+/// What makes a transaction begin.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Arrivals {
+    /// A user's last one has ended and it has thought; the workload's own waits (TPC-C's) come on top.
+    Closed {
+        /// Mean time a user thinks after a transaction, seconds.
+        think_s: f64,
+        /// How thinking times are spread.
+        spacing: Spacing,
+    },
+    /// Its time has come, whether or not a user is free: one that must wait for a user is late, and its latency counts
+    /// from when it should have begun. The workload's own waits are left out.
+    Open {
+        /// Transactions per second, all users together.
+        rate_per_s: f64,
+        /// How times between arrivals are spread.
+        spacing: Spacing,
+    },
+}
+
+impl Default for Arrivals {
+    fn default() -> Self {
+        Self::Closed {
+            think_s: 0.0,
+            spacing: Spacing::Constant,
+        }
+    }
+}
+
 /// What every drive takes, whatever its workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -96,11 +136,14 @@ pub struct Drive {
     /// Measured transactions (all types together), after ramp-up.
     #[serde(default)]
     pub transactions: Option<u64>,
+    /// What makes a transaction begin.
+    #[serde(default)]
+    pub arrivals: Arrivals,
     /// Retries of a transaction that the system rolled back (deadlock, busy, lock timeout) before it counts as failed.
     pub retries: u32,
     /// Width of timeline and histogram intervals, milliseconds.
     pub interval_ms: u32,
-    /// Directory for `result.json`, `latency.hlog` and `timeline.arrows`; must exist.
+    /// Directory for `result.json`, `latency.hlog`, `timeline.arrows` and, of open arrivals, `lateness.hlog`; must exist.
     pub output_directory: String,
 }
 
@@ -132,6 +175,9 @@ pub struct Driven {
     /// Counts inside the window, by transaction type: TPC-C's five (`new_order`, `payment`, `order_status`, `delivery`,
     /// `stock_level`), or the OLTP family's profile (`read_write`).
     pub transactions: BTreeMap<String, Outcomes>,
+    /// Arrivals inside the window; absent where users begin when they like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrived>,
     /// Errors inside the window, by transaction type and the system's code.
     pub errors: Vec<ErrorCount>,
     /// What was drawn, over the whole drive, for the fidelity report: name → count.
@@ -140,6 +186,17 @@ pub struct Driven {
     pub effective: BTreeMap<String, String>,
     /// CPU, memory and switches of the load process over the window.
     pub client: Usage,
+}
+
+/// What became of the transactions that should have begun. None is dropped: each has begun or waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Arrived {
+    /// Should have begun inside the window.
+    pub offered: u64,
+    /// Should have begun, in the window or before it, and waited for a user when it was over.
+    pub waiting: u64,
+    /// Most that waited at the end of any interval of the window.
+    pub waiting_most: u64,
 }
 
 /// A span of the place's monotonic clock.

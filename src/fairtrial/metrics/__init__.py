@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.record.models import Window
 
 if TYPE_CHECKING:
-    from fairtrial.metrics import frames, latency, per_transaction, telemetry, timeline, tpcc
+    from fairtrial.metrics import drive, frames, latency, oltp, per_transaction, telemetry, timeline, tpcc
 
-__all__ = ["compute", "frames", "latency", "per_transaction", "telemetry", "timeline", "tpcc"]
+__all__ = ["compute", "drive", "frames", "latency", "oltp", "per_transaction", "telemetry", "timeline", "tpcc"]
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -39,11 +39,13 @@ def compute(directory: Path, *, window: Window | None, facts: Mapping[str, Any],
     Raises:
         RecordError: a file is cut or damaged.
     """
-    from fairtrial.metrics import latency, telemetry, tpcc  # noqa: PLC0415 - see the module's docstring
+    from fairtrial.metrics import latency, oltp, telemetry, tpcc  # noqa: PLC0415 - see the module's docstring
 
     if window is None:
         return {}
     scalars = telemetry.compute(directory, window=window, facts=facts)
     if workload == "tpcc":
         scalars |= tpcc.compute(directory, window=window)
+    if workload == "oltp":
+        return scalars | oltp.compute(directory, window=window) | latency.compute(directory, by_type=False)
     return scalars | latency.compute(directory)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairtrial.metrics import latency, timeline, tpcc
+from fairtrial.metrics import drive, latency, timeline
 
 
 def contradictions(directory: Path) -> list[str]:
@@ -20,11 +20,11 @@ def contradictions(directory: Path) -> list[str]:
     Raises:
         RecordError: a file is cut or damaged.
     """
-    transactions = tpcc.read(directory).transactions
+    transactions = drive.read(directory).transactions
     return [*_timeline(directory, transactions), *_latencies(directory, transactions)]
 
 
-def _timeline(directory: Path, transactions: dict[str, tpcc.Outcomes]) -> Iterator[str]:
+def _timeline(directory: Path, transactions: dict[str, drive.Outcomes]) -> Iterator[str]:
     measured = timeline.read(directory).filter("measured")
     for column in measured.columns:
         kind, outcome = next(
@@ -39,10 +39,10 @@ def _timeline(directory: Path, transactions: dict[str, tpcc.Outcomes]) -> Iterat
             total = int(measured[column].sum())
             said = getattr(transactions[kind], outcome) if kind in transactions else 0
             if total != said:
-                yield f"{timeline.FILE}: {column} adds up to {total} over the window, {tpcc.FILE} says {said}"
+                yield f"{timeline.FILE}: {column} adds up to {total} over the window, {drive.FILE} says {said}"
 
 
-def _latencies(directory: Path, transactions: dict[str, tpcc.Outcomes]) -> Iterator[str]:
+def _latencies(directory: Path, transactions: dict[str, drive.Outcomes]) -> Iterator[str]:
     if not (directory / latency.FILE).exists():
         return
     recorded = {kind: found.n for kind, found in latency.read(directory).items()}
@@ -50,4 +50,4 @@ def _latencies(directory: Path, transactions: dict[str, tpcc.Outcomes]) -> Itera
         outcomes = transactions.get(kind)
         done = outcomes.committed + outcomes.rolled_back if outcomes else 0
         if recorded.get(kind, 0) != done:
-            yield f"{latency.FILE}: {recorded.get(kind, 0)} latencies of {kind}, {tpcc.FILE} says {done} transactions"
+            yield f"{latency.FILE}: {recorded.get(kind, 0)} latencies of {kind}, {drive.FILE} says {done} transactions"

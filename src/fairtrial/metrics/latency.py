@@ -32,7 +32,6 @@ PERCENTILES: Final = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 EXCEEDANCES_WANTED: Final = 100  # fewer observations beyond a percentile make it a guess
 COUNT: Final = "latency_count"
 COMMENT: Final = '#"'  # first characters of lines that are comments or the column titles
-TYPES: Final = ("new_order", "payment", "order_status", "delivery", "stock_level")
 
 Counts = npt.NDArray[np.int64]
 
@@ -108,12 +107,12 @@ def read(directory: Path) -> dict[str, Distribution]:
     return {kind: merged(found) for kind, found in parts.items()}
 
 
-def compute(directory: Path) -> dict[str, float]:
-    """Latency scalars over all types and per type; empty without a log or without observations."""
-    by_type = read(directory)
-    scalars = _scalars(merged(by_type.values()), prefix="")
-    for kind, distribution in by_type.items():
-        if kind != "all":
+def compute(directory: Path, *, by_type: bool = True) -> dict[str, float]:
+    """Latency scalars over all types and, if wanted, per type; empty without a log or without observations."""
+    distributions = read(directory)
+    scalars = _scalars(merged(distributions.values()), prefix="")
+    for kind, distribution in distributions.items():
+        if by_type and kind != "all":
             scalars |= _scalars(distribution, prefix=f"{kind}_")
     return scalars
 
@@ -167,10 +166,11 @@ def _distribution(histogram: Any) -> Distribution:
     return Distribution(lowest_ns=lowest, highest_ns=lowest + (1 << shift) - 1, counts=counts[index])
 
 
-def _definitions() -> Mapping[str, MetricDefinition]:
+def definitions(types: Iterable[str] = ()) -> Mapping[str, MetricDefinition]:
+    """Definitions of the scalars over all transactions and over those of each of these types."""
     statistics = {"p50": "median", "p95": "95 %", "p99": "99 %", "p999": "99.9 %", "max": "maximum", "mean": "mean"}
     defined = {}
-    for kind in ("", *TYPES):
+    for kind in ("", *types):
         for statistic, words in statistics.items():
             name = f"{kind}_latency_ns_{statistic}".removeprefix("_")
             label = f"{kind.replace('_', '-')} latency, {words}".strip()
@@ -193,6 +193,3 @@ def _definitions() -> Mapping[str, MetricDefinition]:
             source=f"{FILE}, observations in the measured window",
         )
     return defined
-
-
-DEFINITIONS: Final = _definitions()

@@ -258,6 +258,18 @@ class FinishingProgress(BaseModel):
     """Monotonic time."""
 
 
+class GaussianDistribution(BaseModel):
+    """The mean of `iterations` uniform draws."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    iterations: Annotated[int, Field(ge=0)]
+    """Draws per key (`rand-spec-iter`)."""
+    kind: Literal["gaussian"] = "gaussian"
+
+
 class Get(BaseModel):
     """Reads a file."""
 
@@ -326,7 +338,7 @@ class LoadingProgress(BaseModel):
         frozen=True,
     )
     done: float
-    """Units done (warehouses)."""
+    """Units done (warehouses, rows)."""
     progress: Literal["loading"] = "loading"
     total: float
     """Units in all."""
@@ -342,6 +354,39 @@ class MeasuringProgress(BaseModel):
     progress: Literal["measuring"] = "measuring"
     time_ns: int
     """Monotonic time."""
+
+
+class Mix(BaseModel):
+    """How many statements of each kind a transaction has."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    delete_inserts: Annotated[int, Field(ge=0)]
+    """Pairs of a deletion and an insertion of the same key."""
+    distinct_ranges: Annotated[int, Field(ge=0)]
+    """Ranges read in order without repetitions."""
+    index_updates: Annotated[int, Field(ge=0)]
+    """Updates of the indexed column."""
+    non_index_updates: Annotated[int, Field(ge=0)]
+    """Updates of a column without an index."""
+    order_ranges: Annotated[int, Field(ge=0)]
+    """Ranges read in order."""
+    point_selects: Annotated[int, Field(ge=0)]
+    """Rows read by key (`point_select` always has one)."""
+    random_points: Annotated[int, Field(ge=0)]
+    """Values in a statement of `select_random_points`."""
+    random_range_delta: Annotated[int, Field(ge=0)]
+    """From a random range's first value to its last."""
+    random_ranges: Annotated[int, Field(ge=0)]
+    """Ranges in a statement of `select_random_ranges`."""
+    range_size: Annotated[int, Field(ge=0)]
+    """Rows of a range."""
+    simple_ranges: Annotated[int, Field(ge=0)]
+    """Ranges read."""
+    sum_ranges: Annotated[int, Field(ge=0)]
+    """Ranges summed."""
 
 
 class MountAction(BaseModel):
@@ -360,28 +405,6 @@ class MountAction(BaseModel):
     """Device, file or `none`."""
     target: str
     """Mount point; must exist."""
-
-
-class MysqlEndpoint(BaseModel):
-    """MariaDB or MySQL."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-    )
-    database: str
-    """Database (schema); created by the loader if missing."""
-    host: str | None = None
-    """Host name or address."""
-    kind: Literal["mysql"] = "mysql"
-    password: str = ""
-    """Password; empty for none."""
-    port: Annotated[int | None, Field(ge=0, le=65535)] = None
-    """TCP port."""
-    socket: str | None = None
-    """Unix socket; wins over host and port."""
-    user: str
-    """User."""
 
 
 class NoneInverse(BaseModel):
@@ -419,6 +442,8 @@ class Outcomes(BaseModel):
     """Attempts repeated after the system rolled one back."""
     rolled_back: Annotated[int, Field(ge=0)]
     """Rolled back by the workload's own rule (1 % of new orders, clause 2.4.1.4)."""
+    statements: Annotated[int, Field(ge=0)] = 0
+    """Statements sent, those that begin and end a transaction and those of repeated attempts included."""
 
 
 class OutputRead(BaseModel):
@@ -431,6 +456,18 @@ class OutputRead(BaseModel):
     argv: list[str]
     """Program and arguments; no shell."""
     kind: Literal["output"] = "output"
+
+
+class ParetoDistribution(BaseModel):
+    """Few keys at the beginning most often: `h` of the keys get `1 - h` of the draws."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    h: float
+    """Between 0 and 1 (`rand-pareto-h`)."""
+    kind: Literal["pareto"] = "pareto"
 
 
 class Ping(BaseModel):
@@ -624,6 +661,22 @@ class Spawned(BaseModel):
     """Monotonic time of the start."""
 
 
+class SpecialDistribution(BaseModel):
+    """A hot part in the middle, the rest gaussian; sysbench's default."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    hot_draws_percent: Annotated[int, Field(ge=0)]
+    """Draws that go to the hot part, percent (`rand-spec-res`); below 100."""
+    hot_percent: Annotated[int, Field(ge=0)]
+    """Size of the hot part, percent of the keys (`rand-spec-pct`)."""
+    iterations: Annotated[int, Field(ge=0)]
+    """Draws per key of the gaussian part (`rand-spec-iter`)."""
+    kind: Literal["special"] = "special"
+
+
 class SqliteEndpoint(BaseModel):
     """SQLite, embedded in the load engine."""
 
@@ -648,6 +701,20 @@ class StreamOutput(BaseModel):
         frozen=True,
     )
     kind: Literal["stream"] = "stream"
+
+
+class Tls(BaseModel):
+    """Encryption of a connection."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    authorities: str | None = None
+    """
+    PEM file of the authorities that may have signed the server's certificate, which must name the host. Without it
+    any certificate is taken.
+    """
 
 
 class Undo(BaseModel):
@@ -680,6 +747,16 @@ class Undone(BaseModel):
     """The request answered."""
     steps: Annotated[int, Field(ge=0)]
     """How many steps were undone."""
+
+
+class UniformDistribution(BaseModel):
+    """Every key alike."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["uniform"] = "uniform"
 
 
 class Usage(BaseModel):
@@ -760,6 +837,18 @@ class WriteAction(BaseModel):
     """The text; no newline is added."""
 
 
+class ZipfianDistribution(BaseModel):
+    """The key of rank `r` as often as `r` to the power of `-exponent`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    exponent: float
+    """0 at least (`rand-zipfian-exp`)."""
+    kind: Literal["zipfian"] = "zipfian"
+
+
 class Check(BaseModel):
     """How what was asked is compared with what the place says."""
 
@@ -802,7 +891,10 @@ class Driven(BaseModel):
     errors: list[ErrorCount]
     """Errors inside the window, by transaction type and the system's code."""
     transactions: dict[str, Outcomes]
-    """Counts inside the window, by transaction type (`new_order`, `payment`, `order_status`, `delivery`, `stock_level`)."""
+    """
+    Counts inside the window, by transaction type: TPC-C's five (`new_order`, `payment`, `order_status`, `delivery`,
+    `stock_level`), or the OLTP family's profile (`read_write`).
+    """
     window: Window
     """The measured window."""
 
@@ -825,6 +917,30 @@ class Exited(BaseModel):
     """Monotonic time at which the agent saw it."""
     usage: Usage
     """The kernel's accounting of it and its awaited children (`wait4`)."""
+
+
+class MysqlEndpoint(BaseModel):
+    """MariaDB or MySQL."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    database: str
+    """Database (schema); created by the loader if missing."""
+    host: str | None = None
+    """Host name or address."""
+    kind: Literal["mysql"] = "mysql"
+    password: str = ""
+    """Password; empty for none."""
+    port: Annotated[int | None, Field(ge=0, le=65535)] = None
+    """TCP port."""
+    socket: str | None = None
+    """Unix socket; wins over host and port."""
+    tls: Tls | None = None
+    """Encrypts the connection."""
+    user: str
+    """User."""
 
 
 class OutputLine(BaseModel):
@@ -904,21 +1020,6 @@ class Spawn(BaseModel):
     """Run as this user (name or number), for agents that run as root."""
 
 
-class Sql(BaseModel):
-    """Runs statements and prints rows as JSON: `{"rows": [[…], …], "columns": […]}` per statement."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-    )
-    connect_timeout_ms: Annotated[int, Field(ge=0)] = 0
-    """Keep trying to connect for this long, milliseconds (a server that is starting)."""
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
-    """Where."""
-    statements: list[str]
-    """Statements, run in order on one connection."""
-
-
 class Step(BaseModel):
     """One change to a place."""
 
@@ -936,6 +1037,90 @@ class Step(BaseModel):
     """What a person calls it, for messages: `vm.swappiness`, `/sys/kernel/mm/lru_gen/enabled`."""
 
 
+class Change(BaseModel):
+    """Applies one step."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    id: Annotated[int, Field(ge=0)]
+    """Number of the request."""
+    request: Literal["change"] = "change"
+    step: Step
+    """The step."""
+
+
+class OltpCheck(BaseModel):
+    """Checks the tables of layout `rows` after a drive."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    """Where."""
+    profile: Literal[
+        "point_select",
+        "read_only",
+        "read_write",
+        "write_only",
+        "update_index",
+        "update_non_index",
+        "insert",
+        "delete",
+        "bulk_insert",
+        "select_random_points",
+        "select_random_ranges",
+    ]
+    """The profile that was driven: `insert` and `delete` change the number of rows."""
+    table_size: Annotated[int, Field(ge=0)]
+    """Rows of each table, as loaded."""
+    tables: Annotated[int, Field(ge=0)]
+    """Number of tables."""
+
+
+class OltpLoad(BaseModel):
+    """Creates and fills the tables, deterministic by seed, replacing those of the same names."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    distribution: Annotated[
+        UniformDistribution | GaussianDistribution | SpecialDistribution | ParetoDistribution | ZipfianDistribution,
+        Field(discriminator="kind"),
+    ]
+    """How the values of `k` are drawn."""
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    """Where."""
+    layout: Literal["rows", "bulk"]
+    """Which tables."""
+    seed: Annotated[int, Field(ge=0)]
+    """Seed of the data; equal seeds give equal logical content on every system."""
+    table_size: Annotated[int, Field(ge=0)]
+    """Rows of each table."""
+    tables: Annotated[int, Field(ge=0)]
+    """Number of tables."""
+    threads: Annotated[int, Field(ge=0)]
+    """Connections that load in parallel (SQLite uses one)."""
+
+
+class Sql(BaseModel):
+    """Runs statements and prints rows as JSON: `{"rows": [[…], …], "columns": […]}` per statement."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    connect_timeout_ms: Annotated[int, Field(ge=0)] = 0
+    """Keep trying to connect for this long, milliseconds (a server that is starting)."""
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    """Where."""
+    statements: list[str]
+    """Statements, run in order on one connection."""
+
+
 class TpccCheck(BaseModel):
     """Checks TPC-C's consistency conditions (clause 3.3.2)."""
 
@@ -945,41 +1130,6 @@ class TpccCheck(BaseModel):
     )
     endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
     """Where."""
-    warehouses: Annotated[int, Field(ge=0)]
-    """Scale of the loaded data."""
-
-
-class TpccDrive(BaseModel):
-    """Runs TPC-C's mix (clause 5.2.3)."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-    )
-    all_warehouses: bool
-    """Whether a user's home warehouse is drawn anew for each transaction (HammerDB's `allwarehouse`) or fixed."""
-    duration_s: float | None = None
-    """Measured seconds; exactly one of this and `transactions`."""
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
-    """Where."""
-    interval_ms: Annotated[int, Field(ge=0)]
-    """Width of timeline and histogram intervals, milliseconds."""
-    load_seed: Annotated[int, Field(ge=0)]
-    """Seed the data were loaded with: the NURand constant of the run must differ from the load's by the clause 2.1.6.1 rule."""
-    output_directory: str
-    """Directory for `result.json`, `latency.hlog` and `timeline.arrows`; must exist."""
-    ramp_up_s: float
-    """Load before measurement, seconds."""
-    retries: Annotated[int, Field(ge=0)]
-    """Retries of a transaction that the system rolled back (deadlock, busy, lock timeout) before it counts as failed."""
-    seed: Annotated[int, Field(ge=0)]
-    """Seed of the run: every virtual user's stream derives from it."""
-    think_time_scale: float
-    """Keying and thinking times per clause 5.2.5, multiplied by this; 0 turns them off."""
-    transactions: Annotated[int | None, Field(ge=0)] = None
-    """Measured transactions (all types together), after ramp-up."""
-    virtual_users: Annotated[int, Field(ge=0)]
-    """Emulated terminals."""
     warehouses: Annotated[int, Field(ge=0)]
     """Scale of the loaded data."""
 
@@ -1001,18 +1151,90 @@ class TpccLoad(BaseModel):
     """Scale."""
 
 
-class Change(BaseModel):
-    """Applies one step."""
+class Drive(BaseModel):
+    """What every drive takes, whatever its workload."""
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
     )
-    id: Annotated[int, Field(ge=0)]
-    """Number of the request."""
-    request: Literal["change"] = "change"
-    step: Step
-    """The step."""
+    duration_s: float | None = None
+    """Measured seconds; exactly one of this and `transactions`."""
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    """Where."""
+    interval_ms: Annotated[int, Field(ge=0)]
+    """Width of timeline and histogram intervals, milliseconds."""
+    output_directory: str
+    """Directory for `result.json`, `latency.hlog` and `timeline.arrows`; must exist."""
+    ramp_up_s: float
+    """Load before measurement, seconds."""
+    retries: Annotated[int, Field(ge=0)]
+    """Retries of a transaction that the system rolled back (deadlock, busy, lock timeout) before it counts as failed."""
+    seed: Annotated[int, Field(ge=0)]
+    """Seed of the run: every virtual user's stream derives from it."""
+    transactions: Annotated[int | None, Field(ge=0)] = None
+    """Measured transactions (all types together), after ramp-up."""
+    virtual_users: Annotated[int, Field(ge=0)]
+    """Virtual users, each with a connection of its own."""
+
+
+class OltpDrive(BaseModel):
+    """Runs one profile of the OLTP family."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    distribution: Annotated[
+        UniformDistribution | GaussianDistribution | SpecialDistribution | ParetoDistribution | ZipfianDistribution,
+        Field(discriminator="kind"),
+    ]
+    """How keys are drawn."""
+    drive: Drive
+    """What every drive takes."""
+    mix: Mix
+    """Statements of a transaction."""
+    profile: Literal[
+        "point_select",
+        "read_only",
+        "read_write",
+        "write_only",
+        "update_index",
+        "update_non_index",
+        "insert",
+        "delete",
+        "bulk_insert",
+        "select_random_points",
+        "select_random_ranges",
+    ]
+    """What a transaction does."""
+    protocol: Literal["prepared", "text"]
+    """How statements reach the system."""
+    skip_transactions: bool
+    """Whether the profiles with transactions do without (`skip_trx`)."""
+    table_size: Annotated[int, Field(ge=0)]
+    """Rows of each table."""
+    tables: Annotated[int, Field(ge=0)]
+    """Number of tables."""
+
+
+class TpccDrive(BaseModel):
+    """Runs TPC-C's mix (clause 5.2.3)."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    all_warehouses: bool
+    """Whether a user's home warehouse is drawn anew for each transaction (HammerDB's `allwarehouse`) or fixed."""
+    drive: Drive
+    """What every drive takes; a virtual user is an emulated terminal."""
+    load_seed: Annotated[int, Field(ge=0)]
+    """Seed the data were loaded with: the NURand constant of the run must differ from the load's by the clause 2.1.6.1 rule."""
+    think_time_scale: float
+    """Keying and thinking times per clause 5.2.5, multiplied by this; 0 turns them off."""
+    warehouses: Annotated[int, Field(ge=0)]
+    """Scale of the loaded data."""
 
 
 class Wire(
@@ -1026,6 +1248,7 @@ class Wire(
         | Condition
         | CreateAction
         | Done
+        | Drive
         | Driven
         | ErrorCount
         | ExecuteAction
@@ -1038,19 +1261,25 @@ class Wire(
         | FileOutput
         | FileRead
         | FinishingProgress
+        | GaussianDistribution
         | Get
         | Hello
         | Leftovers
         | Loaded
         | LoadingProgress
         | MeasuringProgress
+        | Mix
         | MountAction
         | MysqlEndpoint
         | NoneInverse
         | NullOutput
+        | OltpCheck
+        | OltpDrive
+        | OltpLoad
         | Outcomes
         | OutputLine
         | OutputRead
+        | ParetoDistribution
         | Ping
         | Pong
         | Put
@@ -1067,20 +1296,39 @@ class Wire(
         | Signal
         | Spawn
         | Spawned
+        | SpecialDistribution
         | Sql
         | SqliteEndpoint
         | Step
         | StreamOutput
+        | Tls
         | TpccCheck
         | TpccDrive
         | TpccLoad
         | Undo
         | Undone
+        | UniformDistribution
         | Usage
         | Welcome
         | Window
         | WriteAction
+        | ZipfianDistribution
+        | Literal["rows", "bulk"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]
+        | Literal[
+            "point_select",
+            "read_only",
+            "read_write",
+            "write_only",
+            "update_index",
+            "update_non_index",
+            "insert",
+            "delete",
+            "bulk_insert",
+            "select_random_points",
+            "select_random_ranges",
+        ]
+        | Literal["prepared", "text"]
         | Literal["cpu", "memory", "vmstat", "disks", "pressure"]
         | Literal["stdout", "stderr"]
     ]
@@ -1098,6 +1346,7 @@ class Wire(
         | Condition
         | CreateAction
         | Done
+        | Drive
         | Driven
         | ErrorCount
         | ExecuteAction
@@ -1110,19 +1359,25 @@ class Wire(
         | FileOutput
         | FileRead
         | FinishingProgress
+        | GaussianDistribution
         | Get
         | Hello
         | Leftovers
         | Loaded
         | LoadingProgress
         | MeasuringProgress
+        | Mix
         | MountAction
         | MysqlEndpoint
         | NoneInverse
         | NullOutput
+        | OltpCheck
+        | OltpDrive
+        | OltpLoad
         | Outcomes
         | OutputLine
         | OutputRead
+        | ParetoDistribution
         | Ping
         | Pong
         | Put
@@ -1139,20 +1394,39 @@ class Wire(
         | Signal
         | Spawn
         | Spawned
+        | SpecialDistribution
         | Sql
         | SqliteEndpoint
         | Step
         | StreamOutput
+        | Tls
         | TpccCheck
         | TpccDrive
         | TpccLoad
         | Undo
         | Undone
+        | UniformDistribution
         | Usage
         | Welcome
         | Window
         | WriteAction
+        | ZipfianDistribution
+        | Literal["rows", "bulk"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]
+        | Literal[
+            "point_select",
+            "read_only",
+            "read_write",
+            "write_only",
+            "update_index",
+            "update_non_index",
+            "insert",
+            "delete",
+            "bulk_insert",
+            "select_random_points",
+            "select_random_ranges",
+        ]
+        | Literal["prepared", "text"]
         | Literal["cpu", "memory", "vmstat", "disks", "pressure"]
         | Literal["stdout", "stderr"],
         Field(title="Wire"),

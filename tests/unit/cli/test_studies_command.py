@@ -14,7 +14,7 @@ def test_ready_studies_and_publications_are_listed() -> None:
     with desk() as here:
         lines = here.fairtrial("studies").stdout.splitlines()
     names = [line.split()[0] for line in lines if line.startswith("  ")]
-    assert names == ["sqlite-wal", "mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"]
+    assert names == ["mariadb-oltp", "sqlite-wal", "mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"]
 
 
 @pytest.mark.parametrize("name", ["mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"])

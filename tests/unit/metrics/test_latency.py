@@ -10,7 +10,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics import latency
+from fairtrial.metrics import latency, tpcc
 
 HOUR_NS = 3_600_000_000_000
 PRECISION = 2e-3  # 3 significant digits: a class is at most 0.1 % wide, on either side
@@ -126,9 +126,9 @@ def test_exceedances_say_how_many_observations_a_tail_percentile_rests_on() -> N
 
 
 def test_every_scalar_has_a_definition(tmp_path: Path) -> None:
-    lines = [_line(np.full(5, 1e6), tag=kind, start_s=1) for kind in latency.TYPES]
-    assert set(latency.compute(_log(tmp_path, *lines))) == set(latency.DEFINITIONS)
-    assert all(definition.name == name for name, definition in latency.DEFINITIONS.items())
+    lines = [_line(np.full(5, 1e6), tag=kind, start_s=1) for kind in tpcc.TYPES]
+    assert set(latency.compute(_log(tmp_path, *lines))) == set(latency.definitions(tpcc.TYPES))
+    assert all(definition.name == name for name, definition in latency.definitions(tpcc.TYPES).items())
 
 
 def test_a_log_of_the_rust_library_reads_as_what_was_recorded(tmp_path: Path) -> None:

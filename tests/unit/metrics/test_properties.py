@@ -101,7 +101,7 @@ def driven(directory: Path, transactions: dict[str, dict[str, int]], *, window: 
     return directory
 
 
-@given(st.dictionaries(st.sampled_from(latency.TYPES), OUTCOMES, min_size=1), st.integers(1, 1000))
+@given(st.dictionaries(st.sampled_from(tpcc.TYPES), OUTCOMES, min_size=1), st.integers(1, 1000))
 @settings(deadline=None, max_examples=60)
 def test_throughput_scales_with_the_window_and_shares_do_not(
     transactions: dict[str, dict[str, int]], factor: int

@@ -16,6 +16,8 @@ import polars as pl
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from fairtrial.metrics import timeline
+
 HOUR_NS = 3_600_000_000_000
 EXACT = 1e-9
 
@@ -133,7 +135,9 @@ def test_the_timeline_adds_up_to_the_result_and_starts_with_the_ramp_up(real_run
         assert measured["time_ns"].min() == window["start_ns"]
         assert frame.filter(~pl.col("measured"))["time_ns"].max() < window["start_ns"]
         for kind, outcomes in result(trial)["transactions"].items():
-            for outcome, count in outcomes.items():
+            assert outcomes["statements"] >= 2 * outcomes["committed"], kind  # BEGIN and COMMIT at least
+            for outcome in timeline.OUTCOMES:
+                count = outcomes[outcome]
                 assert measured[f"{kind}_{outcome}"].sum() == count, (trial.name, kind, outcome)
 
 

@@ -112,7 +112,7 @@ def plan() -> Plan:
             secondary=["throughput_nopm"],
             guardrails=["latency_ns_p99"],
             definitions={
-                name: {**metrics.tpcc.DEFINITIONS, **metrics.latency.DEFINITIONS}[name]
+                name: {**metrics.tpcc.DEFINITIONS, **metrics.latency.definitions(metrics.tpcc.TYPES)}[name]
                 for name in ("throughput_tpm", "throughput_nopm", "latency_ns_p99", "failed_share")
             },
         ),

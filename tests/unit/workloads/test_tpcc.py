@@ -96,19 +96,21 @@ def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
     )
     driven, asked, heard = drive(given)
     assert json.loads(asked.stdin) == {
-        "endpoint": ENDPOINT,
+        "drive": {
+            "endpoint": ENDPOINT,
+            "virtual_users": 7,
+            "seed": 99,
+            "ramp_up_s": 0.5,
+            "duration_s": None,
+            "transactions": 300,
+            "retries": 4,
+            "interval_ms": 250,
+            "output_directory": str(OUT),
+        },
         "warehouses": 2,
-        "virtual_users": 7,
-        "seed": 99,
         "load_seed": 5,
-        "ramp_up_s": 0.5,
-        "duration_s": None,
-        "transactions": 300,
         "think_time_scale": 0.5,
         "all_warehouses": False,
-        "retries": 4,
-        "interval_ms": 250,
-        "output_directory": str(OUT),
     }
     assert asked.environment == {"MALLOC_ARENA_MAX": "1"}
     assert asked.processors == [3]

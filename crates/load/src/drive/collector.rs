@@ -10,6 +10,8 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::event::Usage;
 use fairtrial_protocol::load::{Driven, Outcomes, Progress, Window};
 
+use super::arrivals::Stream;
+use super::backlog::Backlog;
 use super::files::{LatencyLog, Timeline, write_result};
 use super::recorder::{Slot, add_outcomes};
 use super::schedule::{Measure, Moment, Schedule};
@@ -36,6 +38,7 @@ pub struct Collector<'a> {
     directory: PathBuf,
     progress: &'a mut dyn Write,
     latency: LatencyLog,
+    backlog: Option<Backlog>,
     timeline: Timeline,
     merged: Slot,
     totals: Vec<Outcomes>,
@@ -59,17 +62,21 @@ struct Watch {
 }
 
 impl<'a> Collector<'a> {
-    /// Creates the files in a directory that exists, for transactions of these types.
+    /// Creates the files in a directory that exists, for transactions of these types and, in an open loop, this stream
+    /// of arrivals.
     pub fn open(
         directory: &Path,
         types: &[&'static str],
+        stream: Option<&Stream>,
         progress: &'a mut dyn Write,
     ) -> Result<Self, LoadError> {
+        let backlog = stream.map(|stream| Backlog::create(directory, stream));
         Ok(Self {
             directory: directory.to_owned(),
             progress,
-            latency: LatencyLog::create(directory, types)?,
-            timeline: Timeline::create(directory, types)?,
+            latency: LatencyLog::create(directory, "latency", types)?,
+            backlog: backlog.transpose()?,
+            timeline: Timeline::create(directory, types, stream.is_some())?,
             merged: Slot::new(Moment::After, types.len()),
             totals: vec![Outcomes::default(); types.len()],
         })
@@ -198,14 +205,21 @@ impl<'a> Collector<'a> {
         shared.recorder.take(&mut self.merged);
         let span = schedule.span(moment);
         let measured = matches!(moment, Moment::Measured(_));
+        let arrivals = match (&mut self.backlog, &shared.queue) {
+            (Some(backlog), Some(queue)) => {
+                Some(backlog.close(queue, schedule, span, &self.merged)?)
+            }
+            _ => None,
+        };
         if measured {
-            self.latency.append(&self.merged, span)?;
+            self.latency.append(&self.merged.latencies, span)?;
             self.totals
                 .iter_mut()
                 .zip(&self.merged.counts)
                 .for_each(|(sum, counts)| add_outcomes(sum, counts));
         }
-        self.timeline.append(&self.merged, measured, span.0)
+        self.timeline
+            .append(&self.merged, arrivals, measured, span.0)
     }
 
     /// Writes what is left once all users have ended, and the result.
@@ -237,6 +251,7 @@ impl<'a> Collector<'a> {
                 .map(ToString::to_string)
                 .zip(self.totals)
                 .collect(),
+            arrivals: self.backlog.map(|backlog| backlog.sums()),
             errors: shared.recorder.errors(),
             drawn: drawn(shared),
             effective,

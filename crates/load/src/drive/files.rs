@@ -1,4 +1,4 @@
-//! The files of a drive: `latency.hlog`, `timeline.arrows` and `result.json`.
+//! The files of a drive: `latency.hlog`, `lateness.hlog`, `timeline.arrows` and `result.json`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -10,9 +10,11 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, UInt64Array};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use fairtrial_protocol::load::{Driven, Outcomes};
+use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
+use super::backlog::Interval;
 use super::recorder::Slot;
 use crate::error::LoadError;
 
@@ -29,7 +31,7 @@ const OUTCOMES: [(&str, Count); 4] = [
     ("retried", |outcomes| outcomes.retried),
 ];
 
-/// `latency.hlog`.
+/// `latency.hlog`, or its like.
 pub struct LatencyLog {
     path: PathBuf,
     types: Vec<&'static str>,
@@ -38,16 +40,23 @@ pub struct LatencyLog {
 }
 
 impl LatencyLog {
-    /// Creates the file, for transactions of these types.
-    pub fn create(directory: &Path, types: &[&'static str]) -> Result<Self, LoadError> {
-        let path = directory.join("latency.hlog");
+    /// Creates the file of this name, `latency` or `lateness`, for histograms of these types.
+    pub fn create(directory: &Path, name: &str, types: &[&'static str]) -> Result<Self, LoadError> {
+        let path = directory.join(format!("{name}.hlog"));
         let mut file = File::create(&path)
             .map(BufWriter::new)
             .map_err(|source| output(&path, source))?;
-        let header = "#Latencies of completed transactions, nanoseconds, by interval and type\n\
+        let what = if name == "latency" {
+            "Latencies of completed transactions"
+        } else {
+            "How much later than they should transactions began"
+        };
+        let header = format!(
+            "#{what}, nanoseconds, by interval and type\n\
             #Time stamps are seconds on CLOCK_MONOTONIC of the place\n\
             #[Histogram log format version 1.3]\n\
-            \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
+            \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
+        );
         file.write_all(header.as_bytes())
             .map_err(|source| output(&path, source))?;
         Ok(Self {
@@ -59,13 +68,17 @@ impl LatencyLog {
     }
 
     /// Appends one interval: a line per type.
-    pub fn append(&mut self, slot: &Slot, (start_ns, end_ns): (i64, i64)) -> Result<(), LoadError> {
+    pub fn append(
+        &mut self,
+        histograms: &[Histogram<u32>],
+        (start_ns, end_ns): (i64, i64),
+    ) -> Result<(), LoadError> {
         let duration = |ns: i64| Duration::from_nanos(u64::try_from(ns).unwrap_or_default());
         let result = (|| {
             // The builder without comments and times writes no header, so one writer per interval is only a borrow.
             let mut log = IntervalLogWriterBuilder::new()
                 .begin_log_with(&mut self.file, &mut self.serializer)?;
-            for (name, latencies) in self.types.iter().zip(&slot.latencies) {
+            for (name, latencies) in self.types.iter().zip(histograms) {
                 log.write_histogram(
                     latencies,
                     duration(start_ns),
@@ -85,6 +98,7 @@ struct Row {
     time_ns: i64,
     measured: bool,
     counts: Vec<Outcomes>,
+    arrivals: Option<Interval>,
 }
 
 /// `timeline.arrows`.
@@ -96,8 +110,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Creates the file, for transactions of these types.
-    pub fn create(directory: &Path, types: &[&'static str]) -> Result<Self, LoadError> {
+    /// Creates the file, for transactions of these types; an open loop has two columns more.
+    pub fn create(directory: &Path, types: &[&'static str], open: bool) -> Result<Self, LoadError> {
         let path = directory.join("timeline.arrows");
         let mut fields = vec![
             Field::new("time_ns", DataType::Int64, false),
@@ -107,6 +121,11 @@ impl Timeline {
             let name = |outcome| format!("{kind}_{outcome}");
             fields.extend(
                 OUTCOMES.map(|(outcome, _)| Field::new(name(outcome), DataType::UInt64, false)),
+            );
+        }
+        if open {
+            fields.extend(
+                ["arrived", "waiting"].map(|name| Field::new(name, DataType::UInt64, false)),
             );
         }
         let schema = Arc::new(Schema::new(fields));
@@ -123,11 +142,18 @@ impl Timeline {
     }
 
     /// Appends one interval.
-    pub fn append(&mut self, slot: &Slot, measured: bool, time_ns: i64) -> Result<(), LoadError> {
+    pub fn append(
+        &mut self,
+        slot: &Slot,
+        arrivals: Option<Interval>,
+        measured: bool,
+        time_ns: i64,
+    ) -> Result<(), LoadError> {
         self.pending.push(Row {
             time_ns,
             measured,
             counts: slot.counts.clone(),
+            arrivals,
         });
         let first_ns = self.pending.first().map_or(time_ns, |row| row.time_ns);
         if time_ns - first_ns >= FLUSH_EVERY_NS {
@@ -163,6 +189,14 @@ impl Timeline {
                 let values = rows.iter().map(|row| count(&row.counts[kind]));
                 columns.push(Arc::new(values.collect::<UInt64Array>()));
             }
+        }
+        if rows[0].arrivals.is_some() {
+            let column = |value: fn(Interval) -> u64| {
+                let values = rows.iter().map(|row| row.arrivals.map_or(0, value));
+                Arc::new(values.collect::<UInt64Array>())
+            };
+            columns.push(column(|interval| interval.arrived));
+            columns.push(column(|interval| interval.waiting));
         }
         let written = RecordBatch::try_new(Arc::clone(&self.schema), columns)
             .and_then(|batch| self.writer.write(&batch))

@@ -1,5 +1,7 @@
 //! A drive: users on their threads, a schedule, and three files of results.
 
+mod arrivals;
+mod backlog;
 mod collector;
 mod files;
 mod recorder;
@@ -19,6 +21,7 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::{Drive, Driven};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use self::arrivals::Stream;
 use self::collector::Collector;
 use self::schedule::Measure;
 use self::user::Shared;
@@ -73,6 +76,7 @@ fn measure(parameters: &Drive) -> Result<Measure, LoadError> {
     if !time(parameters.ramp_up_s) {
         return refuse("ramp_up_s", "must be a time in seconds");
     }
+    arrivals::validate(&parameters.arrivals)?;
     match (parameters.duration_s, parameters.transactions) {
         (Some(duration_s), None) if time(duration_s) && duration_s > 0.0 => {
             Ok(Measure::DurationNs(nanoseconds(duration_s)))
@@ -118,6 +122,7 @@ impl<W: Workload> Job for Driving<'_, W> {
         let mut collector = Collector::open(
             Path::new(&self.parameters.output_directory),
             shared.recorder.types(),
+            Stream::new(&self.parameters.arrivals, self.parameters.seed).as_ref(),
             self.progress,
         )?;
         let workers = spawn_users(&shared, threads)?;

@@ -40,8 +40,10 @@ pub enum Outcome {
 pub struct Run {
     /// How.
     pub outcome: Outcome,
-    /// When it began; its latency counts from here.
+    /// When it began, or should have begun; its latency counts from here.
     pub started_ns: i64,
+    /// How much later it began than it should; nothing where it began when its user liked.
+    pub late_ns: Option<u64>,
     /// Attempts repeated.
     pub retried: u64,
     /// Statements sent, in all attempts.
@@ -55,6 +57,8 @@ pub struct Slot {
     pub moment: Moment,
     /// Latencies of completed transactions (committed, or rolled back by rule) by type, nanoseconds.
     pub latencies: Vec<Histogram<u32>>,
+    /// How much later than they should transactions began, nanoseconds; empty where they begin when they like.
+    pub lateness: Histogram<u32>,
     /// Counts by type.
     pub counts: Vec<Outcomes>,
 }
@@ -69,15 +73,17 @@ impl Slot {
         Self {
             moment,
             latencies: (0..types).map(|_| histogram()).collect(),
+            lateness: histogram(),
             counts: vec![Outcomes::default(); types],
         }
     }
 
     /// Adds another slot's content.
     pub fn add(&mut self, other: &Self) {
-        for (latencies, others) in self.latencies.iter_mut().zip(&other.latencies) {
+        let latencies = self.latencies.iter_mut().zip(&other.latencies);
+        for (sum, others) in latencies.chain([(&mut self.lateness, &other.lateness)]) {
             if !others.is_empty() {
-                latencies.add(others).expect("both have the same bounds");
+                sum.add(others).expect("both have the same bounds");
             }
         }
         for (counts, others) in self.counts.iter_mut().zip(&other.counts) {
@@ -90,6 +96,7 @@ impl Slot {
         self.moment = moment;
         self.latencies
             .iter_mut()
+            .chain([&mut self.lateness])
             .filter(|latencies| !latencies.is_empty())
             .for_each(Histogram::reset);
         self.counts.fill(Outcomes::default());
@@ -188,6 +195,9 @@ impl Recorder {
             Outcome::Committed => counts.committed += 1,
             Outcome::RolledBack => counts.rolled_back += 1,
             Outcome::Failed => counts.failed += 1,
+        }
+        if let Some(late_ns) = run.late_ns {
+            shard.open.lateness.saturating_record(late_ns);
         }
         if run.outcome != Outcome::Failed {
             let latency_ns = u64::try_from(finished_ns - run.started_ns).unwrap_or_default();
@@ -313,6 +323,7 @@ mod tests {
         let run = Run {
             outcome,
             started_ns,
+            late_ns: None,
             retried,
             statements: 9,
         };
@@ -339,7 +350,7 @@ mod tests {
                 let recorder = &recorder;
                 scope.spawn(move || {
                     while !end(
-                        &recorder,
+                        recorder,
                         (worker, Kind::Payment),
                         Outcome::Committed,
                         monotonic_ns(),

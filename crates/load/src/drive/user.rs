@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
-use fairtrial_protocol::load::Drive;
+use fairtrial_protocol::load::{Arrivals, Drive};
 
+use super::arrivals::{Queue, Stream, spaced_s};
 use super::lock;
 use super::recorder::{Outcome, Recorder, Run};
 use crate::driver::{Connection, Driver, DriverError, ErrorKind, Stop};
+use crate::random::Random;
 use crate::workload::{Counted, Counts, Ended, User as _, Workload};
 
 /// How often a connected user looks whether the start is set; the start itself lies later than that.
@@ -37,6 +39,8 @@ pub struct Shared<D: Driver, W: Workload> {
     pub users: usize,
     /// Where measurements go.
     pub recorder: Recorder,
+    /// When transactions should begin, in an open loop.
+    pub queue: Option<Queue>,
     /// Ends the drive.
     pub stop: Stop,
     /// Users that are connected.
@@ -55,6 +59,7 @@ impl<D: Driver, W: Workload> Shared<D, W> {
         Self {
             users: parameters.virtual_users as usize,
             recorder: Recorder::new(threads, workload.types()),
+            queue: Stream::new(&parameters.arrivals, parameters.seed).map(Queue::new),
             stop: Stop::default(),
             connected: 0.into(),
             refused: Mutex::new(None),
@@ -77,6 +82,7 @@ struct User<D: Driver, W: Workload> {
     shared: Arc<Shared<D, W>>,
     worker: usize,
     state: W::User,
+    thinking: Random,
     connection: Option<D::Connection>,
 }
 
@@ -92,10 +98,12 @@ pub async fn live<D: Driver, W: Workload>(shared: Arc<Shared<D, W>>, user: usize
     shared.connected.fetch_add(1, Ordering::AcqRel);
     let number = u32::try_from(user).unwrap_or(u32::MAX);
     let state = shared.workload.user(number, shared.driver.dialect());
+    let thinking = Random::derive(shared.parameters.seed, "thinking", &[number.into()]);
     let mut user = User {
         shared,
         worker,
         state,
+        thinking,
         connection: Some(connection),
     };
     if user.wait_for_start().await {
@@ -111,8 +119,7 @@ impl<D: Driver, W: Workload> User<D, W> {
                 return false;
             }
             if let Some(schedule) = self.shared.recorder.schedule() {
-                let left_ns = u64::try_from(schedule.ramp_ns - monotonic_ns()).unwrap_or_default();
-                self.pause(Duration::from_nanos(left_ns)).await;
+                self.wait_until(schedule.ramp_ns).await;
                 return true;
             }
             self.pause(START_POLL).await;
@@ -122,25 +129,68 @@ impl<D: Driver, W: Workload> User<D, W> {
     async fn work(&mut self) {
         while !self.shared.stop.stopping() {
             let kind = self.state.next();
-            let (keying_s, thinking_s) = self.state.waits_s();
-            self.wait_s(keying_s).await;
+            let due_ns = self.due_ns();
+            let (before_s, after_s) = if due_ns.is_some() {
+                (0.0, 0.0)
+            } else {
+                self.waits_s()
+            };
+            self.wait_s(before_s).await;
+            if let Some(due_ns) = due_ns {
+                self.wait_until(due_ns).await;
+                if self.too_late(due_ns) {
+                    break;
+                }
+            }
             if self.shared.stop.stopping() {
                 break;
             }
-            self.transaction(kind).await;
-            self.wait_s(thinking_s).await;
+            self.transaction(kind, due_ns).await;
+            self.wait_s(after_s).await;
+        }
+    }
+
+    /// When the next transaction should begin, in an open loop: the user takes it from the queue.
+    fn due_ns(&self) -> Option<i64> {
+        let (queue, schedule) = (
+            self.shared.queue.as_ref()?,
+            self.shared.recorder.schedule()?,
+        );
+        Some(schedule.ramp_ns.saturating_add(queue.take_ns()))
+    }
+
+    /// Whether the window ends before a transaction should begin; the stop may not have been said yet.
+    fn too_late(&self, due_ns: i64) -> bool {
+        let schedule = self.shared.recorder.schedule();
+        schedule.is_some_and(|schedule| due_ns >= schedule.end_ns())
+    }
+
+    /// Waits before and after a transaction in a closed loop: the workload's own, and the drive's thinking time.
+    fn waits_s(&mut self) -> (f64, f64) {
+        let (before_s, after_s) = self.state.waits_s();
+        match self.shared.parameters.arrivals {
+            Arrivals::Closed { think_s, spacing } if think_s > 0.0 => {
+                let thinking_s = spaced_s(spacing, think_s, &mut self.thinking);
+                (before_s, after_s + thinking_s)
+            }
+            _ => (before_s, after_s),
         }
     }
 
     /// Runs one transaction to its end, repeating it where the system rolled it back.
-    async fn transaction(&mut self, kind: usize) {
+    async fn transaction(&mut self, kind: usize, due_ns: Option<i64>) {
         self.state.start();
+        if let Some(queue) = &self.shared.queue {
+            queue.begin();
+        }
         if !self.reconnect(kind).await {
             return;
         }
+        let now_ns = monotonic_ns();
         let mut run = Run {
             outcome: Outcome::Failed,
-            started_ns: monotonic_ns(),
+            started_ns: due_ns.unwrap_or(now_ns),
+            late_ns: due_ns.map(|due_ns| u64::try_from(now_ns - due_ns).unwrap_or_default()),
             retried: 0,
             statements: 0,
         };
@@ -213,6 +263,11 @@ impl<D: Driver, W: Workload> User<D, W> {
             }
         }
         true
+    }
+
+    async fn wait_until(&self, time_ns: i64) {
+        let left_ns = u64::try_from(time_ns - monotonic_ns()).unwrap_or_default();
+        self.pause(Duration::from_nanos(left_ns)).await;
     }
 
     async fn wait_s(&self, seconds: f64) {

@@ -81,7 +81,8 @@ impl Rows {
     /// A unit's table, counted from 0, and its first and last key.
     fn span(&self, unit: usize) -> (usize, i64, i64) {
         let units = self.units_per_table();
-        let first = (unit % units) as i64 * i64::from(ROWS_PER_UNIT) + 1;
+        let place = i64::try_from(unit % units).unwrap_or_default();
+        let first = place * i64::from(ROWS_PER_UNIT) + 1;
         let last = (first + i64::from(ROWS_PER_UNIT) - 1).min(self.table_size.into());
         (unit / units, first, last)
     }

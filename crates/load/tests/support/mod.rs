@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use fairtrial_protocol::load::{
-    Checked, Drive, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
+    Arrivals, Checked, Drive, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
 use tempfile::TempDir;
 
@@ -79,6 +79,7 @@ pub fn parameters(endpoint: Endpoint, directory: &Path) -> TpccDrive {
             ramp_up_s: 0.0,
             duration_s: None,
             transactions: Some(400),
+            arrivals: Arrivals::default(),
             retries: 20,
             interval_ms: 100,
             output_directory: directory.to_string_lossy().into_owned(),

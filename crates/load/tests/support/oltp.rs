@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fairtrial_load::LoadError;
-use fairtrial_protocol::load::{Drive, Driven, Endpoint, Loaded};
+use fairtrial_protocol::load::{Arrivals, Drive, Driven, Endpoint, Loaded};
 use fairtrial_protocol::oltp::{Distribution, Layout, Mix, OltpDrive, OltpLoad, Profile, Protocol};
 
 pub const PROFILES: [Profile; 11] = [
@@ -77,6 +77,7 @@ pub fn parameters(
             ramp_up_s: 0.0,
             duration_s: None,
             transactions: Some(transactions),
+            arrivals: Arrivals::default(),
             retries: 20,
             interval_ms: 100,
             output_directory: directory.to_string_lossy().into_owned(),

@@ -21,11 +21,11 @@ fn batches(directory: &Path) -> Vec<RecordBatch> {
 #[test]
 fn an_interval_without_transactions_is_a_row_of_zeros() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES).expect("created");
+    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES, false).expect("created");
     let empty = Slot::new(Moment::Measured(0), KINDS);
     for index in 0..3 {
         timeline
-            .append(&empty, index > 0, index * 10)
+            .append(&empty, None, index > 0, index * 10)
             .expect("appended");
     }
     timeline.finish().expect("finished");
@@ -57,7 +57,7 @@ fn an_interval_without_transactions_is_a_row_of_zeros() {
 #[test]
 fn every_count_has_its_own_column_in_the_documented_order() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES).expect("created");
+    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES, false).expect("created");
     let mut slot = Slot::new(Moment::Measured(0), KINDS);
     for (number, counts) in (0_u64..).zip(&mut slot.counts) {
         let first = 4 * number;
@@ -69,7 +69,7 @@ fn every_count_has_its_own_column_in_the_documented_order() {
             statements: 99,
         };
     }
-    timeline.append(&slot, true, 0).expect("appended");
+    timeline.append(&slot, None, true, 0).expect("appended");
     timeline.finish().expect("finished");
     let [batch] = &batches(directory.path())[..] else {
         panic!("one batch")
@@ -100,11 +100,11 @@ fn every_count_has_its_own_column_in_the_documented_order() {
 #[test]
 fn rows_reach_the_file_once_they_span_a_second() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES).expect("created");
+    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES, false).expect("created");
     let slot = Slot::new(Moment::Measured(0), KINDS);
     for tenth in 0..=20 {
         timeline
-            .append(&slot, true, tenth * SECOND_NS / 10)
+            .append(&slot, None, true, tenth * SECOND_NS / 10)
             .expect("appended");
     }
     let file = File::open(directory.path().join("timeline.arrows")).expect("it is there");
@@ -127,13 +127,16 @@ fn rows_reach_the_file_once_they_span_a_second() {
 #[test]
 fn a_type_without_latencies_has_its_line_too() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut log = LatencyLog::create(directory.path(), &Kind::NAMES).expect("created");
+    let mut log = LatencyLog::create(directory.path(), "latency", &Kind::NAMES).expect("created");
     let mut slot = Slot::new(Moment::Measured(0), KINDS);
     slot.latencies[1].record(5_000_000).expect("in range");
-    log.append(&slot, (3 * SECOND_NS, 4 * SECOND_NS))
+    log.append(&slot.latencies, (3 * SECOND_NS, 4 * SECOND_NS))
         .expect("appended");
-    log.append(&slot, (4 * SECOND_NS, 4 * SECOND_NS + 500_000_000))
-        .expect("appended");
+    log.append(
+        &slot.latencies,
+        (4 * SECOND_NS, 4 * SECOND_NS + 500_000_000),
+    )
+    .expect("appended");
     let text = std::fs::read_to_string(directory.path().join("latency.hlog")).expect("text");
     assert!(
         text.contains("#[Histogram log format version 1.3]\n"),
@@ -182,8 +185,8 @@ fn result_json_has_the_shape_of_the_protocols_example() {
 fn a_directory_that_is_not_there_is_named() {
     let nowhere = Path::new("/nowhere/at/all");
     for end in [
-        LatencyLog::create(nowhere, &Kind::NAMES).map(drop),
-        Timeline::create(nowhere, &Kind::NAMES).map(drop),
+        LatencyLog::create(nowhere, "latency", &Kind::NAMES).map(drop),
+        Timeline::create(nowhere, &Kind::NAMES, false).map(drop),
     ] {
         let error = end.expect_err("refused");
         assert!(error.to_string().contains("/nowhere/at/all/"), "{error}");

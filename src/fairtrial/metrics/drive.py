@@ -1,0 +1,131 @@
+"""What every drive of the native load engine has in common: `result.json`, and the scalars that no workload shapes.
+
+A transaction counts in the window if it ended there. One rolled back by the workload's own rule did its work and counts
+as done.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ValidationError
+
+from fairtrial.errors import RecordError
+from fairtrial.metrics import per_transaction
+from fairtrial.record.models import Window
+from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
+
+FILE: Final = "result.json"
+NANOSECONDS_PER_SECOND: Final = 1e9
+
+
+class Outcomes(BaseModel):
+    """How transactions of one type ended inside the window; statements are 0 in records of older engines."""
+
+    committed: int
+    rolled_back: int
+    failed: int
+    retried: int
+    statements: int = 0
+
+    @property
+    def done(self) -> int:
+        """Committed, or rolled back by the workload's own rule."""
+        return self.committed + self.rolled_back
+
+
+class ErrorCount(BaseModel):
+    """Errors of one kind inside the window."""
+
+    kind: str
+    count: int
+
+
+class Driven(BaseModel):
+    """The part of `result.json` that scalars come from; its owner is the `Driven` type of the protocol crate."""
+
+    window: Window
+    transactions: dict[str, Outcomes]
+    errors: list[ErrorCount]
+
+    @property
+    def done(self) -> int:
+        """Transactions of all types."""
+        return sum(outcome.done for outcome in self.transactions.values())
+
+
+def read(directory: Path) -> Driven:
+    """A trial's `result.json`.
+
+    Raises:
+        RecordError: missing, cut or changed.
+    """
+    path = directory / FILE
+    try:
+        return Driven.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError) as error:
+        raise RecordError(
+            f"{path} cannot be read: {error}", hint="restore the trial from a copy, or run it again"
+        ) from error
+
+
+def seconds(directory: Path, window: Window) -> float:
+    """Length of the measured window.
+
+    Raises:
+        RecordError: it has none.
+    """
+    length = (window.end_ns - window.start_ns) / NANOSECONDS_PER_SECOND
+    if length <= 0:
+        raise RecordError(
+            f"{directory}: the measured window has no length", hint="the trial ended before it measured; run it again"
+        )
+    return length
+
+
+def compute(directory: Path, driven: Driven, *, window: Window) -> dict[str, float]:
+    """The scalars that every workload of the engine has; see `DEFINITIONS`.
+
+    Raises:
+        RecordError: a file of telemetry is damaged.
+    """
+    done = driven.done
+    failed = sum(outcome.failed for outcome in driven.transactions.values())
+    return per_transaction.compute(directory, window=window, transactions=done) | {
+        "transactions": float(done),
+        "errors": float(sum(error.count for error in driven.errors)),
+        "retries": float(sum(outcome.retried for outcome in driven.transactions.values())),
+        "deadlocks": float(sum(error.count for error in driven.errors if error.kind == "deadlock")),
+        "failed_share": failed / (done + failed) if done + failed else 0.0,
+    }
+
+
+def definition(name: str, label: str, *, unit: str, better: Better = "lower", source: str) -> MetricDefinition:
+    """A metric from `result.json`; rates are wall-clock quantities, everything else is a count."""
+    wall_clock = name.startswith("throughput") or name.endswith("_per_s")
+    kind: MetricKind = "wall_clock" if wall_clock else "count"
+    return MetricDefinition(name=name, label=label, unit=unit, better=better, kind=kind, source=f"{FILE}: {source}")
+
+
+DEFINITIONS: Final = per_transaction.DEFINITIONS | {
+    each.name: each
+    for each in (
+        definition(
+            "transactions",
+            "transactions",
+            unit="transactions",
+            better="higher",
+            source="transactions of all types that committed or rolled back by the workload's rule",
+        ),
+        definition("errors", "errors", unit="errors", source="errors of every kind, retried ones included"),
+        definition("retries", "retries", unit="retries", source="attempts repeated after the system rolled one back"),
+        definition("deadlocks", "deadlocks", unit="deadlocks", source="errors the system called a deadlock"),
+        definition(
+            "failed_share",
+            "failed transactions",
+            unit="share",
+            source="transactions given up, as a share of all that ended in the window",
+        ),
+    )
+}

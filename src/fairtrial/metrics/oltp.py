@@ -1,0 +1,46 @@
+"""The OLTP family's scalars from `result.json`: transactions and statements per second, and what every drive has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from fairtrial.metrics import drive
+from fairtrial.record.models import Window
+
+
+def compute(directory: Path, *, window: Window) -> dict[str, float]:
+    """Scalars of one trial, by metric name; see `DEFINITIONS`.
+
+    Raises:
+        RecordError: `result.json` is damaged, or the window has no length.
+    """
+    driven = drive.read(directory)
+    seconds = drive.seconds(directory, window)
+    statements = sum(outcome.statements for outcome in driven.transactions.values())
+    return drive.compute(directory, driven, window=window) | {
+        "throughput_tps": driven.done / seconds,
+        "statements_per_s": statements / seconds,
+    }
+
+
+DEFINITIONS: Final = {
+    each.name: each
+    for each in (
+        drive.definition(
+            "throughput_tps",
+            "throughput",
+            unit="transactions/s",
+            better="higher",
+            source="transactions that committed, per second of the window",
+        ),
+        drive.definition(
+            "statements_per_s",
+            "statements",
+            unit="statements/s",
+            better="higher",
+            source="statements of the transactions that ended in the window, BEGIN, COMMIT and repeated attempts "
+            "included, per second",
+        ),
+    )
+} | dict(drive.DEFINITIONS)

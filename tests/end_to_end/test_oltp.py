@@ -1,0 +1,91 @@
+"""The OLTP family on real databases, driven as a user does."""
+
+import json
+import os
+import shutil
+
+import polars as pl
+import pytest
+from support.command_line import Desk
+
+from fairtrial import record
+
+MARIADB = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+SQLITE_STUDY = """\
+study: transactions
+question: What do explicit transactions cost readers and writers of SQLite?
+system: {sqlite: {pragmas: {journal_mode: WAL, synchronous: OFF}}}
+workload: {oltp: {tables: 2, table_size: 2000, ramp_up: 100ms, transactions: 60}}
+factors:
+  transactions:
+    explicit: {}
+    none: {workload: {oltp: {skip_transactions: true}}}
+  profile:
+    reading: {workload: {oltp: {profile: read_only}}}
+    writing: {workload: {oltp: {profile: read_write}}}
+arm: transactions
+trials: {blocks: 2, seed: 5}
+metrics: {primary: throughput_tps, secondary: [statements_per_s, latency_ns_p99], guardrails: [failed_share]}
+telemetry: {interval: 100ms}
+"""
+
+MARIADB_STUDY = """\
+study: protocol
+question: Does preparing statements pay for point selects?
+system: {mariadb: {options: {innodb_buffer_pool_size: 128M}}}
+workload: {oltp: {profile: point_select, virtual_users: 4, ramp_up: 300ms, duration: 1s, interval: 100ms}}
+factors:
+  protocol:
+    prepared: {}
+    text: {workload: {oltp: {protocol: text}}}
+arm: protocol
+trials: {blocks: 2, seed: 5}
+metrics: {primary: throughput_tps, secondary: [latency_ns_p50]}
+telemetry: {interval: 100ms}
+"""
+
+
+def test_profiles_are_compared_on_embedded_sqlite(here: Desk) -> None:
+    here.fairtrial("run", here.study(SQLITE_STUDY))
+    found = record.read(here.run)
+    assert len(found.trials) == 8
+    assert all(trial.valid for trial in found.trials), [trial.invalid_reason for trial in found.trials]
+    for trial in found.trials:
+        directory = found.trial_directory(trial.trial.id)
+        result = json.loads((directory / "result.json").read_text())
+        ((profile, outcome),) = result["transactions"].items()
+        assert profile == {"reading": "read_only", "writing": "read_write"}[trial.levels["profile"]]
+        assert outcome["committed"] == trial.scalars["transactions"] == 60
+        statements = {"reading": 14, "writing": 18}[trial.levels["profile"]]
+        statements += 2 if trial.levels["transactions"] == "explicit" else 0
+        assert outcome["statements"] == 60 * statements
+        ratio = trial.scalars["statements_per_s"] / trial.scalars["throughput_tps"]
+        assert ratio == pytest.approx(statements)
+        timeline = pl.read_parquet(directory / "timeline.parquet").filter("measured")
+        assert timeline[f"{profile}_committed"].sum() == 60
+        assert [check.name for check in trial.checks] == ["rows", "keys", "text"]
+        assert all(check.violations == 0 for check in trial.checks)
+    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    here.fairtrial("verify", here.run)
+
+
+@pytest.mark.servers
+@pytest.mark.skipif(MARIADB is None, reason="needs mariadbd: `make test` installs it when run as root")
+def test_protocols_are_compared_on_a_private_mariadb(here: Desk) -> None:
+    here.fairtrial("run", here.study(MARIADB_STUDY))
+    found = record.read(here.run)
+    assert len(found.trials) == 4
+    for trial in found.trials:
+        assert trial.valid, trial.invalid_reason
+        assert trial.scalars["throughput_tps"] == pytest.approx(trial.scalars["statements_per_s"])
+        assert trial.scalars["latency_ns_p50"] > 0
+        assert trial.scalars["failed_share"] == 0
+    assert len(list((here.state / "prepared").iterdir())) == 1
+    here.fairtrial("verify", here.run)
+
+
+def test_a_misspelt_distribution_is_said_before_anything_starts(here: Desk) -> None:
+    done = here.fairtrial("run", here.study(SQLITE_STUDY), "--set", "workload.oltp.distribution=normal", code=2)
+    assert "workload.oltp.distribution" in done.stderr
+    assert not here.runs

@@ -1,0 +1,74 @@
+"""Scalars of the OLTP family against hand-computed figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial import metrics
+from fairtrial.errors import RecordError
+from fairtrial.metrics import oltp, per_transaction, tpcc
+from fairtrial.record.models import Window
+
+WINDOW = Window(start_ns=5_000_000_000, end_ns=25_000_000_000)  # 20 s
+
+
+def result(directory: Path, **changes: Any) -> Path:
+    outcomes = {"committed": 990, "rolled_back": 0, "failed": 10, "retried": 4, "statements": 20_100}
+    found = {
+        "window": WINDOW.model_dump(),
+        "transactions": {"read_write": outcomes},
+        "errors": [{"transaction": "read_write", "code": "1213", "kind": "deadlock", "message": "", "count": 14}],
+    }
+    (directory / metrics.drive.FILE).write_text(json.dumps(found | changes), encoding="utf-8")
+    return directory
+
+
+def test_scalars_of_a_known_result(tmp_path: Path) -> None:
+    assert oltp.compute(result(tmp_path), window=WINDOW) == {
+        "throughput_tps": 49.5,
+        "statements_per_s": 1005,
+        "transactions": 990,
+        "errors": 14,
+        "retries": 4,
+        "deadlocks": 14,
+        "failed_share": 0.01,
+    }
+
+
+def test_every_scalar_is_defined_and_rates_are_wall_clock(tmp_path: Path) -> None:
+    own = set(oltp.DEFINITIONS) - set(per_transaction.DEFINITIONS)
+    assert set(oltp.compute(result(tmp_path), window=WINDOW)) == own
+    clocks = {name for name in own if oltp.DEFINITIONS[name].kind == "wall_clock"}
+    assert clocks == {"throughput_tps", "statements_per_s"}
+    assert all(oltp.DEFINITIONS[name].better == "higher" for name in clocks)
+
+
+def test_both_workloads_count_the_same_things_alike(tmp_path: Path) -> None:
+    both = set(oltp.DEFINITIONS) & set(tpcc.DEFINITIONS)
+    directory = result(tmp_path)
+    ours, theirs = oltp.compute(directory, window=WINDOW), tpcc.compute(directory, window=WINDOW)
+    shared = both - set(per_transaction.DEFINITIONS)
+    assert shared == {"transactions", "errors", "retries", "deadlocks", "failed_share"}
+    for name in shared:
+        assert ours[name] == theirs[name]
+        assert oltp.DEFINITIONS[name] == tpcc.DEFINITIONS[name]
+
+
+def test_a_result_of_an_older_engine_has_no_statements_and_is_read(tmp_path: Path) -> None:
+    old = {"read_write": {"committed": 3, "rolled_back": 0, "failed": 0, "retried": 0}}
+    assert oltp.compute(result(tmp_path, transactions=old), window=WINDOW)["statements_per_s"] == 0
+
+
+def test_latencies_are_of_all_transactions_because_there_is_one_type(tmp_path: Path) -> None:
+    scalars = metrics.compute(result(tmp_path), window=WINDOW, facts={}, workload="oltp")
+    assert scalars["throughput_tps"] == 49.5
+    assert not any(name.startswith("read_write") for name in scalars)
+
+
+def test_a_window_without_length_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="no length"):
+        oltp.compute(result(tmp_path), window=Window(start_ns=1, end_ns=1))

@@ -6,6 +6,21 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 
+class Arrived(BaseModel):
+    """What became of the transactions that should have begun. None is dropped: each has begun or waits."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    offered: Annotated[int, Field(ge=0)]
+    """Should have begun inside the window."""
+    waiting: Annotated[int, Field(ge=0)]
+    """Should have begun, in the window or before it, and waited for a user when it was over."""
+    waiting_most: Annotated[int, Field(ge=0)]
+    """Most that waited at the end of any interval of the window."""
+
+
 class Bye(BaseModel):
     """Ends the stream in order."""
 
@@ -875,6 +890,20 @@ class Checked(BaseModel):
     """One entry per condition."""
 
 
+class ClosedArrivals(BaseModel):
+    """A user's last one has ended and it has thought; the workload's own waits (TPC-C's) come on top."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["closed"] = "closed"
+    spacing: Literal["constant", "exponential"]
+    """How thinking times are spread."""
+    think_s: float
+    """Mean time a user thinks after a transaction, seconds."""
+
+
 class Driven(BaseModel):
     """`result.json` of a drive."""
 
@@ -882,6 +911,8 @@ class Driven(BaseModel):
         extra="forbid",
         frozen=True,
     )
+    arrivals: Arrived | None = None
+    """Arrivals inside the window; absent where users begin when they like."""
     client: Usage
     """CPU, memory and switches of the load process over the window."""
     drawn: dict[str, int]
@@ -941,6 +972,23 @@ class MysqlEndpoint(BaseModel):
     """Encrypts the connection."""
     user: str
     """User."""
+
+
+class OpenArrivals(BaseModel):
+    """
+    Its time has come, whether or not a user is free: one that must wait for a user is late, and its latency counts
+    from when it should have begun. The workload's own waits are left out.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["open"] = "open"
+    rate_per_s: float
+    """Transactions per second, all users together."""
+    spacing: Literal["constant", "exponential"]
+    """How times between arrivals are spread."""
 
 
 class OutputLine(BaseModel):
@@ -1158,6 +1206,12 @@ class Drive(BaseModel):
         extra="forbid",
         frozen=True,
     )
+    arrivals: Annotated[ClosedArrivals | OpenArrivals, Field(discriminator="kind", validate_default=True)] = {
+        "kind": "closed",
+        "spacing": "constant",
+        "think_s": 0.0,
+    }
+    """What makes a transaction begin."""
     duration_s: float | None = None
     """Measured seconds; exactly one of this and `transactions`."""
     endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
@@ -1165,7 +1219,7 @@ class Drive(BaseModel):
     interval_ms: Annotated[int, Field(ge=0)]
     """Width of timeline and histogram intervals, milliseconds."""
     output_directory: str
-    """Directory for `result.json`, `latency.hlog` and `timeline.arrows`; must exist."""
+    """Directory for `result.json`, `latency.hlog`, `timeline.arrows` and, of open arrivals, `lateness.hlog`; must exist."""
     ramp_up_s: float
     """Load before measurement, seconds."""
     retries: Annotated[int, Field(ge=0)]
@@ -1231,6 +1285,11 @@ class TpccDrive(BaseModel):
     """What every drive takes; a virtual user is an emulated terminal."""
     load_seed: Annotated[int, Field(ge=0)]
     """Seed the data were loaded with: the NURand constant of the run must differ from the load's by the clause 2.1.6.1 rule."""
+    procedures: bool = False
+    """
+    Whether each transaction is one call of a stored procedure, created before the drive, or sent statement by
+    statement.
+    """
     think_time_scale: float
     """Keying and thinking times per clause 5.2.5, multiplied by this; 0 turns them off."""
     warehouses: Annotated[int, Field(ge=0)]
@@ -1239,12 +1298,14 @@ class TpccDrive(BaseModel):
 
 class Wire(
     RootModel[
-        Bye
+        Arrived
+        | Bye
         | Change
         | Changed
         | Check
         | Checked
         | ChunkHeader
+        | ClosedArrivals
         | Condition
         | CreateAction
         | Done
@@ -1276,6 +1337,7 @@ class Wire(
         | OltpCheck
         | OltpDrive
         | OltpLoad
+        | OpenArrivals
         | Outcomes
         | OutputLine
         | OutputRead
@@ -1330,6 +1392,7 @@ class Wire(
         ]
         | Literal["prepared", "text"]
         | Literal["cpu", "memory", "vmstat", "disks", "pressure"]
+        | Literal["constant", "exponential"]
         | Literal["stdout", "stderr"]
     ]
 ):
@@ -1337,12 +1400,14 @@ class Wire(
         frozen=True,
     )
     root: Annotated[
-        Bye
+        Arrived
+        | Bye
         | Change
         | Changed
         | Check
         | Checked
         | ChunkHeader
+        | ClosedArrivals
         | Condition
         | CreateAction
         | Done
@@ -1374,6 +1439,7 @@ class Wire(
         | OltpCheck
         | OltpDrive
         | OltpLoad
+        | OpenArrivals
         | Outcomes
         | OutputLine
         | OutputRead
@@ -1428,6 +1494,7 @@ class Wire(
         ]
         | Literal["prepared", "text"]
         | Literal["cpu", "memory", "vmstat", "disks", "pressure"]
+        | Literal["constant", "exponential"]
         | Literal["stdout", "stderr"],
         Field(title="Wire"),
     ]

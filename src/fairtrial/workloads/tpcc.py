@@ -33,6 +33,10 @@ class TpccParameters(native.DriveParameters):
     all_warehouses: bool = Field(
         default=True, description="Each transaction draws its home warehouse anew; false: each user keeps one."
     )
+    procedures: bool = Field(
+        default=False,
+        description="Each transaction is one call of a stored procedure; false: it is sent statement by statement.",
+    )
 
 
 def _definitions(_parameters: object) -> Mapping[str, MetricDefinition]:
@@ -85,6 +89,7 @@ def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driv
         "warehouses": parameters["warehouses"],
         "load_seed": parameters["data_seed"],
         "think_time_scale": parameters["think_time_scale"],
+        "procedures": parameters["procedures"],
         "all_warehouses": parameters["all_warehouses"],
     }
     return native.run(place, "drive", parameters, drive=drive, own=own)

@@ -90,6 +90,7 @@ def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
         transactions=300,
         think_time_scale=0.5,
         all_warehouses=False,
+        procedures=True,
         retries=4,
         interval="250ms",
         data_seed=5,
@@ -110,6 +111,7 @@ def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
         "warehouses": 2,
         "load_seed": 5,
         "think_time_scale": 0.5,
+        "procedures": True,
         "all_warehouses": False,
     }
     assert asked.environment == {"MALLOC_ARENA_MAX": "1"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fairtrial.metrics import arrivals
 from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
 from reference.markdown import render, table
 
@@ -13,6 +14,7 @@ def page(catalogue: Catalogue) -> str:
     return render(
         "metrics.md",
         kinds=[{"name": kind.name, "table": definitions(of_kind(kind))} for kind in catalogue.workloads.values()],
+        open_loop=definitions(arrivals.DEFINITIONS.values()),
         telemetry=definitions(catalogue.telemetry_metrics.values()),
     )
 

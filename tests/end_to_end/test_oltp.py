@@ -89,3 +89,38 @@ def test_a_misspelt_distribution_is_said_before_anything_starts(here: Desk) -> N
     done = here.fairtrial("run", here.study(SQLITE_STUDY), "--set", "workload.oltp.distribution=normal", code=2)
     assert "workload.oltp.distribution" in done.stderr
     assert not here.runs
+
+
+OPEN_STUDY = """\
+study: rates
+question: How late are transactions at a rate that one user can serve, and at one that it cannot?
+system: {sqlite: {pragmas: {journal_mode: WAL, synchronous: OFF}}}
+workload: {oltp: {profile: point_select, table_size: 2000, ramp_up: 200ms, duration: 1s, interval: 100ms}}
+factors:
+  rate:
+    easy: {workload: {oltp: {rate: 50, spacing: constant}}}
+    hopeless: {workload: {oltp: {rate: 5000000}}}
+arm: rate
+trials: {blocks: 2, seed: 5}
+metrics: {primary: lateness_ns_p50, secondary: [throughput_tps, queue_length_max, offered_per_s]}
+telemetry: {interval: 100ms}
+"""
+
+
+def test_an_overload_is_late_and_whole_and_never_an_error(here: Desk) -> None:
+    here.fairtrial("run", here.study(OPEN_STUDY))
+    found = record.read(here.run)
+    assert all(trial.valid for trial in found.trials), [trial.invalid_reason for trial in found.trials]
+    for trial in found.trials:
+        scalars = trial.scalars
+        if trial.levels["rate"] == "easy":
+            assert scalars["offered_per_s"] == 50
+        else:
+            assert scalars["offered_per_s"] == pytest.approx(5_000_000, rel=0.01)
+            assert scalars["queue_length_max"] > scalars["transactions"]
+            assert scalars["lateness_ns_p50"] > 100_000_000
+        assert scalars["latency_ns_max"] >= scalars["lateness_ns_max"] * 0.99
+        timeline = pl.read_parquet(found.trial_directory(trial.trial.id) / "timeline.parquet").filter("measured")
+        assert timeline["waiting"].max() == scalars["queue_length_max"]
+        assert timeline["arrived"].sum() == pytest.approx(scalars["offered_per_s"])
+    here.fairtrial("verify", here.run)

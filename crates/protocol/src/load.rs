@@ -137,7 +137,6 @@ pub struct Drive {
     #[serde(default)]
     pub transactions: Option<u64>,
     /// What makes a transaction begin.
-    #[serde(default)]
     pub arrivals: Arrivals,
     /// Retries of a transaction that the system rolled back (deadlock, busy, lock timeout) before it counts as failed.
     pub retries: u32,

@@ -15,9 +15,20 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.record.models import Window
 
 if TYPE_CHECKING:
-    from fairtrial.metrics import drive, frames, latency, oltp, per_transaction, telemetry, timeline, tpcc
+    from fairtrial.metrics import arrivals, drive, frames, latency, oltp, per_transaction, telemetry, timeline, tpcc
 
-__all__ = ["compute", "drive", "frames", "latency", "oltp", "per_transaction", "telemetry", "timeline", "tpcc"]
+__all__ = [
+    "arrivals",
+    "compute",
+    "drive",
+    "frames",
+    "latency",
+    "oltp",
+    "per_transaction",
+    "telemetry",
+    "timeline",
+    "tpcc",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

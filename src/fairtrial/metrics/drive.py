@@ -35,6 +35,14 @@ class Outcomes(BaseModel):
         return self.committed + self.rolled_back
 
 
+class Arrived(BaseModel):
+    """What became of the transactions that should have begun."""
+
+    offered: int
+    waiting: int
+    waiting_most: int
+
+
 class ErrorCount(BaseModel):
     """Errors of one kind inside the window."""
 
@@ -47,6 +55,7 @@ class Driven(BaseModel):
 
     window: Window
     transactions: dict[str, Outcomes]
+    arrivals: Arrived | None = None
     errors: list[ErrorCount]
 
     @property

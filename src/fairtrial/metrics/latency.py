@@ -89,13 +89,13 @@ def merged(distributions: Iterable[Distribution]) -> Distribution:
     return Distribution(lowest_ns=classes[0], highest_ns=classes[1], counts=totals)
 
 
-def read(directory: Path) -> dict[str, Distribution]:
+def read(directory: Path, *, file: str = FILE) -> dict[str, Distribution]:
     """Distributions of a trial's measured window by transaction type (`all` for untagged lines); empty without a log.
 
     Raises:
         RecordError: a line cannot be decoded.
     """
-    path = directory / FILE
+    path = directory / file
     if not path.exists():
         return {}
     parts: dict[str, list[Distribution]] = {}
@@ -110,20 +110,21 @@ def read(directory: Path) -> dict[str, Distribution]:
 def compute(directory: Path, *, by_type: bool = True) -> dict[str, float]:
     """Latency scalars over all types and, if wanted, per type; empty without a log or without observations."""
     distributions = read(directory)
-    scalars = _scalars(merged(distributions.values()), prefix="")
+    found = scalars(merged(distributions.values()))
     for kind, distribution in distributions.items():
         if by_type and kind != "all":
-            scalars |= _scalars(distribution, prefix=f"{kind}_")
-    return scalars
+            found |= scalars(distribution, prefix=f"{kind}_")
+    return found
 
 
-def _scalars(distribution: Distribution, *, prefix: str) -> dict[str, float]:
+def scalars(distribution: Distribution, *, prefix: str = "") -> dict[str, float]:
+    """Percentiles, maximum, mean and count of a distribution, by metric name; empty if it is."""
     if not distribution.n:
         return {}
     values = {name: distribution.percentile_ns(percent) for name, percent in PERCENTILES.items()}
     values |= {"max": distribution.max_ns, "mean": distribution.mean_ns}
-    scalars = {f"{prefix}latency_ns_{name}": value for name, value in values.items()}
-    return scalars | {f"{prefix}{COUNT}": float(distribution.n)}
+    found = {f"{prefix}latency_ns_{name}": value for name, value in values.items()}
+    return found | {f"{prefix}{COUNT}": float(distribution.n)}
 
 
 def exceedances(metric: str, scalars: Mapping[str, float]) -> float | None:

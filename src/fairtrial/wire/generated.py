@@ -1206,11 +1206,7 @@ class Drive(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    arrivals: Annotated[ClosedArrivals | OpenArrivals, Field(discriminator="kind", validate_default=True)] = {
-        "kind": "closed",
-        "spacing": "constant",
-        "think_s": 0.0,
-    }
+    arrivals: Annotated[ClosedArrivals | OpenArrivals, Field(discriminator="kind")]
     """What makes a transaction begin."""
     duration_s: float | None = None
     """Measured seconds; exactly one of this and `transactions`."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from fairtrial import metrics
 from fairtrial.record.models import Check, Window
+from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.quantities import Seconds
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.workload import Drive, Driven
@@ -28,6 +30,17 @@ class DriveParameters(BaseModel):
     transactions: int | None = Field(
         None, ge=1, description="Length of the measured window as a number of transactions, instead of `duration`."
     )
+    rate: float | None = Field(
+        None,
+        gt=0,
+        le=1e8,
+        description="Transactions per second, all users together, that should begin whether or not a user is free; "
+        "latency counts from then. Without it a user begins its next when its last has ended.",
+    )
+    think_time: Seconds = Field(0.0, ge=0, le=86_400, description="Mean pause of a user after a transaction.")
+    spacing: Literal["constant", "exponential"] = Field(
+        "exponential", description="How times between arrivals (of a `rate`) and thinking times are spread."
+    )
     retries: int = Field(20, ge=0, description="Attempts after the system rolled a transaction back.")
     interval: Seconds = Field(1.0, ge=0.1, le=60, description="Width of timeline and histogram intervals.")
     data_seed: int = Field(1, ge=0, description="Seed of the data.")
@@ -37,7 +50,13 @@ class DriveParameters(BaseModel):
     def _one_end(self) -> Self:
         if (self.duration is None) == (self.transactions is None):
             raise ValueError("exactly one of `duration` and `transactions` ends the measured window")
+        if self.rate is not None and self.think_time:
+            raise ValueError("transactions of a `rate` begin when their time has come: leave `think_time` out")
         return self
+
+    def loop_metrics(self) -> Mapping[str, MetricDefinition]:
+        """The metrics that only an open loop has."""
+        return metrics.arrivals.DEFINITIONS if self.rate is not None else {}
 
 
 def duration_s(parameters: Mapping[str, Any], *, guessed_per_s: float) -> float:
@@ -69,6 +88,7 @@ def run(
             "ramp_up_s": parameters["ramp_up"],
             "duration_s": parameters["duration"],
             "transactions": parameters["transactions"],
+            "arrivals": _arrivals(parameters),
             "retries": parameters["retries"],
             "interval_ms": round(parameters["interval"] * 1000),
             "output_directory": str(drive.directory),
@@ -90,6 +110,13 @@ def run(
         effective=result["effective"],
         invalid_reason=why_invalid(result),
     )
+
+
+def _arrivals(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    spacing = parameters["spacing"]
+    if parameters["rate"] is None:
+        return {"kind": "closed", "think_s": parameters["think_time"], "spacing": spacing}
+    return {"kind": "open", "rate_per_s": parameters["rate"], "spacing": spacing}
 
 
 def why_invalid(result: Mapping[str, Any]) -> str:

@@ -98,8 +98,8 @@ class OltpParameters(native.DriveParameters):
         return self
 
 
-def _definitions(_parameters: object) -> Mapping[str, MetricDefinition]:
-    return {**metrics.oltp.DEFINITIONS, **metrics.latency.definitions()}
+def _definitions(parameters: OltpParameters) -> Mapping[str, MetricDefinition]:
+    return {**metrics.oltp.DEFINITIONS, **metrics.latency.definitions(), **parameters.loop_metrics()}
 
 
 def _rows(parameters: Mapping[str, Any]) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from fairtrial import metrics
 from fairtrial.record.models import Check, Window
@@ -38,9 +38,16 @@ class TpccParameters(native.DriveParameters):
         description="Each transaction is one call of a stored procedure; false: it is sent statement by statement.",
     )
 
+    @model_validator(mode="after")
+    def _no_waits_at_a_rate(self) -> Self:
+        if self.rate is not None and self.think_time_scale:
+            raise ValueError("transactions of a `rate` begin when their time has come: leave `think_time_scale` out")
+        return self
 
-def _definitions(_parameters: object) -> Mapping[str, MetricDefinition]:
-    return {**metrics.tpcc.DEFINITIONS, **metrics.latency.definitions(metrics.tpcc.TYPES)}
+
+def _definitions(parameters: TpccParameters) -> Mapping[str, MetricDefinition]:
+    latencies = metrics.latency.definitions(metrics.tpcc.TYPES)
+    return {**metrics.tpcc.DEFINITIONS, **latencies, **parameters.loop_metrics()}
 
 
 KIND = Kind(

@@ -104,6 +104,7 @@ def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
             "ramp_up_s": 0.5,
             "duration_s": None,
             "transactions": 300,
+            "arrivals": {"kind": "closed", "think_s": 0.0, "spacing": "exponential"},
             "retries": 4,
             "interval_ms": 250,
             "output_directory": str(OUT),

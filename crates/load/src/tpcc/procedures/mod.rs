@@ -56,37 +56,10 @@ pub async fn run<C: Connection>(
     inputs: &Inputs,
     now: &str,
 ) -> Result<Ended, DriverError> {
-    let (now, integer) = (Value::Text(now), Value::Integer);
+    let integer = Value::Integer;
     match inputs {
-        Inputs::NewOrder {
-            warehouse,
-            district,
-            customer,
-            lines,
-        } => {
-            let lines = written(lines);
-            let key = [warehouse, district, customer].map(|number| integer(*number));
-            let values = [key[0], key[1], key[2], Value::Text(&lines), now];
-            let row = one(connection, Call::NewOrder.id(), &values).await?;
-            Ok(Ended {
-                rolled_back: row.integer(0)? != 0,
-                ..Ended::default()
-            })
-        }
-        Inputs::Payment {
-            warehouse,
-            district,
-            customer_place,
-            customer,
-            cents,
-        } => {
-            let (number, name) = called(customer);
-            let at = [*warehouse, *district, customer_place.0, customer_place.1].map(integer);
-            let amount = Value::Decimal(Decimal::money(*cents));
-            let values = [at[0], at[1], at[2], at[3], number, name, amount, now];
-            one(connection, Call::Payment.id(), &values).await?;
-            Ok(Ended::default())
-        }
+        Inputs::NewOrder { .. } => new_order(connection, inputs, now).await,
+        Inputs::Payment { .. } => payment(connection, inputs, now).await,
         Inputs::OrderStatus {
             warehouse,
             district,
@@ -94,8 +67,7 @@ pub async fn run<C: Connection>(
         } => {
             let (number, name) = called(customer);
             let values = [integer(*warehouse), integer(*district), number, name];
-            let lines = connection.read(Call::OrderStatus.id(), &values).await?;
-            if lines == 0 {
+            if connection.read(Call::OrderStatus.id(), &values).await? == 0 {
                 return Err(DriverError::unexpected(format!(
                     "the last order of a customer of {warehouse}, {district} has no lines"
                 )));
@@ -103,7 +75,7 @@ pub async fn run<C: Connection>(
             Ok(Ended::default())
         }
         Inputs::Delivery { warehouse, carrier } => {
-            let values = [integer(*warehouse), integer(*carrier), now];
+            let values = [integer(*warehouse), integer(*carrier), Value::Text(now)];
             let row = one(connection, Call::Delivery.id(), &values).await?;
             let count = |column| Ok(u64::try_from(row.integer(column)?).unwrap_or_default());
             Ok(Ended {
@@ -118,12 +90,62 @@ pub async fn run<C: Connection>(
             threshold,
         } => {
             let values = [*warehouse, *district, *threshold].map(integer);
-            one(connection, Call::StockLevel.id(), &values)
-                .await?
-                .integer(0)?;
-            Ok(Ended::default())
+            let row = one(connection, Call::StockLevel.id(), &values).await?;
+            row.integer(0).map(|_| Ended::default())
         }
     }
+}
+
+async fn new_order<C: Connection>(
+    connection: &mut C,
+    inputs: &Inputs,
+    now: &str,
+) -> Result<Ended, DriverError> {
+    let Inputs::NewOrder {
+        warehouse,
+        district,
+        customer,
+        lines,
+    } = inputs
+    else {
+        return Err(mistaken());
+    };
+    let lines = written(lines);
+    let [w, d, c] = [*warehouse, *district, *customer].map(Value::Integer);
+    let values = [w, d, c, Value::Text(&lines), Value::Text(now)];
+    let row = one(connection, Call::NewOrder.id(), &values).await?;
+    Ok(Ended {
+        rolled_back: row.integer(0)? != 0,
+        ..Ended::default()
+    })
+}
+
+async fn payment<C: Connection>(
+    connection: &mut C,
+    inputs: &Inputs,
+    now: &str,
+) -> Result<Ended, DriverError> {
+    let Inputs::Payment {
+        warehouse,
+        district,
+        customer_place,
+        customer,
+        cents,
+    } = inputs
+    else {
+        return Err(mistaken());
+    };
+    let (number, name) = called(customer);
+    let [w, d, cw, cd] =
+        [*warehouse, *district, customer_place.0, customer_place.1].map(Value::Integer);
+    let amount = Value::Decimal(Decimal::money(*cents));
+    let values = [w, d, cw, cd, number, name, amount, Value::Text(now)];
+    one(connection, Call::Payment.id(), &values).await?;
+    Ok(Ended::default())
+}
+
+fn mistaken() -> DriverError {
+    DriverError::unexpected("a transaction was given another's inputs")
 }
 
 /// Order lines as text of fixed width: item, supplying warehouse, quantity.

@@ -1021,21 +1021,19 @@ class Pong(BaseModel):
     """The request answered."""
 
 
-class Sample(BaseModel):
-    """Samples the place until SIGTERM. Each source appends to `telemetry-<source>.arrows`."""
+class SampledServer(BaseModel):
+    """A server whose counters are read over one connection, into `telemetry-server.arrows`."""
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
     )
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    """How it is reached."""
     interval_ms: Annotated[int, Field(ge=0)]
-    """Width of an interval, milliseconds, 10 at least."""
-    output_directory: str
-    """Directory for the files; must exist."""
-    processes: dict[str, int] = {}
-    """Processes to follow: name → process id; each gives `telemetry-process-<name>.arrows`."""
-    sources: list[Literal["cpu", "memory", "vmstat", "disks", "pressure"]]
-    """What to sample."""
+    """Width of an interval, milliseconds, 100 at least: a question costs a server some tenths of a millisecond."""
+    lock_waits: bool = False
+    """Whether to ask each time who waits for whose lock too, into `telemetry-lock_waits.arrows`."""
 
 
 class Spawn(BaseModel):
@@ -1292,6 +1290,25 @@ class TpccDrive(BaseModel):
     """Scale of the loaded data."""
 
 
+class Sample(BaseModel):
+    """Samples the place until SIGTERM. Each source appends to `telemetry-<source>.arrows`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    interval_ms: Annotated[int, Field(ge=0)]
+    """Width of an interval, milliseconds, 10 at least."""
+    output_directory: str
+    """Directory for the files; must exist."""
+    processes: dict[str, int] = {}
+    """Processes to follow: name → process id; each gives `telemetry-process-<name>.arrows`."""
+    server: SampledServer | None = None
+    """A server whose own counters are sampled too."""
+    sources: list[Literal["cpu", "memory", "vmstat", "disks", "pressure"]]
+    """What to sample."""
+
+
 class Wire(
     RootModel[
         Arrived
@@ -1349,6 +1366,7 @@ class Wire(
         | Restored
         | Rows
         | Sample
+        | SampledServer
         | Settle
         | Settled
         | Signal
@@ -1451,6 +1469,7 @@ class Wire(
         | Restored
         | Rows
         | Sample
+        | SampledServer
         | Settle
         | Settled
         | Signal

@@ -6,12 +6,14 @@ mod mariadb;
 mod stream;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::UInt64Type;
+use arrow_ipc::reader::StreamReader;
 use fairtrial_load::Client;
 use fairtrial_protocol::load::{Endpoint, Sql};
 use fairtrial_protocol::sample::{Sample, SampledServer, Source};
@@ -267,77 +269,74 @@ fn a_server_asked_too_often_is_refused() {
     ));
 }
 
+/// Two connections, the second of which waits for the first's row until both are dropped.
+struct Waiting {
+    waiter: Client,
+    holder: Client,
+}
+
+impl Waiting {
+    fn begin(endpoint: &Endpoint) -> Self {
+        run(
+            endpoint,
+            &[
+                "CREATE DATABASE test",
+                "CREATE TABLE test.held (a INT PRIMARY KEY, b INT) ENGINE=InnoDB",
+                "INSERT INTO test.held VALUES (1, 1)",
+            ],
+        );
+        let mut holder = Client::open(endpoint).expect("a thread");
+        let waiter = Client::open(endpoint).expect("a thread");
+        for statement in [
+            "START TRANSACTION",
+            "UPDATE test.held SET b = 2 WHERE a = 1",
+        ] {
+            holder.ask(statement, PATIENCE).expect("it runs");
+        }
+        Self { waiter, holder }
+    }
+
+    /// Numbers of the waiting and the holding connection, then the wait begins.
+    fn wait(&mut self) -> (u64, u64) {
+        let [waiting, holding] = [&mut self.waiter, &mut self.holder].map(|client| {
+            let asked = client.ask("SELECT CONNECTION_ID()", PATIENCE);
+            let rows = asked.expect("answered").rows;
+            let text = rows[0][0].clone().expect("a number");
+            text.parse().expect("a number")
+        });
+        let blocked = self
+            .waiter
+            .ask("UPDATE test.held SET b = 3 WHERE a = 1", 2 * INTERVAL);
+        assert!(blocked.is_err(), "it waits for the lock");
+        (waiting, holding)
+    }
+}
+
 #[test]
 fn who_waits_for_whose_lock_is_told_pair_by_pair() {
     let Some(server) = mariadb::Server::start() else {
         return;
     };
     let endpoint = server.endpoint("mysql");
-    run(
-        &endpoint,
-        &[
-            "CREATE DATABASE test",
-            "CREATE TABLE test.held (a INT PRIMARY KEY, b INT) ENGINE=InnoDB",
-            "INSERT INTO test.held VALUES (1, 1)",
-        ],
-    );
-    let mut holder = Client::open(&endpoint).expect("a thread");
-    let mut waiter = Client::open(&endpoint).expect("a thread");
-    let id = |client: &mut Client| {
-        let rows = client
-            .ask("SELECT CONNECTION_ID()", PATIENCE)
-            .expect("answered");
-        rows.rows[0][0]
-            .as_ref()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
-    let (holding, waiting) = (id(&mut holder), id(&mut waiter));
-    holder.ask("START TRANSACTION", PATIENCE).expect("begun");
-    holder
-        .ask("UPDATE test.held SET b = 2 WHERE a = 1", PATIENCE)
-        .expect("locked");
-    let blocked = waiter.ask("UPDATE test.held SET b = 3 WHERE a = 1", 2 * INTERVAL);
-    assert!(blocked.is_err(), "it waits for the lock");
+    let mut pair = Waiting::begin(&endpoint);
+    let (waiting, holding) = pair.wait();
     let (output, sampler) = open(endpoint);
     thread::sleep(3 * INTERVAL);
     sampler.finish().expect("it ends");
-    let path = output.path().join("telemetry-lock_waits.arrows");
-    let reader =
-        arrow_ipc::reader::StreamReader::try_new(std::fs::File::open(path).expect("there"), None);
-    let batch = reader
-        .expect("a stream")
-        .next()
-        .expect("a batch")
-        .expect("whole");
+    let file = File::open(output.path().join("telemetry-lock_waits.arrows")).expect("there");
+    let mut batches = StreamReader::try_new(file, None).expect("a stream");
+    let batch = batches.next().expect("a batch").expect("whole");
     assert_eq!(batch.num_rows(), 1);
-    let number = |name: &str| {
-        let column = batch
-            .column_by_name(name)
-            .expect(name)
-            .as_primitive::<UInt64Type>();
-        Some(column.value(0))
-    };
-    let text = |name: &str| {
-        batch
-            .column_by_name(name)
-            .expect(name)
-            .as_string::<i32>()
-            .value(0)
-            .to_owned()
-    };
-    assert_eq!(
-        (number("waiting_connection"), number("blocking_connection")),
-        (waiting, holding)
-    );
+    let column = |name: &str| batch.column_by_name(name).expect("a column of that name");
+    let number = |name: &str| column(name).as_primitive::<UInt64Type>().value(0);
+    let text = |name: &str| column(name).as_string::<i32>().value(0);
+    assert_eq!(number("waiting_connection"), waiting);
+    assert_eq!(number("blocking_connection"), holding);
     assert_eq!(
         text("waiting_statement"),
         "UPDATE test.held SET b = 3 WHERE a = 1"
     );
-    assert!(
-        text("locked").contains("held") && text("mode") == "X",
-        "{} {}",
-        text("locked"),
-        text("mode")
-    );
+    assert!(text("locked").contains("held"), "{}", text("locked"));
+    assert_eq!(text("mode"), "X");
     assert!(columns(&output)["row_lock_current_waits"].contains(&Some(1)));
 }

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fairtrial.analyse import analyse
 from fairtrial.errors import FairtrialError, RecordError
-from fairtrial.metrics import consistency, telemetry
+from fairtrial.metrics import consistency, fidelity, telemetry
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 from fairtrial.report import plain
@@ -54,6 +54,7 @@ def recompute(record: Record) -> list[str]:
     for directory in _reports(record):
         name = directory.relative_to(record.directory)
         found += [f"{name}/{text}" for text in _report(record, tuple(again), directory)]
+        found += [f"{name}/{text}" for text in _fidelity(record, directory)]
     return found or [text for directory in _reports(record) for text in _printed(record, directory)]
 
 
@@ -97,6 +98,18 @@ def _report(record: Record, trials: tuple[TrialRecord, ...], directory: Path) ->
         return [f"{REPORT}: of format {version}, this version writes {REPORT_FORMAT_VERSION}"]
     fresh = analyse(record.plan, trials, contrast=contrast, finished=record.finished)
     return [f"{REPORT}: {text}" for text in differences(analysis, finite(fresh.model_dump(mode="json")))]
+
+
+def _fidelity(record: Record, directory: Path) -> list[str]:
+    """What report.json says of the drives' fidelity, against what their raw files give."""
+    try:
+        stored = json.loads((directory / REPORT).read_bytes())["record"]["fidelity"]
+        fresh = [each.model_dump(mode="json") for each in fidelity.of_record(record)]
+    except (ValueError, KeyError, TypeError):
+        return []  # `_report` has said what is wrong with the file
+    except RecordError as error:
+        return [f"{REPORT}: its fidelity cannot be recomputed: {error}"]
+    return [f"{REPORT}: fidelity{text}" for text in differences(stored, finite(fresh))]
 
 
 def _printed(record: Record, directory: Path) -> list[str]:

@@ -85,6 +85,26 @@ def of_record(record: Record) -> tuple[Fidelity, ...]:
     )
 
 
+def contradictions(directory: Path) -> list[str]:
+    """Where `drawn` cannot be what led to the transactions that ended, a sentence each; empty if nowhere.
+
+    What ended in the window had been drawn by then; a drive draws before and after its window too.
+
+    Raises:
+        RecordError: `result.json` is missing, cut or changed.
+    """
+    drawn = read(directory)
+    ended = {
+        kind: outcomes.committed + outcomes.rolled_back + outcomes.failed
+        for kind, outcomes in tpcc.read(directory).transactions.items()
+    }
+    return [
+        f"{tpcc.FILE}: {count} transactions {kind} ended, but only {drawn.get(kind, 0)} were drawn"
+        for kind, count in ended.items()
+        if drawn.get(kind, 0) < count
+    ]
+
+
 def read(directory: Path) -> dict[str, int]:
     """What a trial's drive drew: name → count.
 

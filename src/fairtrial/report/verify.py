@@ -41,6 +41,7 @@ def recompute(record: Record) -> list[str]:
         try:
             scalars = trial_scalars(record, trial)
             found += [f"trials/{trial.trial.id}/{text}" for text in _contradictions(record, trial)]
+            found += [f"trials/{trial.trial.id}/{text}" for text in _undrawn(record, trial)]
         except (FairtrialError, OSError, ValueError, KeyError) as error:
             if not trial.valid and not trial.scalars:
                 again.append(trial)  # that its figures cannot be computed is why it is invalid
@@ -85,6 +86,13 @@ def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
     if trial.window is None or not DRIVEN & set(trial.resolved.workload):
         return []
     return consistency.contradictions(record.trial_directory(trial.trial.id))
+
+
+def _undrawn(record: Record, trial: TrialRecord) -> list[str]:
+    """Transactions that ended and were never drawn: the counts that fidelity is judged by would not be the drive's."""
+    if trial.window is None or fidelity.WORKLOAD not in trial.resolved.workload:
+        return []
+    return fidelity.contradictions(record.trial_directory(trial.trial.id))
 
 
 def _report(record: Record, trials: tuple[TrialRecord, ...], directory: Path) -> list[str]:

@@ -176,6 +176,16 @@ def test_a_result_that_does_not_say_what_was_drawn_is_an_error(tmp_path: Path) -
             fidelity.read(tmp_path)
 
 
+def test_more_transactions_than_were_drawn_contradict_the_counts(tmp_path: Path) -> None:
+    ended = {"committed": 43, "rolled_back": 0, "failed": 0, "retried": 9}
+    result = {"window": {"start_ns": 0, "end_ns": 1}, "errors": [], "transactions": {"payment": ended}}
+    (tmp_path / "result.json").write_text(json.dumps(result | {"drawn": faithful(1)}), encoding="utf-8")
+    assert fidelity.contradictions(tmp_path) == []
+    (tmp_path / "result.json").write_text(json.dumps(result | {"drawn": {"payment": 42}}), encoding="utf-8")
+    (found,) = fidelity.contradictions(tmp_path)
+    assert "43 transactions payment ended, but only 42 were drawn" in found
+
+
 def test_a_real_record_is_faithful(real_run: Path) -> None:
     record = read(real_run)
     found = fidelity.of_record(record)

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics import tpcc
 from fairtrial.metrics.fidelity_points import MIX, Counts, Parameters, Point, Verdict, points
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 
 WORKLOAD: Final = "tpcc"
+FILE: Final = "result.json"
 CONSTANT_LIMITS: Final = {"nurand_c_last_name_run": 255, "nurand_c_customer": 1023, "nurand_c_item": 8191}
 DELTAS: Final = range(65, 120)  # of the two constants for last names, clause 2.1.6.1
 DELTAS_FORBIDDEN: Final = (96, 112)
@@ -93,15 +93,12 @@ def contradictions(directory: Path) -> list[str]:
     Raises:
         RecordError: `result.json` is missing, cut or changed.
     """
-    drawn = read(directory)
-    ended = {
-        kind: outcomes.committed + outcomes.rolled_back + outcomes.failed
-        for kind, outcomes in tpcc.read(directory).transactions.items()
-    }
+    result = _read(directory)
+    ended = {kind: each.committed + each.rolled_back + each.failed for kind, each in result.transactions.items()}
     return [
-        f"{tpcc.FILE}: {count} transactions {kind} ended, but only {drawn.get(kind, 0)} were drawn"
+        f"{FILE}: {count} transactions {kind} ended, but only {result.drawn.get(kind, 0)} were drawn"
         for kind, count in ended.items()
-        if drawn.get(kind, 0) < count
+        if result.drawn.get(kind, 0) < count
     ]
 
 
@@ -111,13 +108,29 @@ def read(directory: Path) -> dict[str, int]:
     Raises:
         RecordError: `result.json` is missing, cut or changed.
     """
-    path = directory / tpcc.FILE
+    return _read(directory).drawn
+
+
+class _Ended(BaseModel):
+    committed: int
+    rolled_back: int
+    failed: int
+
+
+class _Result(BaseModel):
+    """The part of `result.json` that fidelity comes from; its owner is the `Driven` type of the protocol crate."""
+
+    transactions: dict[str, _Ended]
+    drawn: dict[str, int]
+
+
+def _read(directory: Path) -> _Result:
+    path = directory / FILE
     try:
-        drawn = json.loads(path.read_bytes())["drawn"]
-        return {str(name): int(count) for name, count in drawn.items()}
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        return _Result.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
         raise RecordError(
-            f"{path} does not say what was drawn: {error!r}", hint="restore the trial from a copy, or run it again"
+            f"{path} does not say what was drawn: {error}", hint="restore the trial from a copy, or run it again"
         ) from error
 
 

@@ -18,6 +18,7 @@ use fairtrial_load::Client;
 use fairtrial_protocol::load::{Endpoint, Sql};
 use fairtrial_protocol::sample::{Sample, SampledServer, Source};
 use fairtrial_sample::{SHORTEST_SERVER_INTERVAL_MS, SampleError, Sampler};
+use serde_json::json;
 use tempfile::TempDir;
 
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -231,14 +232,9 @@ fn a_server_that_hangs_is_waited_for_no_longer_than_a_tick_may_take() {
 #[test]
 fn a_server_that_is_not_there_is_a_warning_and_no_file() {
     let nowhere = tempfile::tempdir().expect("a directory");
-    let endpoint = Endpoint::Mysql {
-        socket: Some(nowhere.path().join("socket").to_string_lossy().into()),
-        host: None,
-        port: None,
-        user: "root".into(),
-        password: String::new(),
-        database: "mysql".into(),
-    };
+    let socket = nowhere.path().join("socket");
+    let endpoint = json!({"kind": "mysql", "socket": socket, "user": "root", "database": "mysql"});
+    let endpoint: Endpoint = serde_json::from_value(endpoint).expect("an endpoint");
     let (output, mut sampler) = open(endpoint);
     assert_eq!(sampler.names(), ["cpu"]);
     sampler.tick().expect("the place is found");

@@ -146,8 +146,8 @@ impl User for TerminalUser {
                 let (times, milliseconds) = kind.thinking_names();
                 *self.drawn.entry(times).or_default() += 1;
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // minutes
-                let thinking_ms = (thinking_s * 1000.0).round() as u64;
-                *self.drawn.entry(milliseconds).or_default() += thinking_ms;
+                let spent = (thinking_s * 1000.0).round() as u64;
+                *self.drawn.entry(milliseconds).or_default() += spent;
                 (keying_s, thinking_s)
             }
             _ => (0.0, 0.0),

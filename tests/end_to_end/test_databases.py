@@ -30,6 +30,25 @@ trials: {blocks: 2, seed: 5}
 metrics: {primary: throughput_tpm, secondary: [latency_ns_p99, new_order_latency_ns_p99]}
 telemetry: {interval: 100ms}
 """
+
+COUNTED_STUDY = """\
+study: counted
+system: {mariadb: {options: {innodb_buffer_pool_size: 32M, innodb_monitor_enable: module_purge}}}
+workload: {tpcc: {warehouses: 1, ramp_up: 300ms, duration: 2s}}
+factors:
+  purging:
+    four: {system: {mariadb: {options: {innodb_purge_threads: 4}}}}
+    one: {system: {mariadb: {options: {innodb_purge_threads: 1}}}}
+  users:
+    eight: {workload: {tpcc: {virtual_users: 8}}}
+arm: purging
+expect: {eight: {dirty_pages_share: '>= 0.0001'}}
+trials: {blocks: 1, seed: 5}
+metrics:
+  primary: history_list_length_max
+  secondary: [checkpoint_age_share_max, row_lock_waits_per_transaction, buffer_pool_miss_share, server_deadlocks]
+telemetry: {interval: 100ms, lock_waits: true}
+"""
 servers = [
     pytest.mark.servers,
     pytest.mark.skipif(MARIADB is None, reason="needs mariadbd: `make test` installs it when run as root"),
@@ -80,6 +99,26 @@ class TestMariadb:
             assert trial.scalars["server_cpu_s"] > 0
             assert all(check.violations == 0 for check in trial.checks)
         assert len(list((here.state / "prepared").iterdir())) == 1
+        here.fairtrial("verify", here.run)
+
+    def test_a_server_s_own_counters_are_metrics_of_a_trial(self, here: Desk) -> None:
+        here.fairtrial("run", here.study(COUNTED_STUDY))
+        found = record.read(here.run)
+        named = found.plan.metrics.primary + found.plan.metrics.secondary
+        for trial in found.trials:
+            assert trial.valid, trial.invalid_reason
+            assert {"server", "lock_waits"} <= set(trial.telemetry), "eight users of one warehouse wait for its row"
+            assert set(named) <= set(trial.scalars)
+            assert trial.scalars["history_list_length_max"] > 0
+            assert 0 < trial.scalars["checkpoint_age_share_max"] < 1
+            assert 0 < trial.scalars["dirty_pages_share"] < 1
+            directory = found.trial_directory(trial.trial.id)
+            counters = pl.read_parquet(directory / "telemetry-server.parquet")
+            assert counters["com_commit"].is_sorted()
+            assert counters["purge_invoked"].null_count() == 0, "the study switched it on"
+            pairs = pl.read_parquet(directory / "telemetry-lock_waits.parquet")
+            assert (pairs["waiting_connection"] != pairs["blocking_connection"]).all()
+            assert pairs["locked"].str.contains("fairtrial").any()
         here.fairtrial("verify", here.run)
 
     def test_a_refused_configuration_shows_the_servers_own_words(self, here: Desk) -> None:

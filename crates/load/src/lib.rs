@@ -6,6 +6,7 @@
 
 mod calendar;
 mod check;
+mod client;
 mod drive;
 mod driver;
 mod error;
@@ -30,6 +31,7 @@ use oltp::workload::Oltp;
 use tpcc::population::Warehouses;
 use tpcc::workload::Tpcc;
 
+pub use client::{Client, ClientError};
 pub use driver::{DriverError, ErrorKind};
 pub use error::LoadError;
 

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::load::Endpoint;
+
 /// Samples the place until SIGTERM. Each source appends to `telemetry-<source>.arrows`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -16,8 +18,24 @@ pub struct Sample {
     /// Processes to follow: name → process id; each gives `telemetry-process-<name>.arrows`.
     #[serde(default)]
     pub processes: BTreeMap<String, i32>,
+    /// A server whose own counters are sampled too.
+    #[serde(default)]
+    pub server: Option<SampledServer>,
     /// Directory for the files; must exist.
     pub output_directory: String,
+}
+
+/// A server whose counters are read over one connection, into `telemetry-server.arrows`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SampledServer {
+    /// How it is reached.
+    pub endpoint: Endpoint,
+    /// Width of an interval, milliseconds, 100 at least: a question costs a server some tenths of a millisecond.
+    pub interval_ms: u32,
+    /// Whether to ask each time who waits for whose lock too, into `telemetry-lock_waits.arrows`.
+    #[serde(default)]
+    pub lock_waits: bool,
 }
 
 /// A source of counters.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use arrow_schema::ArrowError;
 
-use crate::SHORTEST_INTERVAL_MS;
+use crate::{SHORTEST_INTERVAL_MS, SHORTEST_SERVER_INTERVAL_MS};
 
 /// Why a place could not be sampled. A source that is missing is a warning instead.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,14 @@ pub enum SampleError {
     /// The interval is too short.
     #[error("an interval of {given_ms} ms is too short, the shortest is {SHORTEST_INTERVAL_MS} ms")]
     Interval {
+        /// As asked.
+        given_ms: u32,
+    },
+    /// The interval of a server's counters is too short.
+    #[error(
+        "an interval of {given_ms} ms is too short for a server's counters, the shortest is {SHORTEST_SERVER_INTERVAL_MS} ms"
+    )]
+    ServerInterval {
         /// As asked.
         given_ms: u32,
     },
@@ -33,6 +41,9 @@ pub enum SampleError {
     /// The timer or the signals cannot be waited for.
     #[error("cannot wait for the next tick: {0}")]
     Wait(#[source] io::Error),
+    /// The thread that watches a server ended by a panic: a fault of this program.
+    #[error("the thread that watches the server panicked")]
+    Panicked,
     /// Standard output is gone.
     #[error("cannot write to standard output: {0}")]
     StandardOutput(#[source] io::Error),
@@ -44,6 +55,8 @@ impl SampleError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Interval { .. } => "set `telemetry: {interval: …}` to 10ms or more",
+            Self::ServerInterval { .. } => "ask a server every 100 ms at most",
+            Self::Panicked => "this is a fault in fairtrial: please report it with the lines above",
             Self::ProcessName { .. } => "use letters, digits, `-` and `_`",
             Self::Write { .. } => "check that the directory exists, is writable and has free space",
             Self::Wait(_) => "check the limit of open files (`ulimit -n`)",

@@ -1,5 +1,5 @@
-//! Telemetry of a place: raw counters with the time they were read, in Arrow IPC streams. Rates are computed later, and
-//! elsewhere.
+//! Telemetry of a place, and of a server that runs there: raw counters with the time they were read, in Arrow IPC
+//! streams. Rates are computed later, and elsewhere.
 //!
 //! Files stay open and are read again from their start into buffers that are used again; parsing allocates nothing.
 //! Columns are those of a source's first read: a device or counter that appears later is left out, one that disappears
@@ -9,6 +9,7 @@ mod error;
 mod parse;
 mod proc_file;
 mod sampler;
+mod server;
 mod source;
 mod table;
 mod ticker;
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 
 pub use error::SampleError;
 pub use sampler::Sampler;
+pub use server::{SHORTEST_SERVER_INTERVAL_MS, ServerSampler};
 use ticker::{Ticker, Wake};
 
 /// Shortest interval, milliseconds: below it the sampler's own work would show in what it measures.
@@ -35,7 +37,7 @@ const NICENESS: i32 = -10;
 ///
 /// Says on standard output what it cannot sample as `{"warning": …}` lines, then, once every source was read for the
 /// first time, what it does sample: `{"sampling": […]}`; and at the end how many ticks were kept and missed:
-/// `{"ticks": …, "missed_ticks": …}`.
+/// `{"ticks": …, "missed_ticks": …, "missed_server_samples": …}`.
 pub fn sample(parameters: &Sample) -> Result<(), SampleError> {
     if parameters.interval_ms < SHORTEST_INTERVAL_MS {
         return Err(SampleError::Interval {
@@ -45,20 +47,21 @@ pub fn sample(parameters: &Sample) -> Result<(), SampleError> {
     go_first();
     let mut ticker = Ticker::start(parameters.interval_ms)?;
     let mut sampler = Sampler::open(Path::new("/proc"), parameters)?;
-    say_warnings(&mut sampler)?;
     sampler.tick()?;
+    say_warnings(sampler.take_warnings())?;
     say(&json!({"sampling": sampler.names()}))?;
     let (mut ticks, mut missed) = (1_u64, 0);
     while let Wake::Tick { missed: late } = ticker.wait()? {
         sampler.tick()?;
-        say_warnings(&mut sampler)?;
+        say_warnings(sampler.take_warnings())?;
         ticks += 1;
         missed += late;
     }
     sampler.tick()?;
-    say_warnings(&mut sampler)?;
-    sampler.finish()?;
-    say(&json!({"ticks": ticks, "missed_ticks": missed}))
+    say_warnings(sampler.take_warnings())?;
+    let (missed_server, warnings) = sampler.finish()?;
+    say_warnings(warnings)?;
+    say(&json!({"ticks": ticks, "missed_ticks": missed, "missed_server_samples": missed_server}))
 }
 
 /// A sampler that waits for its own pages to be swapped in, or for its turn, misses the very moments it is there for.
@@ -70,9 +73,8 @@ fn go_first() {
     }
 }
 
-fn say_warnings(sampler: &mut Sampler) -> Result<(), SampleError> {
-    sampler
-        .take_warnings()
+fn say_warnings(warnings: Vec<String>) -> Result<(), SampleError> {
+    warnings
         .into_iter()
         .try_for_each(|warning| say(&json!({"warning": warning})))
 }

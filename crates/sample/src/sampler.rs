@@ -7,12 +7,14 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::sample::Sample;
 
 use crate::error::SampleError;
+use crate::server::ServerSampler;
 use crate::source::{self, Counters, Opened};
 use crate::table::{Table, batch_rows};
 
 /// All sources of one run.
 pub struct Sampler {
     followed: Vec<Followed>,
+    server: Option<ServerSampler>,
     warnings: Vec<String>,
 }
 
@@ -28,6 +30,7 @@ impl Sampler {
     pub fn open(root: &Path, parameters: &Sample) -> Result<Self, SampleError> {
         let mut sampler = Self {
             followed: Vec::new(),
+            server: None,
             warnings: Vec::new(),
         };
         let directory = Path::new(&parameters.output_directory);
@@ -52,6 +55,9 @@ impl Sampler {
                     .warnings
                     .push(format!("{name} is not sampled: {error}")),
             }
+        }
+        if let Some(server) = &parameters.server {
+            sampler.server = Some(ServerSampler::start(server, directory)?);
         }
         Ok(sampler)
     }
@@ -80,7 +86,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// Reads every source once. One that can no longer be read is a warning, and its file ends.
+    /// Reads every source of the place once; the server has ticks of its own. One that can no longer be read is a warning, and its file ends.
     pub fn tick(&mut self) -> Result<(), SampleError> {
         let mut index = 0;
         while let Some(followed) = self.followed.get_mut(index) {
@@ -102,25 +108,37 @@ impl Sampler {
         Ok(())
     }
 
-    /// Writes what was gathered and the end of every stream.
-    pub fn finish(mut self) -> Result<(), SampleError> {
+    /// Writes what was gathered and the end of every stream; returns how many samples of the server are missing, and
+    /// what was said since the last time.
+    pub fn finish(mut self) -> Result<(u64, Vec<String>), SampleError> {
         self.followed
             .iter_mut()
-            .try_for_each(|followed| followed.table.finish())
+            .try_for_each(|followed| followed.table.finish())?;
+        let (missed, said) = self.server.map_or(Ok((0, vec![])), ServerSampler::finish)?;
+        self.warnings.extend(said);
+        Ok((missed, self.warnings))
     }
 
-    /// What is being sampled: sources, and processes as `process-<name>`.
+    /// What is being sampled: sources, processes as `process-<name>`, and `server` once it has answered.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
+        let answering = self.server.as_ref().is_some_and(ServerSampler::answers);
         self.followed
             .iter()
             .map(|followed| followed.name.as_str())
+            .chain(answering.then_some("server"))
             .collect()
     }
 
     /// What was said since the last time.
     pub fn take_warnings(&mut self) -> Vec<String> {
-        mem::take(&mut self.warnings)
+        let mut warnings = mem::take(&mut self.warnings);
+        warnings.extend(
+            self.server
+                .iter_mut()
+                .flat_map(ServerSampler::take_warnings),
+        );
+        warnings
     }
 }
 

@@ -144,7 +144,8 @@ impl Column {
     }
 }
 
-fn create_stream(
+/// Creates a file and writes the schema of its stream.
+pub fn create_stream(
     path: &Path,
     schema: &Schema,
 ) -> Result<StreamWriter<BufWriter<File>>, ArrowError> {

@@ -37,6 +37,11 @@ LEVELS: Final = {
         r"workingset_nodes|nr_(?!(dirtied|written|throttled_written|vmscan_.*|foll_pin_.*|tlb_.*)$).*"
     ),
     "memory": re.compile(r".*"),
+    "server": re.compile(
+        r"threads_.*|history_list_length|checkpoint_age_.*|buffer_pool_pages_(dirty|data|free|total)"
+        r"|row_lock_current_waits|waiting_.*|answer_ns"
+    ),
+    "lock_waits": re.compile(r".*"),
     "process": re.compile(r"threads|resident_bytes|swapped_bytes"),
 }
 

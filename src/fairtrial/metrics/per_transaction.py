@@ -23,6 +23,9 @@ COUNTS: Final = (
     "disk_read_bytes",
     "disk_written_bytes",
     "context_switches",
+    "row_lock_waits",
+    "buffer_pool_reads",
+    "log_written_bytes",
 )
 
 

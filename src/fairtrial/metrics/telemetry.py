@@ -44,7 +44,7 @@ def read(directory: Path, source: str) -> pl.DataFrame:
 
     Args:
         directory: one trial's.
-        source: `cpu`, `memory`, `vmstat`, `disks`, `pressure`, or `process-<name>`.
+        source: `cpu`, `memory`, `vmstat`, `disks`, `pressure`, `server`, `lock_waits`, or `process-<name>`.
 
     Raises:
         RecordError: the file is damaged.

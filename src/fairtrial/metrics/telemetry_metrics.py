@@ -1,4 +1,4 @@
-"""What telemetry can measure: each metric's definition beside its computation.
+"""What telemetry can measure: each metric's definition beside its computation; those of a server are `server_metrics`.
 
 Sources and columns are the sampler's (`crates/sample`): kernel names where the kernel has good ones. A metric whose
 column a kernel lacks is None there, never zero.
@@ -7,15 +7,11 @@ column a kernel lacks is None there, never zero.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from fairtrial.metrics import server_metrics
+from fairtrial.metrics.telemetry_metric import Facts, Family, Value, count
 from fairtrial.metrics.telemetry_window import Observed
-from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
-
-Facts = Mapping[str, Any]
-Value = Callable[[Observed, Facts], float | None]
 
 SECTOR_BYTES: Final = 512  # /proc/diskstats, whatever the device's own sector (Documentation/admin-guide/iostats.rst)
 MICROSECONDS_PER_SECOND: Final = 1e6
@@ -26,15 +22,6 @@ RECLAIMED: Final = ("pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged", "p
 # Devices whose traffic is another device's traffic too (mapped, striped, cached, replicated, loops) or memory's.
 STACKED: Final = re.compile(r"(dm-|md|bcache|drbd|loop|zram|ram)\d")
 PARTITION: Final = re.compile(r"(?P<disk>.*\d(?=p)|.*\D)p?\d+")  # sda1, nvme0n1p1, mmcblk0p1
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A definition, the sampler source it reads, and how it is computed; None where a column is missing."""
-
-    definition: MetricDefinition
-    source: str
-    value: Value
 
 
 def whole_devices(columns: list[str]) -> list[str]:
@@ -54,10 +41,6 @@ def _cpu_share(*classes: str) -> Value:
         return part / whole if part is not None and whole else None
 
     return share
-
-
-def _count(*columns: str) -> Value:
-    return lambda seen, _facts: seen.grown(*columns)
 
 
 def _stall(column: str) -> Value:
@@ -105,39 +88,18 @@ def _inactive_file(seen: Observed, _facts: Facts) -> float | None:
     return None if inactive is None or total is None else seen.mean(inactive / total)
 
 
-@dataclass(frozen=True)
-class _Family:
-    """Metrics of one source, unit and kind."""
+_TIME = Family("cpu", "share of all processors", "wall_clock")
+_SWITCHES = Family("cpu", "switches", "count")
+_SERVER_TIME = Family("process-server", "s", "wall_clock")
+_SERVER_BYTES = Family("process-server", "B", "count")
+_DISKS = Family("disks", "B", "count")
+_MEMORY = Family("memory", "B", "count")
+_MEMORY_SHARE = Family("memory", "share", "count")
+_PAGES = Family("vmstat", "pages", "count")
+_FAULTS = Family("vmstat", "faults", "count")
+_STALLS = Family("pressure", "share of time", "wall_clock")
 
-    source: str
-    unit: str
-    kind: MetricKind
-
-    def metric(self, name: str, value: Value, *, of: str, label: str, better: Better = "lower") -> Metric:
-        """One metric; `of` names its columns."""
-        definition = MetricDefinition(
-            name=name,
-            label=label,
-            unit=self.unit,
-            better=better,
-            kind=self.kind,
-            source=f"telemetry-{self.source}.parquet: {of}",
-        )
-        return Metric(definition=definition, source=self.source, value=value)
-
-
-_TIME = _Family("cpu", "share of all processors", "wall_clock")
-_SWITCHES = _Family("cpu", "switches", "count")
-_SERVER_TIME = _Family("process-server", "s", "wall_clock")
-_SERVER_BYTES = _Family("process-server", "B", "count")
-_DISKS = _Family("disks", "B", "count")
-_MEMORY = _Family("memory", "B", "count")
-_MEMORY_SHARE = _Family("memory", "share", "count")
-_PAGES = _Family("vmstat", "pages", "count")
-_FAULTS = _Family("vmstat", "faults", "count")
-_STALLS = _Family("pressure", "share of time", "wall_clock")
-
-METRICS: Final = (
+_PLACE: Final = (
     _TIME.metric("cpu_user_share", _cpu_share("user", "nice"), of="user + nice of all classes", label="CPU, user"),
     _TIME.metric(
         "cpu_system_share",
@@ -148,16 +110,14 @@ METRICS: Final = (
     _TIME.metric("cpu_iowait_share", _cpu_share("iowait"), of="iowait of all classes", label="CPU, waiting for I/O"),
     _TIME.metric("cpu_steal_share", _cpu_share("steal"), of="steal of all classes", label="CPU, stolen"),
     _TIME.metric("cpu_idle_share", _cpu_share("idle"), of="idle of all classes", label="CPU, idle", better="higher"),
-    _SWITCHES.metric("context_switches", _count("context_switches"), of="context_switches", label="context switches"),
+    _SWITCHES.metric("context_switches", count("context_switches"), of="context_switches", label="context switches"),
     _SERVER_TIME.metric("server_cpu_s", _server_cpu_s, of="user_ticks + system_ticks", label="server's CPU time"),
     _SERVER_BYTES.metric(
         "server_resident_bytes_mean", _resident, of="resident_bytes, mean over the window", label="server's memory"
     ),
+    _SERVER_BYTES.metric("server_read_bytes", count("read_bytes"), of="read_bytes (from storage)", label="server read"),
     _SERVER_BYTES.metric(
-        "server_read_bytes", _count("read_bytes"), of="read_bytes (from storage)", label="server read"
-    ),
-    _SERVER_BYTES.metric(
-        "server_written_bytes", _count("write_bytes"), of="write_bytes (to storage)", label="server wrote"
+        "server_written_bytes", count("write_bytes"), of="write_bytes (to storage)", label="server wrote"
     ),
     _DISKS.metric(
         "disk_read_bytes",
@@ -191,14 +151,14 @@ METRICS: Final = (
         label="inactive file pages",
         better="higher",
     ),
-    _PAGES.metric("swapped_out_pages", _count("pswpout"), of="pswpout", label="pages swapped out"),
-    _PAGES.metric("swapped_in_pages", _count("pswpin"), of="pswpin", label="pages swapped in"),
-    _FAULTS.metric("major_faults", _count("pgmajfault"), of="pgmajfault", label="major faults"),
-    _FAULTS.metric("refaults", _count(*REFAULTS), of=" + ".join(REFAULTS), label="refaults"),
+    _PAGES.metric("swapped_out_pages", count("pswpout"), of="pswpout", label="pages swapped out"),
+    _PAGES.metric("swapped_in_pages", count("pswpin"), of="pswpin", label="pages swapped in"),
+    _FAULTS.metric("major_faults", count("pgmajfault"), of="pgmajfault", label="major faults"),
+    _FAULTS.metric("refaults", count(*REFAULTS), of=" + ".join(REFAULTS), label="refaults"),
     _PAGES.metric(
-        "pages_scanned_direct", _count("pgscan_direct"), of="pgscan_direct", label="pages scanned in direct reclaim"
+        "pages_scanned_direct", count("pgscan_direct"), of="pgscan_direct", label="pages scanned in direct reclaim"
     ),
-    _PAGES.metric("pages_reclaimed", _count(*RECLAIMED), of=" + ".join(RECLAIMED), label="pages reclaimed"),
+    _PAGES.metric("pages_reclaimed", count(*RECLAIMED), of=" + ".join(RECLAIMED), label="pages reclaimed"),
     _STALLS.metric(
         "memory_stall_share",
         _stall("memory.some.total_us"),
@@ -212,3 +172,5 @@ METRICS: Final = (
         "cpu_stall_share", _stall("cpu.some.total_us"), of="cpu.some.total_us", label="stalled on CPU (PSI some)"
     ),
 )
+
+METRICS: Final = (*_PLACE, *server_metrics.METRICS)

@@ -59,10 +59,22 @@ class Observed:
         """Mean over the window's time (trapezia between samples and edges); None of None."""
         if gauge is None:
             return None
+        times, values = self._within(gauge)
+        return float(np.trapezoid(values, times) / self.length_s)
+
+    def largest(self, gauge: Series | None) -> float | None:
+        """Largest value at a sample inside the window or at its edges; None of None."""
+        return None if gauge is None else float(self._within(gauge)[1].max())
+
+    def at_end(self, gauge: Series | None) -> float | None:
+        """Value at the window's end; None of None."""
+        return None if gauge is None else float(self._within(gauge)[1][-1])
+
+    def _within(self, gauge: Series) -> tuple[Series, Series]:
+        """Times and values of a gauge at the window's edges and at every sample between them."""
         inside = (self.times_s > 0) & (self.times_s < self.length_s)
         times = np.concatenate([[0.0], self.times_s[inside], [self.length_s]])
-        values = np.interp(times, self.times_s, gauge)
-        return float(np.trapezoid(values, times) / self.length_s)
+        return times, np.interp(times, self.times_s, gauge)
 
     def _growth(self, column: str) -> float:
         counter = self.frame[column].to_numpy()

@@ -49,6 +49,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         metrics=PlannedMetrics(**file.metrics.model_dump(), definitions=dict(study.definitions)),
         design=design,
         telemetry_interval_ms=round(file.telemetry.interval * _MILLISECONDS),
+        telemetry_lock_waits=file.telemetry.lock_waits,
         trials=trials,
         duration_s=costs.duration_s(trials, resolved, catalogue),
         disk_bytes=costs.disk_bytes(resolved, design, catalogue),

@@ -117,6 +117,7 @@ class Plan(RecordModel):
     metrics: PlannedMetrics
     design: Design
     telemetry_interval_ms: int
+    telemetry_lock_waits: bool = False
     trials: list[PlannedTrial]
     duration_s: float
     disk_bytes: int

@@ -7,11 +7,12 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from fairtrial.analyse.models import Analysis
+from fairtrial.metrics import fidelity
 from fairtrial.record import Record
 from fairtrial.report.background import background
 from fairtrial.report.concerns import tail_doubts
 
-REPORT_FORMAT_VERSION: Final = 1
+REPORT_FORMAT_VERSION: Final = 2  # 2: `fidelity`
 
 
 def document(record: Record, analysis: Analysis) -> dict[str, Any]:
@@ -26,6 +27,7 @@ def document(record: Record, analysis: Analysis) -> dict[str, Any]:
             "factors": record.plan.factors,
             "design": record.plan.design.model_dump(mode="json"),
             "finished": record.finished,
+            "fidelity": [each.model_dump(mode="json") for each in fidelity.of_record(record)],
             "tail_doubts": [doubt.model_dump(mode="json") for doubt in tail_doubts(record, analysis)],
             **asdict(background(record, contrast=analysis.contrast)),
         },

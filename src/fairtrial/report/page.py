@@ -17,7 +17,7 @@ import vl_convert
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
-from fairtrial.report import figures, numbers, raw, series, summary, telemetry
+from fairtrial.report import fidelity, figures, numbers, raw, series, summary, telemetry
 from fairtrial.report.background import background
 from fairtrial.report.concerns import concerns, doubts, tail_doubts
 from fairtrial.report.figures import CellFigures, Figure
@@ -125,7 +125,7 @@ def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]
         "confidence": numbers.percent(analysis.confidence),
         "tables": [_table(analysis, table) for table in tables],
         "methods": sorted({row.comparison.method for table in tables for row in table.rows}),
-        "doubts": concerns(doubts(analysis) + tail_doubts(record, analysis)),
+        "doubts": concerns(doubts(analysis) + tail_doubts(record, analysis) + fidelity.doubts(record)),
         "expectations": [
             {
                 "cell": result.cell,
@@ -140,6 +140,11 @@ def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]
         "counted": counted(analysis),
         "fates": fates(behind),
         "behind": behind,
+        "fidelity": {
+            "header": fidelity.HEADER,
+            "sections": fidelity.sections(record),
+            "notes": (fidelity.HOW, fidelity.ENGINE),
+        },
         "again": again(record),
         "raw": raw.shown(record, analysis),
     }

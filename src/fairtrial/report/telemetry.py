@@ -64,6 +64,23 @@ def _level(title: str, *, source: str, column: str) -> Measure:
     return Measure(name=name, title=f"{title}, GiB", source=source, needs=(column,), value=pl.col(column) / GIBI)
 
 
+def _ratio(title: str, part: str, whole: str) -> Measure:
+    """A share of two columns of the server, %."""
+    return Measure(
+        name=part.removesuffix("_per_s").replace("_", "-"),
+        title=f"{title}, %",
+        source="server",
+        needs=(part.removesuffix("_per_s"),),
+        value=100 * pl.col(part) / pl.col(whole),
+    )
+
+
+def _server(title: str, column: str, *, per: float = 1.0) -> Measure:
+    """A column of the server as it is, or what its counter grew by per second in units of `per`."""
+    name = column.removesuffix("_per_s")
+    return Measure(name=name.replace("_", "-"), title=title, source="server", needs=(name,), value=pl.col(column) / per)
+
+
 MEASURES: Final = (
     _cpu("user", "user", "nice"),
     _cpu("system", "system", "irq", "softirq"),
@@ -88,6 +105,12 @@ MEASURES: Final = (
     _stalled("cpu", shown="CPU"),
     _stalled("memory", shown="memory"),
     _stalled("io", shown="I/O"),
+    _server("history list length", "history_list_length"),
+    _ratio("checkpoint age, of its maximum", "checkpoint_age_bytes", "checkpoint_age_max_bytes"),
+    _ratio("dirty pages, of the buffer pool", "buffer_pool_pages_dirty", "buffer_pool_pages_total"),
+    _ratio("buffer pool misses, of its reads", "buffer_pool_reads_per_s", "buffer_pool_read_requests_per_s"),
+    _server("row-lock waits/s", "row_lock_waits_per_s"),
+    _server("written to the server's log, MiB/s", "log_written_bytes_per_s", per=MEBI),
 )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from fairtrial.analyse.models import Analysis, Summary
 from fairtrial.record import Record
-from fairtrial.report import numbers, summary
+from fairtrial.report import fidelity, numbers, summary
 from fairtrial.report.background import Background, Fact, background
 from fairtrial.report.columns import heading, pairs, prose, table
 from fairtrial.report.concerns import concerns, doubts, tail_doubts
@@ -37,6 +37,7 @@ def render(record: Record, analysis: Analysis) -> str:
     lines += _expectations(analysis)
     lines += _doubts(record, analysis)
     lines += _counts(analysis, behind)
+    lines += _fidelity(record)
     lines += _where(behind)
     lines += _again(record)
     lines += _raw_data(analysis)
@@ -217,7 +218,7 @@ def _expectations(analysis: Analysis) -> list[str]:
 
 def _doubts(record: Record, analysis: Analysis) -> list[str]:
     lines = heading("Doubts")
-    found = concerns(doubts(analysis) + tail_doubts(record, analysis))
+    found = concerns(doubts(analysis) + tail_doubts(record, analysis) + fidelity.doubts(record))
     if not found:
         return [*lines, "None of the checks made found a reason for doubt."]
     for concern in found:
@@ -232,6 +233,19 @@ def _counts(analysis: Analysis, behind: Background) -> list[str]:
     for fate in fates(behind):
         lines += prose(f"* {fate}", indent="  ")
     return lines
+
+
+def _fidelity(record: Record) -> list[str]:
+    lines: list[str] = []
+    for section in fidelity.sections(record):
+        lines += heading(f"Fidelity: {section.title}" if section.title else "Fidelity")
+        lines += [*prose(section.summary), ""]
+        if section.shown:
+            lines += [*table(fidelity.HEADER, section.rows, left=fidelity.LEFT), ""]
+        if section.deviations:
+            lines += ["Deviations from the specification that the study chose:"]
+            lines += [line for deviation in section.deviations for line in prose(f"* {deviation}", indent="  ")]
+    return [*lines, "", *prose(f"{fidelity.HOW} {fidelity.ENGINE}")] if lines else []
 
 
 def _where(behind: Background) -> list[str]:

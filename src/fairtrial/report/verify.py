@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fairtrial.analyse import analyse
 from fairtrial.errors import FairtrialError, RecordError
-from fairtrial.metrics import consistency, telemetry
+from fairtrial.metrics import consistency, fidelity, telemetry
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 from fairtrial.report import plain
@@ -41,6 +41,7 @@ def recompute(record: Record) -> list[str]:
         try:
             scalars = trial_scalars(record, trial)
             found += [f"trials/{trial.trial.id}/{text}" for text in _contradictions(record, trial)]
+            found += [f"trials/{trial.trial.id}/{text}" for text in _undrawn(record, trial)]
         except (FairtrialError, OSError, ValueError, KeyError) as error:
             if not trial.valid and not trial.scalars:
                 again.append(trial)  # that its figures cannot be computed is why it is invalid
@@ -54,6 +55,7 @@ def recompute(record: Record) -> list[str]:
     for directory in _reports(record):
         name = directory.relative_to(record.directory)
         found += [f"{name}/{text}" for text in _report(record, tuple(again), directory)]
+        found += [f"{name}/{text}" for text in _fidelity(record, directory)]
     return found or [text for directory in _reports(record) for text in _printed(record, directory)]
 
 
@@ -86,6 +88,13 @@ def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
     return consistency.contradictions(record.trial_directory(trial.trial.id))
 
 
+def _undrawn(record: Record, trial: TrialRecord) -> list[str]:
+    """Transactions that ended and were never drawn: the counts that fidelity is judged by would not be the drive's."""
+    if trial.window is None or fidelity.WORKLOAD not in trial.resolved.workload:
+        return []
+    return fidelity.contradictions(record.trial_directory(trial.trial.id))
+
+
 def _report(record: Record, trials: tuple[TrialRecord, ...], directory: Path) -> list[str]:
     try:
         stored = json.loads((directory / REPORT).read_bytes())
@@ -97,6 +106,16 @@ def _report(record: Record, trials: tuple[TrialRecord, ...], directory: Path) ->
         return [f"{REPORT}: of format {version}, this version writes {REPORT_FORMAT_VERSION}"]
     fresh = analyse(record.plan, trials, contrast=contrast, finished=record.finished)
     return [f"{REPORT}: {text}" for text in differences(analysis, finite(fresh.model_dump(mode="json")))]
+
+
+def _fidelity(record: Record, directory: Path) -> list[str]:
+    """What report.json says of the drives' fidelity, against what their raw files give."""
+    try:
+        stored = json.loads((directory / REPORT).read_bytes())["record"]["fidelity"]
+        fresh = [each.model_dump(mode="json") for each in fidelity.of_record(record)]
+    except (ValueError, KeyError, TypeError, RecordError):
+        return []  # what is wrong with this file `_report` has said, and with a raw file its trial's line
+    return [f"{REPORT}: fidelity{text}" for text in differences(stored, finite(fresh))]
 
 
 def _printed(record: Record, directory: Path) -> list[str]:

@@ -15,6 +15,7 @@ from fairtrial.metrics import telemetry
 from fairtrial.wire.open_place import OpenPlace
 
 SOURCES = ("cpu", "memory", "vmstat", "disks", "pressure")
+SHORTEST_SERVER_INTERVAL_MS = 100  # the sampler refuses less: a question costs a server some 0.2 ms
 START_S = 30.0  # a sampler reads every source once in milliseconds; a place this slow measures nothing
 POLL_S = 0.02
 STOP_S = 30.0
@@ -63,11 +64,33 @@ class Sampler:
         return "" if self._sampling.is_set() else "the sampler never said that it samples; is the agent an older one?"
 
 
-def start(place: OpenPlace, directory: PurePosixPath, *, interval_ms: int, processes: Mapping[str, int]) -> Sampler:
-    """Starts sampling into `directory`; returns once every source has been read for the first time."""
-    return Sampler(
-        place, directory, {"interval_ms": interval_ms, "sources": list(SOURCES), "processes": dict(processes)}
-    )
+def start(
+    place: OpenPlace,
+    directory: PurePosixPath,
+    *,
+    interval_ms: int,
+    processes: Mapping[str, int],
+    server: Mapping[str, Any] | None = None,
+) -> Sampler:
+    """Starts sampling into `directory`; returns once every source has been read for the first time.
+
+    Args:
+        place: where.
+        directory: for the files; exists, with a `log` in it.
+        interval_ms: between two samples.
+        processes: to follow, name → process id.
+        server: whose own counters to sample, from `sampled_server`; None: no server's.
+    """
+    parameters = {"interval_ms": interval_ms, "sources": list(SOURCES), "processes": dict(processes)}
+    return Sampler(place, directory, parameters | ({"server": dict(server)} if server else {}))
+
+
+def sampled_server(endpoint: Mapping[str, Any] | None, *, interval_ms: int, lock_waits: bool) -> dict[str, Any] | None:
+    """The sampler's parameters for a server reached by `endpoint`, asked no more often than a server should be."""
+    if endpoint is None:
+        return None
+    interval_ms = max(interval_ms, SHORTEST_SERVER_INTERVAL_MS)
+    return {"endpoint": dict(endpoint), "interval_ms": interval_ms, "lock_waits": lock_waits}
 
 
 def to_parquet(directory: Path) -> list[str]:

@@ -259,11 +259,16 @@ class Attempt:
 
     def _sampled_drive(self, instance: Instance) -> None:
         """Drives with the sampler around it. The sampler ends first: checks are not part of any figure."""
+        plan = self.runner.writer.plan
+        interval_ms = plan.telemetry_interval_ms
         sampler = telemetry.start(
             self.place,
             self.remote / "out",
-            interval_ms=self.runner.writer.plan.telemetry_interval_ms,
+            interval_ms=interval_ms,
             processes={"server": instance.process.pid} if instance.process is not None else {},
+            server=telemetry.sampled_server(
+                instance.monitoring, interval_ms=interval_ms, lock_waits=plan.telemetry_lock_waits
+            ),
         )
         try:
             with self._phase("drive"):

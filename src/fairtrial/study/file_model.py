@@ -96,7 +96,14 @@ class Telemetry(FileModel):
     """What is sampled beside the load."""
 
     interval: Annotated[Seconds, AfterValidator(_whole_milliseconds)] = Field(
-        1.0, ge=FASTEST_TELEMETRY_S, le=60, description="Between two samples; from 10ms to 1min, whole milliseconds."
+        1.0,
+        ge=FASTEST_TELEMETRY_S,
+        le=60,
+        description="Between two samples; from 10ms to 1min, whole milliseconds. A server's own counters are asked for "
+        "every 100ms at most.",
+    )
+    lock_waits: bool = Field(
+        default=False, description="Ask a server at each sample who waits for whose lock; it costs the server more."
     )
 
 

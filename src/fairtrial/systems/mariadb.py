@@ -141,7 +141,8 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
     except BaseException:
         process.stop(STOP_S)  # a run may go on with other trials: nothing of this one may stay beside them
         raise
-    return Instance(endpoint=endpoint, process=process, options=options)
+    monitoring = {**endpoint, "database": "mysql"}  # a workload may not have made its database
+    return Instance(endpoint=endpoint, process=process, options=options, monitoring=monitoring)
 
 
 def _wait_until_ready(place: OpenPlace, process: Process, *, socket: PurePosixPath, launch: Launch) -> None:

@@ -54,11 +54,13 @@ class Instance:
         endpoint: how the load engine reaches it (`crates/protocol/src/load.rs`, `Endpoint`); None: not a database.
         process: its main process; None where it is embedded in the load.
         options: effective options as read back.
+        monitoring: how the sampler reaches its own counters, an endpoint too; None: it has none.
     """
 
     endpoint: Mapping[str, Any] | None
     process: Process | None
     options: Mapping[str, str] = field(default_factory=dict)
+    monitoring: Mapping[str, Any] | None = None
 
 
 class System(Protocol):

@@ -1021,23 +1021,6 @@ class Pong(BaseModel):
     """The request answered."""
 
 
-class Sample(BaseModel):
-    """Samples the place until SIGTERM. Each source appends to `telemetry-<source>.arrows`."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-    )
-    interval_ms: Annotated[int, Field(ge=0)]
-    """Width of an interval, milliseconds, 10 at least."""
-    output_directory: str
-    """Directory for the files; must exist."""
-    processes: dict[str, int] = {}
-    """Processes to follow: name → process id; each gives `telemetry-process-<name>.arrows`."""
-    sources: list[Literal["cpu", "memory", "vmstat", "disks", "pressure"]]
-    """What to sample."""
-
-
 class Spawn(BaseModel):
     """Starts a process in its own process group, killed when the stream ends."""
 
@@ -1154,6 +1137,21 @@ class OltpLoad(BaseModel):
     """Connections that load in parallel (SQLite uses one)."""
 
 
+class SampledServer(BaseModel):
+    """A server whose counters are read over one connection, into `telemetry-server.arrows`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    """How it is reached."""
+    interval_ms: Annotated[int, Field(ge=0)]
+    """Width of an interval, milliseconds, 100 at least: a question costs a server some tenths of a millisecond."""
+    lock_waits: bool = False
+    """Whether to ask each time who waits for whose lock too, into `telemetry-lock_waits.arrows`."""
+
+
 class Sql(BaseModel):
     """Runs statements and prints rows as JSON: `{"rows": [[…], …], "columns": […]}` per statement."""
 
@@ -1268,6 +1266,25 @@ class OltpDrive(BaseModel):
     """Number of tables."""
 
 
+class Sample(BaseModel):
+    """Samples the place until SIGTERM. Each source appends to `telemetry-<source>.arrows`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    interval_ms: Annotated[int, Field(ge=0)]
+    """Width of an interval, milliseconds, 10 at least."""
+    output_directory: str
+    """Directory for the files; must exist."""
+    processes: dict[str, int] = {}
+    """Processes to follow: name → process id; each gives `telemetry-process-<name>.arrows`."""
+    server: SampledServer | None = None
+    """A server whose own counters are sampled too."""
+    sources: list[Literal["cpu", "memory", "vmstat", "disks", "pressure"]]
+    """What to sample."""
+
+
 class TpccDrive(BaseModel):
     """Runs TPC-C's mix (clause 5.2.3)."""
 
@@ -1349,6 +1366,7 @@ class Wire(
         | Restored
         | Rows
         | Sample
+        | SampledServer
         | Settle
         | Settled
         | Signal
@@ -1451,6 +1469,7 @@ class Wire(
         | Restored
         | Rows
         | Sample
+        | SampledServer
         | Settle
         | Settled
         | Signal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ from fairtrial.metrics import frames
 from fairtrial.record import read
 from fairtrial.record.models import Window
 
+ROOT = Path(__file__).parents[3]
 WINDOW = Window(start_ns=10_000_000_000, end_ns=12_000_000_000)
 
 
@@ -64,6 +66,14 @@ def test_a_counter_that_steps_back_gives_a_negative_rate_not_an_overflow() -> No
 )
 def test_levels_have_no_rate(source: str, column: str, *, counter: bool) -> None:
     assert frames.counts(source, column) is counter
+
+
+def test_a_server_s_levels_are_those_that_the_sampler_s_list_calls_so() -> None:
+    listed = json.loads((ROOT / "crates/sample/src/server/counters.json").read_text())
+    assert {each["kind"] for each in listed} == {"counter", "level"}
+    for each in listed:
+        assert frames.counts("server", each["column"]) is (each["kind"] == "counter"), each["column"]
+    assert not frames.counts("lock_waits", "waited_ms")
 
 
 def test_what_steps_back_in_a_real_file_is_a_level(real_run: Path) -> None:

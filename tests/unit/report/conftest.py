@@ -7,6 +7,7 @@ timeline, counters into telemetry; scalars are computed from them by `fairtrial.
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
+from support.drawn import faithful
 
 from fairtrial import metrics
 from fairtrial.analyse.models import (
@@ -31,6 +33,7 @@ from fairtrial.analyse.models import (
     Verdict,
     Welch,
 )
+from fairtrial.metrics.fidelity_points import DECK
 from fairtrial.record import Record, create, read
 from fairtrial.record.models import (
     BlockAdded,
@@ -52,6 +55,7 @@ from fairtrial.record.models import (
     Window,
 )
 from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.workloads.tpcc import TpccParameters
 
 SECONDS = 30
 RAMP_UP_SECONDS = 5
@@ -127,10 +131,11 @@ def plan() -> Plan:
 
 
 def _resolved(cell: str, arm: str) -> ResolvedTrial:
+    parameters = TpccParameters(virtual_users=USERS[cell], ramp_up=RAMP_UP_SECONDS, duration=SECONDS).model_dump()
     return ResolvedTrial(
         place={"local": {}},
         system={"sqlite": {"pragmas": {"journal_mode": arm.upper()}}},
-        workload={"tpcc": {"warehouses": 1, "virtual_users": USERS[cell], "ramp_up": RAMP_UP_SECONDS}},
+        workload={"tpcc": parameters},
         settings={"sysctl": {"vm.swappiness": 10}},
     )
 
@@ -247,11 +252,17 @@ def _write_result(directory: Path, measured: pl.DataFrame, window: Window) -> No
         "window": window.model_dump(),
         "transactions": transactions,
         "errors": [{"transaction": "payment", "code": "SQLITE_BUSY", "kind": "busy", "message": "locked", "count": 3}],
-        "drawn": {},
+        "drawn": faithful(_decks(transactions), warehouses=1),
         "effective": {},
         "client": {},
     }
     (directory / "result.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+def _decks(transactions: dict[str, dict[str, int]]) -> int:
+    """As many as hold every transaction that ended: the drive drew some before its window."""
+    ended = {kind: sum(outcomes.values()) for kind, outcomes in transactions.items()}
+    return max(math.ceil(count / (DECK * MIX[kind])) for kind, count in ended.items())
 
 
 def _write_latencies(directory: Path, random: Any, *, mean_ns: float, counts: dict[str, Any], window: Window) -> None:

@@ -32,6 +32,19 @@ def test_it_is_asked_for_every_source_and_ended_by_a_signal() -> None:
         assert fake.files[str(OUT / "log" / "sampler.log")].decode() == SAMPLING
 
 
+def test_a_server_is_asked_over_its_own_endpoint_and_not_too_often() -> None:
+    endpoint = {"kind": "mysql", "socket": "/s", "user": "root", "password": "", "database": "mysql"}
+    asked = telemetry.sampled_server(endpoint, interval_ms=10, lock_waits=True)
+    assert asked == {"endpoint": endpoint, "interval_ms": telemetry.SHORTEST_SERVER_INTERVAL_MS, "lock_waits": True}
+    assert (telemetry.sampled_server(endpoint, interval_ms=2000, lock_waits=False) or {})["interval_ms"] == 2000
+    assert telemetry.sampled_server(None, interval_ms=1000, lock_waits=True) is None
+    with place_in_memory(lambda _spawn: Ran(code=None, stdout=[SAMPLING])) as (place, fake):
+        telemetry.start(place, OUT, interval_ms=10, processes={}, server=asked)
+        sent = wire.Sample.model_validate_json(spawned(fake, "sampler").stdin or "")
+    assert sent.server is not None
+    assert sent.server.lock_waits
+
+
 def test_a_sampler_that_failed_makes_its_telemetry_unbelievable_in_its_own_words() -> None:
     with place_in_memory(lambda _spawn: Ran(code=1, stderr=["no such directory"])) as (place, _fake):
         reason = telemetry.start(place, OUT, interval_ms=250, processes={}).stop()

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::constants::{A_CUSTOMER, A_ITEM, A_LAST_NAME, Constants};
-use super::names::last_name;
+use super::names::{last_digit, last_name};
 use super::{CUSTOMERS, DISTRICTS, ITEMS};
 use crate::random::Random;
 
@@ -49,6 +49,17 @@ impl Kind {
         Self::NAMES[self as usize]
     }
 
+    /// What its thinking times and their sum in milliseconds are called among the counts of the fidelity report.
+    pub fn thinking_names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::NewOrder => ("new_order_thinking_times", "new_order_thinking_ms"),
+            Self::Payment => ("payment_thinking_times", "payment_thinking_ms"),
+            Self::OrderStatus => ("order_status_thinking_times", "order_status_thinking_ms"),
+            Self::Delivery => ("delivery_thinking_times", "delivery_thinking_ms"),
+            Self::StockLevel => ("stock_level_thinking_times", "stock_level_thinking_ms"),
+        }
+    }
+
     /// Cards in a deck of a hundred.
     fn cards(self) -> usize {
         match self {
@@ -76,6 +87,27 @@ pub enum Customer {
     Number(i64),
     /// By last name; the one in the middle of those that share it is meant.
     LastName(String),
+}
+
+impl Customer {
+    /// Adds whether its number was odd: of two numbers whose bits are joined by *or*, as `NURand` does, three in four
+    /// are, where a uniform choice gives one in two.
+    fn count(&self, mut add: impl FnMut(&'static str, usize)) {
+        match self {
+            Self::Number(number) => {
+                add("nurand_customers", 1);
+                add("nurand_customers_odd", odd(*number));
+            }
+            Self::LastName(name) => {
+                add("nurand_last_names", 1);
+                add("nurand_last_names_odd", last_digit(name) % 2);
+            }
+        }
+    }
+}
+
+fn odd(number: i64) -> usize {
+    usize::from(number % 2 == 1)
 }
 
 /// A line of a new order.
@@ -154,8 +186,16 @@ impl Inputs {
         add(self.kind().name(), 1);
         match self {
             Self::NewOrder {
-                warehouse, lines, ..
+                warehouse,
+                customer,
+                lines,
+                ..
             } => {
+                add("nurand_customers", 1);
+                add("nurand_customers_odd", odd(*customer));
+                let items = lines.iter().filter(|line| line.item <= ITEMS);
+                add("nurand_items", items.clone().count());
+                add("nurand_items_odd", items.map(|line| odd(line.item)).sum());
                 add("order_lines", lines.len());
                 add(
                     "order_lines_remote",
@@ -184,12 +224,14 @@ impl Inputs {
                     "payment_by_last_name",
                     usize::from(matches!(customer, Customer::LastName(_))),
                 );
+                customer.count(add);
             }
             Self::OrderStatus { customer, .. } => {
                 add(
                     "order_status_by_last_name",
                     usize::from(matches!(customer, Customer::LastName(_))),
                 );
+                customer.count(add);
             }
             Self::Delivery { .. } | Self::StockLevel { .. } => {}
         }

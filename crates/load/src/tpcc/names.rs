@@ -11,6 +11,12 @@ pub fn last_name(number: i64, out: &mut String) {
     }
 }
 
+/// The last decimal digit of the number that gave a name; no syllable ends with another.
+pub fn last_digit(name: &str) -> usize {
+    let syllable = SYLLABLES.iter().position(|end| name.ends_with(end));
+    syllable.unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,6 +30,9 @@ mod tests {
         };
         assert_eq!(name(371), "PRICALLYOUGHT");
         assert_eq!(name(40), "BARPRESBAR");
+        for (digit, number) in (0..1000).enumerate() {
+            assert_eq!(last_digit(&name(number)), digit % 10);
+        }
         let all: std::collections::BTreeSet<_> = (0..1000).map(name).collect();
         assert_eq!(all.len(), 1000, "every number has its own name");
         assert!(

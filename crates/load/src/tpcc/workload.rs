@@ -141,7 +141,14 @@ impl User for TerminalUser {
     fn waits_s(&mut self) -> (f64, f64) {
         match &self.inputs {
             Some(inputs) if self.think_time_scale > 0.0 => {
-                self.terminal.waits_s(inputs.kind(), self.think_time_scale)
+                let kind = inputs.kind();
+                let (keying_s, thinking_s) = self.terminal.waits_s(kind, self.think_time_scale);
+                let (times, milliseconds) = kind.thinking_names();
+                *self.drawn.entry(times).or_default() += 1;
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // minutes
+                let spent = (thinking_s * 1000.0).round() as u64;
+                *self.drawn.entry(milliseconds).or_default() += spent;
+                (keying_s, thinking_s)
             }
             _ => (0.0, 0.0),
         }

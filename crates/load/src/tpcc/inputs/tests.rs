@@ -69,6 +69,21 @@ fn shares_are_those_of_the_specification() {
     share("payment_remote", "payment", 0.15);
     share("payment_by_last_name", "payment", 0.60);
     share("order_status_by_last_name", "order_status", 0.60);
+    // 1 + C is taken from a number before its bits are looked at; the names' first number is 0.
+    let constants = site(10).constants;
+    for (name, first, constant) in [
+        ("nurand_items", 1, constants.item),
+        ("nurand_customers", 1, constants.customer),
+        ("nurand_last_names", 0, constants.last_name),
+    ] {
+        let odd = if (first + constant) % 2 == 0 {
+            0.75
+        } else {
+            0.25
+        };
+        let (counted, of) = (format!("{name}_odd"), drawn[name]);
+        assert!(plausible(drawn[counted.as_str()], of, odd), "{name}");
+    }
     for lines in 5..=15 {
         let name = format!("new_order_lines_{lines:02}");
         assert!(

@@ -1,0 +1,39 @@
+//! Which of a server's own counters become which column: one list for every server, in `counters.json`, which the
+//! reference page of telemetry shows too (with the fields that only a reader needs).
+
+use serde::Deserialize;
+
+/// One column of `telemetry-server.arrows`, and where each family of servers keeps it: the first name a server has.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Counter {
+    /// The column.
+    pub column: String,
+    /// Status variables (`SHOW GLOBAL STATUS`), or counters of a table: `INNODB_METRICS.<name>`.
+    pub mysql: Vec<String>,
+    /// SQL over the views that `postgres` knows; all columns it names must exist.
+    pub postgres: Vec<String>,
+}
+
+/// Every column, in the file's order.
+pub fn all() -> Vec<Counter> {
+    serde_json::from_str(include_str!("counters.json"))
+        .expect("the list is part of this program, and a test reads it")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::all;
+
+    #[test]
+    fn every_column_is_named_once_and_comes_from_somewhere() {
+        let counters = all();
+        let columns: BTreeSet<_> = counters.iter().map(|each| &each.column).collect();
+        assert_eq!(columns.len(), counters.len());
+        for counter in &counters {
+            let named = counter.mysql.len() + counter.postgres.len();
+            assert!(named > 0, "{} comes from nowhere", counter.column);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Who waited for whose lock, and since when: a row per waiting pair and sample, `telemetry-lock_waits.arrows`.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use fairtrial_protocol::load::Rows;
+
+use crate::error::SampleError;
+use crate::table::create_stream;
+
+/// Numbers of a pair: connections as the server counts them, and how long the wait has lasted.
+const NUMBERS: [&str; 3] = ["waiting_connection", "blocking_connection", "waited_ms"];
+/// What is locked (table and index), how, and what both sides are doing, 200 letters of it.
+const TEXTS: [&str; 4] = ["locked", "mode", "waiting_statement", "blocking_statement"];
+
+/// The file.
+pub struct LockWaits {
+    path: PathBuf,
+    schema: Arc<Schema>,
+    writer: StreamWriter<BufWriter<File>>,
+}
+
+impl LockWaits {
+    /// Creates the file and writes its schema.
+    pub fn create(path: &Path) -> Result<Self, SampleError> {
+        let time = Field::new("time_ns", DataType::Int64, false);
+        let numbers = NUMBERS.map(|name| Field::new(name, DataType::UInt64, true));
+        let texts = TEXTS.map(|name| Field::new(name, DataType::Utf8, true));
+        let fields: Vec<Field> = [time].into_iter().chain(numbers).chain(texts).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let writer = create_stream(path, &schema).map_err(|cause| failed(path, cause))?;
+        Ok(Self {
+            path: path.to_owned(),
+            schema,
+            writer,
+        })
+    }
+
+    /// Adds the pairs of one answer, if there are any.
+    pub fn append(&mut self, time_ns: i64, answer: &Rows) -> Result<(), SampleError> {
+        if answer.rows.is_empty() {
+            return Ok(());
+        }
+        self.write(time_ns, answer)
+            .map_err(|cause| failed(&self.path, cause))
+    }
+
+    /// Writes the end of the stream.
+    pub fn finish(&mut self) -> Result<(), SampleError> {
+        self.writer
+            .finish()
+            .map_err(|cause| failed(&self.path, cause))
+    }
+
+    fn write(&mut self, time_ns: i64, answer: &Rows) -> Result<(), ArrowError> {
+        let mut arrays: Vec<ArrayRef> =
+            vec![Arc::new(Int64Array::from(vec![time_ns; answer.rows.len()]))];
+        for name in NUMBERS {
+            let parsed = cells(answer, name).map(|cell| cell.and_then(|text| text.parse().ok()));
+            arrays.push(Arc::new(parsed.collect::<UInt64Array>()));
+        }
+        for name in TEXTS {
+            arrays.push(Arc::new(cells(answer, name).collect::<StringArray>()));
+        }
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays)?;
+        self.writer.write(&batch)?;
+        Ok(self.writer.get_mut().flush()?)
+    }
+}
+
+/// One column of an answer; nothing where it has no such column.
+fn cells<'a>(answer: &'a Rows, name: &str) -> impl Iterator<Item = Option<&'a str>> {
+    let position = answer.columns.iter().position(|column| column == name);
+    answer
+        .rows
+        .iter()
+        .map(move |row| row.get(position?).and_then(Option::as_deref))
+}
+
+fn failed(path: &Path, cause: ArrowError) -> SampleError {
+    SampleError::Write {
+        path: path.to_owned(),
+        cause,
+    }
+}

@@ -1,0 +1,272 @@
+//! A server watched over one connection, tick by tick, on a thread of its own: whatever the server does, a tick ends
+//! within [`ANSWER_LIMIT`], and what could not be read is a gap that is counted and said.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use fairtrial_load::{Client, ClientError};
+use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::load::Rows;
+use fairtrial_protocol::sample::SampledServer;
+
+use super::counters::{self, Counter};
+use super::lock_waits::LockWaits;
+use super::reading::{self, Family, Reading};
+use crate::error::SampleError;
+use crate::table::{Table, batch_rows};
+
+/// How long one tick waits for the server. What comes later is dropped: nobody could say of which time it tells.
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(1);
+
+/// Columns before the server's own: how long the answer took (the counters are of a moment inside that time), how many
+/// ticks have passed without a sample, and how often a connection was made.
+const OWN: [&str; 3] = ["answer_ns", "missed_samples", "connections_made"];
+
+const NANOSECONDS_PER_MILLISECOND: i64 = 1_000_000;
+
+/// What the watching thread says.
+pub enum Said {
+    /// The first tick is over; whether it gave a sample.
+    First(bool),
+    /// Something a reader should know.
+    Warning(String),
+}
+
+/// A server being watched.
+pub struct Watch {
+    parameters: SampledServer,
+    directory: PathBuf,
+    said: Sender<Said>,
+    counters: Vec<Counter>,
+    connection: Option<Connected>,
+    table: Option<Table>,
+    lock_waits: Option<LockWaits>,
+    missed: u64,
+    connections: u64,
+    gap: Option<Gap>,
+    /// Whether the last question for lock waits failed: said once.
+    lock_waits_failed: bool,
+}
+
+struct Connected {
+    client: Client,
+    /// Known once the server has said what it is.
+    known: Option<(Family, Reading)>,
+}
+
+/// A time without samples.
+struct Gap {
+    began_ns: i64,
+    missed_before: u64,
+    reason: String,
+}
+
+impl Watch {
+    /// Nothing is connected yet.
+    pub fn new(parameters: SampledServer, directory: &Path, said: Sender<Said>) -> Self {
+        Self {
+            parameters,
+            directory: directory.to_owned(),
+            said,
+            counters: counters::all(),
+            connection: None,
+            table: None,
+            lock_waits: None,
+            missed: 0,
+            connections: 0,
+            gap: None,
+            lock_waits_failed: false,
+        }
+    }
+
+    /// Samples until `stop` says so, then once more; returns how many ticks gave no sample.
+    pub fn run(mut self, stop: &Receiver<()>) -> Result<u64, SampleError> {
+        let interval_ns =
+            i64::from(self.parameters.interval_ms).max(1) * NANOSECONDS_PER_MILLISECOND;
+        self.tick()?;
+        self.say(Said::First(self.gap.is_none()));
+        let mut deadline_ns = monotonic_ns() + interval_ns;
+        loop {
+            let left_ns = u64::try_from(deadline_ns - monotonic_ns()).unwrap_or_default();
+            match stop.recv_timeout(Duration::from_nanos(left_ns)) {
+                Err(RecvTimeoutError::Timeout) => self.tick()?,
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let passed = (monotonic_ns() - deadline_ns) / interval_ns; // deadlines that passed meanwhile
+            self.missed += u64::try_from(passed).unwrap_or_default();
+            deadline_ns += (passed + 1) * interval_ns;
+        }
+        self.tick()?;
+        self.end_gap(monotonic_ns());
+        self.table.as_mut().map_or(Ok(()), Table::finish)?;
+        self.lock_waits.as_mut().map_or(Ok(()), LockWaits::finish)?;
+        Ok(self.missed)
+    }
+
+    /// Reads once; an error only if a file cannot be written.
+    fn tick(&mut self) -> Result<(), SampleError> {
+        let time_ns = monotonic_ns();
+        match self.read(time_ns) {
+            Ok(answer) => {
+                self.end_gap(time_ns);
+                self.append(time_ns, &answer)?;
+                self.sample_lock_waits()
+            }
+            Err(error) => {
+                self.missed += 1;
+                if matches!(error, ClientError::Ended) || is_connecting(&error) {
+                    self.connection = None;
+                }
+                self.gap.get_or_insert_with(|| Gap {
+                    began_ns: time_ns,
+                    missed_before: self.missed - 1,
+                    reason: in_full(&error),
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// The counters' answer, from a server that is asked what it is first if nobody has.
+    fn read(&mut self, time_ns: i64) -> Result<Answer, ClientError> {
+        let mut connected = if let Some(connected) = self.connection.take() {
+            connected
+        } else {
+            self.connections += 1;
+            let client = Client::open(&self.parameters.endpoint);
+            Connected {
+                client: client.map_err(|_| ClientError::Ended)?,
+                known: None,
+            }
+        };
+        let deadline_ns = time_ns + i64::try_from(ANSWER_LIMIT.as_nanos()).unwrap_or(i64::MAX);
+        let answer = connected.read(&self.counters, deadline_ns);
+        self.connection = Some(connected);
+        answer
+    }
+
+    fn append(&mut self, time_ns: i64, answer: &Answer) -> Result<(), SampleError> {
+        let reading = self
+            .connection
+            .as_ref()
+            .and_then(|each| each.known.as_ref());
+        let mut row = vec![None; OWN.len() + self.counters.len()];
+        row[0] = u64::try_from(answer.took_ns).ok();
+        row[1] = Some(self.missed);
+        row[2] = Some(self.connections);
+        if let Some((_, reading)) = reading {
+            reading.fill(&answer.rows, &mut row[OWN.len()..]);
+        }
+        if self.table.is_none() {
+            let own = OWN.map(str::to_owned).into_iter();
+            let columns: Vec<String> = own
+                .chain(self.counters.iter().map(|each| each.column.clone()))
+                .collect();
+            let path = self.directory.join("telemetry-server.arrows");
+            let rows = batch_rows(self.parameters.interval_ms);
+            self.table = Some(Table::create(&path, &columns, rows)?);
+        }
+        self.table.as_mut().map_or(Ok(()), |table| {
+            table.append(time_ns + answer.waited_ns, &row)
+        })
+    }
+
+    /// Asks for the waiting pairs; without an answer there are none at this tick.
+    fn sample_lock_waits(&mut self) -> Result<(), SampleError> {
+        let (true, Some(connected)) = (self.parameters.lock_waits, &mut self.connection) else {
+            return Ok(());
+        };
+        let Some((family, _)) = &connected.known else {
+            return Ok(());
+        };
+        let time_ns = monotonic_ns();
+        match connected.client.ask(family.lock_waits(), ANSWER_LIMIT) {
+            Ok(pairs) => {
+                self.lock_waits_failed = false;
+                if self.lock_waits.is_none() {
+                    let path = self.directory.join("telemetry-lock_waits.arrows");
+                    self.lock_waits = Some(LockWaits::create(&path)?);
+                }
+                self.lock_waits
+                    .as_mut()
+                    .map_or(Ok(()), |table| table.append(time_ns, &pairs))
+            }
+            Err(error) => {
+                if !self.lock_waits_failed {
+                    self.lock_waits_failed = true;
+                    let why = in_full(&error);
+                    let warning = format!("lock waits could not be asked for: {why}");
+                    self.say(Said::Warning(warning));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn end_gap(&mut self, now_ns: i64) {
+        if let Some(gap) = self.gap.take() {
+            let milliseconds = (now_ns - gap.began_ns) / NANOSECONDS_PER_MILLISECOND;
+            let ticks = self.missed - gap.missed_before;
+            self.say(Said::Warning(format!(
+                "the server gave no sample for {milliseconds} ms ({ticks} ticks): {}",
+                gap.reason
+            )));
+        }
+    }
+
+    fn say(&self, said: Said) {
+        let _ = self.said.send(said); // nobody listens any more when the sampler ends on an error
+    }
+}
+
+/// What a server answered.
+struct Answer {
+    rows: Rows,
+    /// From the tick to the question: a first one connects before.
+    waited_ns: i64,
+    took_ns: i64,
+}
+
+impl Connected {
+    fn read(&mut self, counters: &[Counter], deadline_ns: i64) -> Result<Answer, ClientError> {
+        let began_ns = monotonic_ns();
+        let left = || {
+            Duration::from_nanos(u64::try_from(deadline_ns - monotonic_ns()).unwrap_or_default())
+        };
+        if self.known.is_none() {
+            let version = self.client.ask(reading::VERSION, left())?;
+            let family = Family::of(reading::first_cells(&version).next().unwrap_or_default());
+            let names = self.client.ask(&family.probe(counters), left())?;
+            self.known = Some((family, family.reading(counters, &names)));
+        }
+        let sql = self.known.as_ref().map_or("", |(_, reading)| &reading.sql);
+        let asked_ns = monotonic_ns();
+        let rows = self.client.ask(sql, left())?;
+        Ok(Answer {
+            rows,
+            waited_ns: asked_ns - began_ns,
+            took_ns: monotonic_ns() - asked_ns,
+        })
+    }
+}
+
+/// Whether connecting itself failed: that thread has ended.
+fn is_connecting(error: &ClientError) -> bool {
+    !matches!(
+        error,
+        ClientError::Late { .. } | ClientError::Failed(fairtrial_load::LoadError::Statement { .. })
+    )
+}
+
+/// An error with its causes.
+fn in_full(error: &ClientError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        let _ = write!(text, ": {inner}"); // writing to a string cannot fail
+        cause = inner.source();
+    }
+    text
+}

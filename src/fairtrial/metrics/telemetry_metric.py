@@ -1,0 +1,48 @@
+"""What one telemetry metric is: a definition beside its computation, and families of metrics that share a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairtrial.metrics.telemetry_window import Observed
+from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
+
+Facts = Mapping[str, Any]
+Value = Callable[[Observed, Facts], float | None]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A definition, the sampler source it reads, and how it is computed; None where a column is missing."""
+
+    definition: MetricDefinition
+    source: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class Family:
+    """Metrics of one source, unit and kind."""
+
+    source: str
+    unit: str
+    kind: MetricKind
+
+    def metric(self, name: str, value: Value, *, of: str, label: str, better: Better = "lower") -> Metric:
+        """One metric; `of` names its columns."""
+        definition = MetricDefinition(
+            name=name,
+            label=label,
+            unit=self.unit,
+            better=better,
+            kind=self.kind,
+            source=f"telemetry-{self.source}.parquet: {of}",
+        )
+        return Metric(definition=definition, source=self.source, value=value)
+
+
+def count(*columns: str) -> Value:
+    """What counters grew by inside the window, summed over those that are there."""
+    return lambda seen, _facts: seen.grown(*columns)

@@ -1,0 +1,108 @@
+"""The report's section on fidelity: what drives drew beside what the specification asks for, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from fairtrial.analyse.models import Doubt
+from fairtrial.metrics import fidelity
+from fairtrial.metrics.fidelity import Fidelity
+from fairtrial.metrics.fidelity_points import DECK, LEVEL, Point
+from fairtrial.record import Record
+from fairtrial.report import numbers
+
+HEADER: Final = ("point", "asked", "drawn", "of", "p", "verdict", "clause")
+LEFT: Final = 2
+HOW: Final = (
+    "Counts are of whole drives, ramp-up included. A point is broken if chance as specified gives a count as far off "
+    f"with a probability below {LEVEL:g}, or if the count lies outside the specification's own bounds although so many "
+    "draws would keep to them; bounds that so few draws cannot keep to are not held against them. The mix comes from "
+    f"decks of {DECK} cards (clause 5.2.4.2): only unfinished decks may bend it. Of the numbers that NURand joins, "
+    "three in four are odd before its constant C is added; of uniform ones, as some tools draw them, every second is."
+)
+ENGINE: Final = "What the engine itself does otherwise is in docs/tpcc.md. It is a load, not an audited benchmark."
+
+
+@dataclass(frozen=True)
+class Section:
+    """Trials of equal parameters.
+
+    Attributes:
+        title: cells and arms; empty where all of a record's trials are here.
+        rows: below `HEADER`.
+        shown: whether the text has the rows too: in the first section, and wherever a point is broken.
+    """
+
+    title: str
+    summary: str
+    rows: tuple[tuple[str, ...], ...]
+    deviations: tuple[str, ...]
+    shown: bool
+
+
+def sections(record: Record) -> tuple[Section, ...]:
+    """A section for each workload of the record; empty without TPC-C.
+
+    Raises:
+        RecordError: a trial's `result.json` is damaged.
+    """
+    found = fidelity.of_record(record)
+    return tuple(
+        Section(
+            title=_title(record, each) if len(found) > 1 else "",
+            summary=_summary(each),
+            rows=tuple(_row(point) for point in each.points),
+            deviations=tuple(f"{deviation.chosen} (clause {deviation.clause})" for deviation in each.deviations),
+            shown=index == 0 or bool(each.broken),
+        )
+        for index, each in enumerate(found)
+    )
+
+
+def doubts(record: Record) -> tuple[Doubt, ...]:
+    """A doubt for each workload that did not draw what the specification asks for."""
+    return tuple(
+        Doubt(
+            code="unfaithful",
+            message=f"TPC-C drew what the specification does not ask for: {_names(each.broken)}",
+            advice="see the section on fidelity; this load is not the one it claims to be",
+        )
+        for each in fidelity.of_record(record)
+        if each.broken
+    )
+
+
+def _names(points: Iterable[Point]) -> str:
+    return ", ".join(point.name for point in points)
+
+
+def _title(record: Record, each: Fidelity) -> str:
+    """Cells and arms that have these parameters."""
+    wanted = set(each.trials)
+    trials = [trial.trial for trial in record.trials if trial.trial.id in wanted]
+    return "; ".join(dict.fromkeys(f"{trial.cell} · {trial.arm}" for trial in trials))
+
+
+def _summary(each: Fidelity) -> str:
+    kept = sum(point.verdict == "kept" for point in each.points)
+    untested = [point for point in each.points if point.verdict == "untested"]
+    words = [f"{kept} of {len(each.points)} points kept"]
+    words += [f"broken: {_names(each.broken)}"] if each.broken else []
+    words += [f"untested: {_names(untested)}"] if untested else []
+    drives = f"{len(each.trials)} trials of {each.seeds} seeds"
+    longest = "; of those with equal seeds, which draw the same, the longest" if each.seeds < len(each.trials) else ""
+    return f"{'; '.join(words)}. Counted over {drives}{longest}."
+
+
+def _row(point: Point) -> tuple[str, ...]:
+    value = numbers.ABSENT if point.value is None else _value(point, point.value)
+    p = numbers.ABSENT if point.p is None else numbers.p_value(point.p)
+    verdict = "BROKEN" if point.verdict == "broken" else point.verdict
+    alone = f" ({point.trials_broken} of the trials)" if point.trials_broken else ""
+    return (point.name, point.asked, value, f"{point.of:,}", p, verdict + alone, point.clause.split(",")[0])
+
+
+def _value(point: Point, value: float) -> str:
+    return f"{100 * value:.2f} %" if point.unit == "share" else f"{value:.3f} {point.unit}"

@@ -1,0 +1,101 @@
+"""Metrics of a server's own counters against frames small enough to compute by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fairtrial.catalogue import catalogue
+from fairtrial.metrics import per_transaction, telemetry
+from fairtrial.record.models import Window
+
+SECOND = 1_000_000_000
+START = 5_000_000 * SECOND
+WINDOW = Window(start_ns=START + SECOND, end_ns=START + 3 * SECOND)
+
+
+def computed(directory: Path, columns: Mapping[str, Sequence[int | None]]) -> dict[str, float]:
+    """Metrics of samples a second apart, the window from the second to the fourth."""
+    times = pl.Series("time_ns", [START + second * SECOND for second in range(5)], dtype=pl.Int64)
+    counters = [pl.Series(name, values, dtype=pl.UInt64) for name, values in columns.items()]
+    pl.DataFrame([times, *counters]).write_parquet(directory / "telemetry-server.parquet")
+    return telemetry.compute(directory, window=WINDOW, facts={})
+
+
+def test_a_history_list_has_a_peak_a_mean_and_what_is_left_at_the_end(tmp_path: Path) -> None:
+    values = computed(tmp_path, {"history_list_length": [9000, 10, 40, 20, 9000]})
+    assert values["history_list_length_max"] == 40, "what lies outside the window does not count"
+    assert values["history_list_length_mean"] == pytest.approx((10 + 40) / 2 / 2 + (40 + 20) / 2 / 2)
+    assert values["history_list_length_end"] == 20
+
+
+def test_a_checkpoint_s_age_is_a_share_of_what_the_log_allows(tmp_path: Path) -> None:
+    columns = {"checkpoint_age_bytes": [999, 100, 300, 200, 999], "checkpoint_age_max_bytes": [400] * 5}
+    values = computed(tmp_path, columns)
+    assert values["checkpoint_age_share_max"] == pytest.approx(0.75)
+    assert values["checkpoint_age_share_mean"] == pytest.approx(((100 + 300) / 2 + (300 + 200) / 2) / 2 / 400)
+    assert values["checkpoint_age_bytes_max"] == 300
+
+
+def test_where_a_server_does_not_say_the_age_it_is_the_distance_of_two_positions(tmp_path: Path) -> None:
+    columns = {
+        "checkpoint_age_bytes": [None] * 5,
+        "lsn_current": [2**40, 2**40 + 10, 2**40 + 90, 2**40 + 100, 2**40 + 200],
+        "lsn_checkpoint": [2**40, 2**40, 2**40, 2**40 + 95, 2**40 + 95],
+    }
+    values = computed(tmp_path, columns)
+    assert values["checkpoint_age_bytes_max"] == 90
+    assert "checkpoint_age_share_max" not in values, "of what maximum, the server does not say"
+
+
+def test_shares_of_the_buffer_pool(tmp_path: Path) -> None:
+    columns = {
+        "buffer_pool_pages_dirty": [0, 10, 10, 10, 0],
+        "buffer_pool_pages_total": [100] * 5,
+        "buffer_pool_reads": [0, 1000, 1010, 1030, 5000],
+        "buffer_pool_read_requests": [0, 7000, 8000, 9000, 90_000],
+    }
+    values = computed(tmp_path, columns)
+    assert values["dirty_pages_share"] == pytest.approx(0.1)
+    assert values["buffer_pool_miss_share"] == pytest.approx(30 / 2000)
+    assert values["buffer_pool_reads"] == 30
+
+
+def test_a_pool_nobody_asked_has_no_share_of_misses(tmp_path: Path) -> None:
+    columns = {"buffer_pool_reads": [1] * 5, "buffer_pool_read_requests": [7] * 5}
+    assert "buffer_pool_miss_share" not in computed(tmp_path, columns)
+
+
+def test_waits_deadlocks_and_gaps_are_counted_inside_the_window(tmp_path: Path) -> None:
+    columns = {
+        "row_lock_waits": [0, 100, 104, 110, 999],
+        "row_lock_time_ms": [0, 5000, 5500, 6500, 9999],
+        "deadlocks": [3, 3, 4, 4, 9],
+        "questions": [0, 10, 15, 30, 99],
+        "missed_samples": [0, 2, 2, 3, 3],
+        "answer_ns": [10**6] * 5,
+    }
+    values = computed(tmp_path, columns)
+    assert values["row_lock_waits"] == 10
+    assert values["row_lock_time_s"] == pytest.approx(1.5)
+    assert values["server_deadlocks"] == 1
+    assert values["server_statements"] == 20
+    assert values["server_samples_missed"] == 1
+    assert values["server_answer_s_mean"] == pytest.approx(1e-3)
+    counted = per_transaction.compute(tmp_path, window=WINDOW, transactions=40)
+    assert counted["row_lock_waits_per_transaction"] == pytest.approx(10 / 40)
+
+
+def test_a_counter_that_the_server_does_not_have_gives_no_metric_and_never_zero(tmp_path: Path) -> None:
+    nothing = dict.fromkeys(("deadlocks", "history_list_length", "row_lock_waits"), [None] * 5)
+    assert computed(tmp_path, {**nothing, "questions": [1, 2, 3, 4, 5]}) == {"server_statements": 2}
+
+
+def test_a_study_can_name_every_one_of_them() -> None:
+    known = catalogue()
+    assert {"history_list_length_max", "checkpoint_age_share_max", "dirty_pages_share"} <= set(known.telemetry_metrics)
+    tpcc = known.workloads["tpcc"]
+    assert "row_lock_waits_per_transaction" in tpcc.metrics(tpcc.parameters.validate_python(tpcc.example))

@@ -185,6 +185,22 @@ pub struct Driven {
     pub effective: BTreeMap<String, String>,
     /// CPU, memory and switches of the load process over the window.
     pub client: Usage,
+    /// How busy each of the client's threads was, over the whole drive; empty where users block threads of their own.
+    #[serde(default)]
+    pub loops: Vec<ClientLoop>,
+}
+
+/// One thread of the client: whether it could have done more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientLoop {
+    /// Seconds between finding something to do and waiting again, those in which others had the processor included.
+    pub busy_s: f64,
+    /// Seconds of waiting for something to happen.
+    pub idle_s: f64,
+    /// Longest time in which it did not look for what had happened.
+    pub longest_turn_s: f64,
+    /// Longest time by which a timer was late.
+    pub latest_timer_s: f64,
 }
 
 /// What became of the transactions that should have begun. None is dropped: each has begun or waits.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::event::Usage;
-use fairtrial_protocol::load::{Driven, Outcomes, Progress, Window};
+use fairtrial_protocol::load::{ClientLoop, Driven, Outcomes, Progress, Window};
 
 use super::arrivals::Stream;
 use super::backlog::Backlog;
@@ -227,7 +227,7 @@ impl<'a> Collector<'a> {
         mut self,
         shared: &Shared<D, W>,
         measured: Measured,
-        effective: BTreeMap<String, String>,
+        (effective, loops): (BTreeMap<String, String>, Vec<ClientLoop>),
     ) -> Result<Driven, LoadError> {
         let Some(schedule) = shared.recorder.schedule() else {
             return Err(LoadError::Panicked("collector"));
@@ -256,6 +256,7 @@ impl<'a> Collector<'a> {
             drawn: drawn(shared),
             effective,
             client: measured.client,
+            loops,
         };
         write_result(&self.directory, &driven)?;
         measured.stalled.map_or(Ok(driven), Err)

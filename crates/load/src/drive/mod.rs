@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
-use fairtrial_protocol::load::{Drive, Driven};
+use fairtrial_protocol::load::{ClientLoop, Drive, Driven};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::arrivals::Stream;
@@ -28,6 +28,7 @@ use self::user::Shared;
 use crate::driver::Driver;
 use crate::driver::endpoint::{self, Job};
 use crate::error::LoadError;
+use crate::reactor::Load;
 use crate::workload::{Unfit, Workload};
 
 /// Narrower intervals cost more than they show.
@@ -130,9 +131,9 @@ impl<W: Workload> Job for Driving<'_, W> {
         if collected.is_err() {
             shared.stop.abandon();
         }
-        join(&shared, workers)?;
+        let loops = join(&shared, workers)?;
         let measured = collected?;
-        collector.finish(&shared, measured, effective)
+        collector.finish(&shared, measured, (effective, loops))
     }
 }
 
@@ -161,7 +162,7 @@ fn preflight<D: Driver, W: Workload>(
     })
 }
 
-type Worker = thread::JoinHandle<Result<(), LoadError>>;
+type Worker = thread::JoinHandle<Result<Option<Load>, LoadError>>;
 
 /// Starts the threads; user `u` lives on thread `u` modulo their number.
 fn spawn_users<D: Driver, W: Workload>(
@@ -201,11 +202,11 @@ fn spawn_users<D: Driver, W: Workload>(
     Ok(workers)
 }
 
-/// Waits for the users to finish what they began, but not for ever.
+/// Waits for the users to finish what they began, but not for ever; returns how busy their threads were.
 fn join<D: Driver, W: Workload>(
     shared: &Shared<D, W>,
     workers: Vec<Worker>,
-) -> Result<(), LoadError> {
+) -> Result<Vec<ClientLoop>, LoadError> {
     let asked_ns = monotonic_ns();
     while workers.iter().any(|worker| !worker.is_finished()) {
         if monotonic_ns() - asked_ns > FINISH_LIMIT_NS {
@@ -213,12 +214,24 @@ fn join<D: Driver, W: Workload>(
         }
         thread::sleep(JOIN_POLL);
     }
+    let mut loops = Vec::new();
     for worker in workers {
-        worker
+        let load = worker
             .join()
             .map_err(|_| LoadError::Panicked("virtual user"))??;
+        loops.extend(load.map(client_loop));
     }
-    Ok(())
+    Ok(loops)
+}
+
+fn client_loop(load: Load) -> ClientLoop {
+    let seconds = |nanoseconds: i64| Duration::from_nanos(nanoseconds.unsigned_abs()).as_secs_f64();
+    ClientLoop {
+        busy_s: seconds(load.busy_ns),
+        idle_s: seconds(load.idle_ns),
+        longest_turn_s: seconds(load.longest_turn_ns),
+        latest_timer_s: seconds(load.latest_timer_ns),
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

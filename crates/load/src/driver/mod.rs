@@ -26,6 +26,7 @@ pub use value::{Cell, Decimal, Row, Value};
 use self::batch::Batch;
 use self::dialect::Dialect;
 use self::table::Table;
+use crate::reactor::Load;
 
 /// Code of a connection setting that does not read back as asked.
 pub const SETTING_REFUSED: &str = "setting_refused";
@@ -177,8 +178,13 @@ pub trait Driver: Clone + Send + Sync + 'static {
     /// Runs one future to its end on this thread.
     fn block_on<T>(&self, future: impl Future<Output = T>) -> io::Result<T>;
 
-    /// Runs tasks side by side on this thread until all have ended or `stop` abandons them.
-    fn run(&self, tasks: Vec<impl Future<Output = ()> + 'static>, stop: &Stop) -> io::Result<()>;
+    /// Runs tasks side by side on this thread until all have ended or `stop` abandons them; returns how busy the thread
+    /// was, if it waits in a loop of ours.
+    fn run(
+        &self,
+        tasks: Vec<impl Future<Output = ()> + 'static>,
+        stop: &Stop,
+    ) -> io::Result<Option<Load>>;
 
     /// Waits, but not beyond a stop.
     async fn pause(&self, duration: Duration, stop: &Stop);

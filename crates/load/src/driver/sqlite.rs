@@ -19,6 +19,7 @@ use super::table::Table;
 use super::{
     Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, StatementId, Stop, Value,
 };
+use crate::reactor::Load;
 
 /// Pragmas that shape the file and work only before anything else has touched it.
 const SHAPING: [&str; 3] = ["page_size", "auto_vacuum", "encoding"];
@@ -193,8 +194,13 @@ impl Driver for Sqlite {
         }
     }
 
-    fn run(&self, tasks: Vec<impl Future<Output = ()> + 'static>, _stop: &Stop) -> io::Result<()> {
-        tasks.into_iter().try_for_each(|task| self.block_on(task))
+    fn run(
+        &self,
+        tasks: Vec<impl Future<Output = ()> + 'static>,
+        _stop: &Stop,
+    ) -> io::Result<Option<Load>> {
+        tasks.into_iter().try_for_each(|task| self.block_on(task))?;
+        Ok(None)
     }
 
     async fn pause(&self, duration: Duration, stop: &Stop) {

@@ -62,6 +62,11 @@ def sql(socket: Path, statement: str) -> str:
     return subprocess.run(client, check=True, capture_output=True, text=True).stdout
 
 
+def questions(socket: Path) -> int:
+    """Statements that clients have sent so far, prepared ones' executions included."""
+    return int(sql(socket, "SHOW GLOBAL STATUS LIKE 'Questions'").split()[-1])
+
+
 def _wait(socket: Path, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + START_LIMIT_S
     while time.monotonic() < until and process.poll() is None:

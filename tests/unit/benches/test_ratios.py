@@ -2,7 +2,7 @@
 
 import pytest
 
-from benches.ratios import Run, of_engine, of_floor, of_pgbench, of_sysbench, orders, paired
+from ratios import Run, of_engine, of_floor, of_pgbench, of_sysbench, orders, paired
 
 SYSBENCH = """\
 SQL statistics:

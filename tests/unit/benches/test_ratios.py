@@ -1,7 +1,6 @@
 """What `benches/load.py` makes of its clients' output and of their runs."""
 
 import pytest
-
 from ratios import Run, of_engine, of_floor, of_pgbench, of_sysbench, orders, paired
 
 SYSBENCH = """\

@@ -71,13 +71,6 @@ def of_sysbench(output: str, cpu_s: float, *, unit: str) -> Run:
     )
 
 
-def of_pgbench(output: str, cpu_s: float, *, wall_s: float) -> Run:
-    """Takes the transactions pgbench processed in the seconds it was asked for."""
-    return Run(
-        units=int(_found(r"number of transactions actually processed: (\d+)", output)), wall_s=wall_s, cpu_s=cpu_s
-    )
-
-
 def of_engine(result: Mapping[str, object], cpu_s: float, *, unit: str) -> Run:
     """Takes `result.json` of a drive; `unit` is `transactions` or `queries`.
 

@@ -1,7 +1,7 @@
 """What `benches/load.py` makes of its clients' output and of their runs."""
 
 import pytest
-from ratios import Run, of_engine, of_floor, of_pgbench, of_sysbench, orders, paired
+from ratios import Run, of_engine, of_floor, of_sysbench, orders, paired
 
 SYSBENCH = """\
 SQL statistics:
@@ -53,11 +53,6 @@ def test_sysbench_report_is_read(unit: str, units: int) -> None:
 def test_a_report_without_its_figures_is_shown() -> None:
     with pytest.raises(ValueError, match="FATAL: no such table"):
         of_sysbench("FATAL: no such table", 0.1, unit="queries")
-
-
-def test_pgbench_report_is_read() -> None:
-    output = "number of clients: 16\nnumber of transactions actually processed: 40960\nlatency average = 0.5 ms\n"
-    assert of_pgbench(output, 1.0, wall_s=4.0) == Run(units=40_960, wall_s=4.0, cpu_s=1.0)
 
 
 def test_floor_is_charged_for_its_whole_process() -> None:

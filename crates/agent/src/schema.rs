@@ -26,7 +26,6 @@ pub fn wire() -> Value {
     root::<oltp::OltpCheck>(&mut generator);
     root::<load::Sql>(&mut generator);
     root::<load::Rows>(&mut generator);
-    root::<load::Noop>(&mut generator);
     root::<sample::Sample>(&mut generator);
     root::<state::Restore>(&mut generator);
     root::<state::Restored>(&mut generator);

@@ -82,7 +82,7 @@ fn the_engines_own_driver_logs_in_and_asks() {
 }
 
 #[test]
-fn the_mariadb_client_prepares_and_executes() {
+fn the_mariadb_client_takes_it_for_a_server() {
     let server = Server::start();
     let client = Command::new("mariadb")
         .args([

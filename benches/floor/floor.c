@@ -1,191 +1,264 @@
-/*
- * The floor under a load generator: prepared point selects from one thread, with one epoll instance, one send and one
- * receive per query, and packets that were written before the clock starts. Nothing is decoded but the length of the
- * answer. No client that waits for its answers through epoll can do with less.
+/* The physical floor of a load client: prepared point selects over a Unix socket with nothing around them.
  *
- * floor SOCKET USER DATABASE CONNECTIONS SECONDS TABLE_SIZE
- * Prints {"queries": n, "wall_s": s, "cpu_s": s}.
+ *     floor SOCKET USER DATABASE USERS SECONDS ROWS epoll|uring
+ *
+ * One thread, one epoll instance (level-triggered), one send of a precomputed COM_STMT_EXECUTE and one receive per
+ * query. `uring` submits each ready batch's sends and receives with one system call instead. Prints one JSON object:
+ * queries, wall_s, cpu_s (user + system of the measured loop).
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/io_uring.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { BUFFER = 65536, EVENTS = 256, EXECUTE_LENGTH = 24 };
-enum { PROTOCOL_41 = 0x200, SECURE = 0x8000, WITH_DB = 8, DEPRECATE_EOF = 0x1000000 };
+enum { HEADER = 4, ANSWER = 16384, EVENTS = 256, RING = 1024, ID_AT = 18, EXECUTE = 22 };
+enum { OK = 0x00, END = 0xfe, ERROR = 0xff, COM_STMT_PREPARE = 0x16, COM_STMT_EXECUTE = 0x17 };
 
 static const char QUERY[] = "SELECT c FROM sbtest1 WHERE id=?";
 
 struct connection {
-    int fd;
-    unsigned char execute[4 + EXECUTE_LENGTH];
-    unsigned char incoming[BUFFER];
-    size_t length;
+    int socket;
+    unsigned char execute[EXECUTE]; /* the whole packet; only the row's id changes */
+    unsigned char answer[ANSWER];
 };
 
-static void fail(const char *what) {
-    fprintf(stderr, "floor: %s: %s\n", what, errno ? strerror(errno) : "unexpected answer");
+static uint64_t random_state = 0x9e3779b97f4a7c15u;
+
+static uint32_t draw(uint32_t rows) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state >> 32) % rows + 1;
+}
+
+static void die(const char *what) {
+    fprintf(stderr, "floor: %s: %s\n", what, strerror(errno));
     exit(1);
 }
 
-static double now(void) {
+static double now_s(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static double cpu(void) {
+static double cpu_s(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-static uint64_t state = 88172645463325252u;
-
-static uint32_t draw(uint32_t limit) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)(state % limit) + 1;
+static void put32(unsigned char *at, uint32_t value) {
+    for (int i = 0; i < 4; i++) at[i] = (unsigned char)(value >> (8 * i));
 }
 
-static void write_packet(int fd, unsigned char sequence, const void *content, size_t length) {
-    unsigned char packet[4 + 512];
-    packet[0] = (unsigned char)length;
-    packet[1] = (unsigned char)(length >> 8);
-    packet[2] = 0;
+/* Fills a packet's header; its payload stands behind it. */
+static void frame(unsigned char *packet, uint32_t length, unsigned char sequence) {
+    put32(packet, length);
     packet[3] = sequence;
-    memcpy(packet + 4, content, length);
-    if (send(fd, packet, length + 4, 0) != (ssize_t)(length + 4)) fail("send");
 }
 
-/* Reads one packet, blocking; returns its length. */
-static size_t read_packet(int fd, unsigned char *content) {
-    unsigned char header[4];
-    if (recv(fd, header, 4, MSG_WAITALL) != 4) fail("receive");
-    size_t length = header[0] | (size_t)header[1] << 8 | (size_t)header[2] << 16;
-    if (length > BUFFER || recv(fd, content, length, MSG_WAITALL) != (ssize_t)length) fail("receive");
-    if (length && content[0] == 0xff) {
-        fprintf(stderr, "floor: the server says: %.*s\n", (int)length - 3, content + 3);
-        exit(1);
-    }
+static void send_all(int socket, const unsigned char *bytes, size_t length) {
+    if (send(socket, bytes, length, MSG_NOSIGNAL) != (ssize_t)length) die("send");
+}
+
+/* One packet into `payload`, its length returned. Only before the measured loop. */
+static uint32_t receive(int socket, unsigned char *payload) {
+    unsigned char header[HEADER];
+    if (recv(socket, header, HEADER, MSG_WAITALL) != HEADER) die("receive");
+    uint32_t length = header[0] | (uint32_t)header[1] << 8 | (uint32_t)header[2] << 16;
+    if (length > ANSWER) { errno = EMSGSIZE; die("a packet before the loop"); }
+    if (length && recv(socket, payload, length, MSG_WAITALL) != (ssize_t)length) die("receive");
     return length;
 }
 
-static void log_in(struct connection *connection, const char *path, const char *user, const char *database) {
+static void log_in(struct connection *one, const char *user, const char *database) {
+    enum { PROTOCOL_41 = 0x200, SECURE = 0x8000, PLUGIN = 0x80000, WITH_DATABASE = 0x8, TRANSACTIONS = 0x2000 };
+    unsigned char packet[512] = {0};
+    receive(one->socket, one->answer);
+    unsigned char *at = packet + HEADER;
+    put32(at, PROTOCOL_41 | SECURE | PLUGIN | WITH_DATABASE | TRANSACTIONS);
+    put32(at + 4, 1 << 24);
+    at[8] = 45; /* utf8mb4 */
+    at += 32;
+    at = (unsigned char *)stpcpy((char *)at, user) + 1;
+    *at++ = 0; /* an empty password has an empty proof */
+    at = (unsigned char *)stpcpy((char *)at, database) + 1;
+    at = (unsigned char *)stpcpy((char *)at, "mysql_native_password") + 1;
+    frame(packet, (uint32_t)(at - packet - HEADER), 1);
+    send_all(one->socket, packet, (size_t)(at - packet));
+    receive(one->socket, one->answer);
+    if (one->answer[0] != OK) { errno = EACCES; die("log in"); }
+}
+
+static void prepare(struct connection *one) {
+    unsigned char packet[HEADER + 1 + sizeof QUERY];
+    frame(packet, sizeof QUERY, 0);
+    packet[HEADER] = COM_STMT_PREPARE;
+    memcpy(packet + HEADER + 1, QUERY, sizeof QUERY - 1);
+    send_all(one->socket, packet, HEADER + sizeof QUERY);
+    receive(one->socket, one->answer);
+    if (one->answer[0] != OK) { errno = EPROTO; die("prepare"); }
+    unsigned char statement[4];
+    memcpy(statement, one->answer + 1, 4);
+    for (int i = 0; i < 4; i++) receive(one->socket, one->answer); /* parameter, end, column, end */
+    unsigned char *execute = one->execute;
+    memset(execute, 0, EXECUTE);
+    frame(execute, EXECUTE - HEADER, 0);
+    execute[4] = COM_STMT_EXECUTE;
+    memcpy(execute + 5, statement, 4);
+    put32(execute + 10, 1); /* iterations */
+    execute[15] = 1;        /* types follow: a 32-bit integer */
+    execute[16] = 3;
+}
+
+static void open_connection(struct connection *one, char *const *arguments) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strncpy(address.sun_path, path, sizeof address.sun_path - 1);
-    connection->fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (connect(connection->fd, (struct sockaddr *)&address, sizeof address)) fail("connect");
-    unsigned char *content = connection->incoming;
-    read_packet(connection->fd, content);
-    unsigned char answer[512] = {0};
-    uint32_t flags = PROTOCOL_41 | SECURE | WITH_DB | DEPRECATE_EOF;
-    memcpy(answer, &flags, 4);
-    answer[7] = 1; /* packets of up to 16 MiB */
-    answer[8] = 45;
-    size_t length = 32;
-    length += (size_t)sprintf((char *)answer + length, "%s", user) + 1;
-    answer[length++] = 0; /* no password */
-    length += (size_t)sprintf((char *)answer + length, "%s", database) + 1;
-    write_packet(connection->fd, 1, answer, length);
-    read_packet(connection->fd, content);
-    if (content[0] == 0xfe) { /* another plugin: no password there either */
-        write_packet(connection->fd, 3, "", 0);
-        read_packet(connection->fd, content);
+    if (strlen(arguments[1]) >= sizeof address.sun_path) { errno = ENAMETOOLONG; die(arguments[1]); }
+    strcpy(address.sun_path, arguments[1]);
+    one->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (one->socket < 0 || connect(one->socket, (struct sockaddr *)&address, sizeof address)) die("connect");
+    log_in(one, arguments[2], arguments[3]);
+    prepare(one);
+}
+
+/* A whole answer holds the row's 119 characters and ends with an end packet of five bytes; less of it in one receive
+ * would be no floor but a fault. */
+static void check(const struct connection *one, ssize_t length) {
+    if (length < 119) { errno = EPROTO; die("answer"); }
+    if (one->answer[HEADER] == ERROR || one->answer[length - 5] != END) { errno = EPROTO; die("answer"); }
+}
+
+static void send_next(struct connection *one, uint32_t rows) {
+    put32(one->execute + ID_AT, draw(rows));
+    send_all(one->socket, one->execute, EXECUTE);
+}
+
+static uint64_t run_epoll(struct connection *all, int users, double seconds, uint32_t rows) {
+    int poll = epoll_create1(EPOLL_CLOEXEC);
+    for (int i = 0; i < users; i++) {
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[i]};
+        if (epoll_ctl(poll, EPOLL_CTL_ADD, all[i].socket, &event)) die("epoll");
+        send_next(&all[i], rows);
     }
-}
-
-static void prepare(struct connection *connection) {
-    unsigned char command[64] = {0x16};
-    memcpy(command + 1, QUERY, sizeof QUERY - 1);
-    write_packet(connection->fd, 0, command, sizeof QUERY);
-    unsigned char *content = connection->incoming;
-    read_packet(connection->fd, content);
-    uint32_t statement;
-    memcpy(&statement, content + 1, 4);
-    read_packet(connection->fd, content); /* its parameter */
-    read_packet(connection->fd, content); /* its column */
-    unsigned char *execute = connection->execute;
-    memset(execute, 0, sizeof connection->execute);
-    execute[0] = EXECUTE_LENGTH - 2;
-    execute[4] = 0x17;
-    memcpy(execute + 5, &statement, 4);
-    execute[10] = 1; /* once */
-    execute[15] = 1; /* types follow: none is null */
-    execute[16] = 8; /* LONGLONG */
-}
-
-static void ask(struct connection *connection, uint32_t table_size) {
-    uint32_t id = draw(table_size);
-    memcpy(connection->execute + 18, &id, 4);
-    connection->length = 0;
-    size_t length = 4u + connection->execute[0];
-    if (send(connection->fd, connection->execute, length, MSG_NOSIGNAL) != (ssize_t)length) fail("send");
-}
-
-/* Whether the answer is whole: column count, column, one row or none, end. */
-static int is_whole(const struct connection *connection) {
-    size_t at = 0;
-    int packets = 0;
-    while (at + 4 <= connection->length) {
-        const unsigned char *packet = connection->incoming + at;
-        size_t length = packet[0] | (size_t)packet[1] << 8 | (size_t)packet[2] << 16;
-        if (at + 4 + length > connection->length) return 0;
-        if (packet[4] == 0xff) fail("the query");
-        packets++;
-        if (packets > 2 && packet[4] == 0xfe) return 1;
-        at += 4 + length;
+    uint64_t done = 0;
+    for (double end = now_s() + seconds; now_s() < end;) {
+        struct epoll_event events[EVENTS];
+        int ready = epoll_wait(poll, events, EVENTS, -1);
+        for (int i = 0; i < ready; i++) {
+            struct connection *one = events[i].data.ptr;
+            check(one, recv(one->socket, one->answer, ANSWER, 0));
+            send_next(one, rows);
+            done++;
+        }
     }
-    return 0;
+    return done;
+}
+
+struct ring {
+    int descriptor;
+    uint32_t *sq_tail, *sq_mask, *sq_array, *cq_head, *cq_tail, *cq_mask;
+    struct io_uring_sqe *entries;
+    struct io_uring_cqe *completions;
+    unsigned queued;
+};
+
+static void *map(int descriptor, size_t length, uint64_t offset) {
+    void *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, (off_t)offset);
+    if (at == MAP_FAILED) die("map the ring");
+    return at;
+}
+
+static struct ring open_ring(void) {
+    struct io_uring_params parameters = {.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN};
+    struct ring ring = {.descriptor = (int)syscall(SYS_io_uring_setup, RING, &parameters)};
+    if (ring.descriptor < 0) die("io_uring");
+    char *sq = map(ring.descriptor, parameters.sq_off.array + parameters.sq_entries * 4, IORING_OFF_SQ_RING);
+    char *cq = map(ring.descriptor, parameters.cq_off.cqes + parameters.cq_entries * sizeof *ring.completions,
+                   IORING_OFF_CQ_RING);
+    ring.entries = map(ring.descriptor, parameters.sq_entries * sizeof *ring.entries, IORING_OFF_SQES);
+    ring.sq_tail = (uint32_t *)(sq + parameters.sq_off.tail);
+    ring.sq_mask = (uint32_t *)(sq + parameters.sq_off.ring_mask);
+    ring.sq_array = (uint32_t *)(sq + parameters.sq_off.array);
+    ring.cq_head = (uint32_t *)(cq + parameters.cq_off.head);
+    ring.cq_tail = (uint32_t *)(cq + parameters.cq_off.tail);
+    ring.cq_mask = (uint32_t *)(cq + parameters.cq_off.ring_mask);
+    ring.completions = (struct io_uring_cqe *)(cq + parameters.cq_off.cqes);
+    return ring;
+}
+
+static void enqueue(struct ring *ring, struct io_uring_sqe entry) {
+    uint32_t tail = *ring->sq_tail, slot = tail & *ring->sq_mask;
+    ring->entries[slot] = entry;
+    ring->sq_array[slot] = slot;
+    __atomic_store_n(ring->sq_tail, tail + 1, __ATOMIC_RELEASE);
+    ring->queued++;
+}
+
+static void enqueue_next(struct ring *ring, struct connection *one, uint32_t rows) {
+    put32(one->execute + ID_AT, draw(rows));
+    enqueue(ring, (struct io_uring_sqe){.opcode = IORING_OP_SEND, .fd = one->socket, .addr = (uintptr_t)one->execute,
+                                        .len = EXECUTE, .flags = IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS});
+    /* The answer cannot be there yet: poll first saves a receive that fails. */
+    enqueue(ring, (struct io_uring_sqe){.opcode = IORING_OP_RECV, .fd = one->socket, .addr = (uintptr_t)one->answer,
+                                        .len = ANSWER, .ioprio = IORING_RECVSEND_POLL_FIRST,
+                                        .user_data = (uintptr_t)one});
+}
+
+static uint64_t run_ring(struct connection *all, int users, double seconds, uint32_t rows) {
+    struct ring ring = open_ring();
+    for (int i = 0; i < users; i++) enqueue_next(&ring, &all[i], rows);
+    uint64_t done = 0;
+    for (double end = now_s() + seconds; now_s() < end;) {
+        if (syscall(SYS_io_uring_enter, ring.descriptor, ring.queued, 1, IORING_ENTER_GETEVENTS, NULL, 0) !=
+            (long)ring.queued)
+            die("submit");
+        ring.queued = 0;
+        uint32_t head = *ring.cq_head, tail = __atomic_load_n(ring.cq_tail, __ATOMIC_ACQUIRE);
+        for (; head != tail; head++) {
+            struct io_uring_cqe *completion = &ring.completions[head & *ring.cq_mask];
+            struct connection *one = (struct connection *)(uintptr_t)completion->user_data;
+            if (!one || completion->res < 0) { errno = -completion->res; die("completion"); }
+            check(one, completion->res);
+            enqueue_next(&ring, one, rows);
+            done++;
+        }
+        __atomic_store_n(ring.cq_head, head, __ATOMIC_RELEASE);
+    }
+    return done;
 }
 
 int main(int count, char **arguments) {
-    if (count != 7) {
-        fprintf(stderr, "floor SOCKET USER DATABASE CONNECTIONS SECONDS TABLE_SIZE\n");
+    if (count != 8) {
+        fprintf(stderr, "usage: floor SOCKET USER DATABASE USERS SECONDS ROWS epoll|uring\n");
         return 2;
     }
-    int connections = atoi(arguments[4]);
+    int users = atoi(arguments[4]);
     double seconds = atof(arguments[5]);
-    uint32_t table_size = (uint32_t)atoi(arguments[6]);
-    struct connection *all = calloc((size_t)connections, sizeof *all);
-    int epoll = epoll_create1(0);
-    for (int index = 0; index < connections; index++) {
-        log_in(&all[index], arguments[1], arguments[2], arguments[3]);
-        prepare(&all[index]);
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[index]};
-        if (epoll_ctl(epoll, EPOLL_CTL_ADD, all[index].fd, &event)) fail("epoll");
+    uint32_t rows = (uint32_t)strtoul(arguments[6], NULL, 10);
+    if (users < 1 || users > RING / 2 || seconds <= 0 || rows < 1) {
+        fprintf(stderr, "floor: 1 to %d users, some seconds and rows\n", RING / 2);
+        return 2;
     }
-    double cpu_before = cpu(), begun = now(), wall = 0;
-    for (int index = 0; index < connections; index++) ask(&all[index], table_size);
-    uint64_t queries = 0;
-    int waiting = connections;
-    while (waiting > 0) {
-        struct epoll_event events[EVENTS];
-        int ready = epoll_wait(epoll, events, EVENTS, -1);
-        wall = now() - begun;
-        for (int index = 0; index < ready; index++) {
-            struct connection *connection = events[index].data.ptr;
-            ssize_t got = recv(connection->fd, connection->incoming + connection->length,
-                               BUFFER - connection->length, 0);
-            if (got <= 0) fail("receive");
-            connection->length += (size_t)got;
-            if (!is_whole(connection)) continue;
-            queries++;
-            if (wall < seconds) ask(connection, table_size);
-            else waiting--;
-        }
-    }
-    printf("{\"queries\": %llu, \"wall_s\": %.6f, \"cpu_s\": %.6f}\n", (unsigned long long)queries, wall,
-           cpu() - cpu_before);
+    struct connection *all = calloc((size_t)users, sizeof *all);
+    if (!all) die("memory");
+    for (int i = 0; i < users; i++) open_connection(&all[i], arguments);
+    double wall = now_s(), cpu = cpu_s();
+    uint64_t done = strcmp(arguments[7], "uring") ? run_epoll(all, users, seconds, rows)
+                                                   : run_ring(all, users, seconds, rows);
+    printf("{\"units\": %llu, \"wall_s\": %.6f, \"cpu_s\": %.6f}\n", (unsigned long long)done, now_s() - wall,
+           cpu_s() - cpu);
     return 0;
 }

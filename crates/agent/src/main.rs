@@ -38,6 +38,8 @@ enum Command {
     OltpCheck,
     /// Run SQL statements (`Sql` → one `Rows` per statement).
     Sql,
+    /// Answer MySQL's protocol without doing anything, until SIGTERM or the input's end (`Noop`, one line).
+    Noop,
     /// Sample the place until SIGTERM (`Sample`).
     Sample,
     /// Print the place's facts (→ `Facts`).
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Command::OltpDrive => native::oltp_drive(),
         Command::OltpCheck => native::oltp_check(),
         Command::Sql => native::sql(),
+        Command::Noop => native::noop(),
         Command::Sample => native::sample(),
         Command::Facts => native::facts(),
         Command::Restore => native::restore(),

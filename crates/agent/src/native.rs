@@ -52,6 +52,17 @@ pub fn sql() -> anyhow::Result<()> {
         .try_for_each(print)
 }
 
+/// Serves without doing anything: its document is one line, since the input's end ends it.
+pub fn noop() -> anyhow::Result<()> {
+    let mut line = String::new();
+    io::stdin()
+        .read_line(&mut line)
+        .context("cannot read standard input")?;
+    let parameters = serde_json::from_str(&line)
+        .context("the first line on standard input is not what this subcommand takes")?;
+    Ok(fairtrial_load::noop(&parameters, io::stdin())?)
+}
+
 /// Samples the place until SIGTERM.
 pub fn sample() -> anyhow::Result<()> {
     Ok(fairtrial_sample::sample(&parameters()?)?)

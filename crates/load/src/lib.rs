@@ -10,6 +10,7 @@ mod client;
 mod drive;
 mod driver;
 mod error;
+mod noop;
 mod oltp;
 mod population;
 mod progress;
@@ -20,6 +21,7 @@ mod tpcc;
 mod workload;
 
 use std::io::Write;
+use std::os::fd::AsFd;
 
 use fairtrial_protocol::load::{
     Checked, Driven, Endpoint, Loaded, Sql, TpccCheck, TpccDrive, TpccLoad,
@@ -81,6 +83,11 @@ pub fn oltp_content_sha256(parameters: &OltpLoad) -> Result<String, LoadError> {
 /// Runs statements in order on one connection.
 pub fn sql(parameters: &Sql) -> Result<Vec<fairtrial_protocol::load::Rows>, LoadError> {
     sql::sql(parameters)
+}
+
+/// Serves `MySQL`'s protocol without doing anything, until `end` can be read or has hung up, or SIGTERM.
+pub fn noop(parameters: &fairtrial_protocol::load::Noop, end: impl AsFd) -> Result<(), LoadError> {
+    noop::serve(parameters, end)
 }
 
 /// The hash of a database's logical content as [`load`] gives it, read back row by row.

@@ -340,3 +340,11 @@ pub struct Rows {
     /// Values as text; null stays null.
     pub rows: Vec<Vec<Option<String>>>,
 }
+
+/// Serves MySQL's protocol without doing anything, until SIGTERM or until standard input ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Noop {
+    /// Unix socket to listen on; must not exist yet.
+    pub socket: String,
+}

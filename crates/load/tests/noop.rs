@@ -1,0 +1,154 @@
+//! The no-operation server: real clients take it for a server, and thousands of connections are nothing to it.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use fairtrial_load::LoadError;
+use fairtrial_protocol::load::{Endpoint, Noop, Sql};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tempfile::TempDir;
+
+const CONNECTIONS: usize = 2000;
+
+/// A server in a thread of this process; ends when dropped.
+struct Server {
+    directory: TempDir,
+    end: Option<UnixStream>,
+    thread: Option<JoinHandle<Result<(), LoadError>>>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (end, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let socket = directory.path().join("socket");
+        let parameters = Noop {
+            socket: socket.to_string_lossy().into(),
+        };
+        let thread = thread::spawn(move || fairtrial_load::noop(&parameters, theirs));
+        while !socket.exists() {
+            assert!(!thread.is_finished(), "the server did not start");
+            thread::sleep(Duration::from_millis(5));
+        }
+        Self {
+            directory,
+            end: Some(end),
+            thread: Some(thread),
+        }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+
+    fn stop(&mut self) -> Result<(), LoadError> {
+        drop(self.end.take());
+        let thread = self.thread.take().expect("stopped once");
+        thread.join().expect("the server does not panic")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.stop().expect("the server ends well");
+        }
+    }
+}
+
+#[test]
+fn the_engines_own_driver_logs_in_and_asks() {
+    let server = Server::start();
+    let asked = Sql {
+        endpoint: Endpoint::Mysql {
+            socket: Some(server.socket().to_string_lossy().into()),
+            host: None,
+            port: None,
+            user: "anyone".into(),
+            password: "anything".into(),
+            tls: None,
+            database: "any".into(),
+        },
+        statements: vec!["SELECT a, b FROM t".into(), "UPDATE t SET a = 1".into()],
+        connect_timeout_ms: 10_000,
+    };
+    let rows = fairtrial_load::sql(&asked).expect("both are answered");
+    assert_eq!((rows[0].rows.len(), rows[0].columns.len()), (1, 2));
+    assert!(rows[1].rows.is_empty());
+}
+
+#[test]
+fn the_mariadb_client_takes_it_for_a_server() {
+    let server = Server::start();
+    let client = Command::new("mariadb")
+        .args([
+            "--no-defaults",
+            "--user=anyone",
+            "--batch",
+            "--skip-column-names",
+        ])
+        .arg(format!("--socket={}", server.socket().display()))
+        .arg("--execute=SELECT a, b FROM t; INSERT INTO t VALUES (1)")
+        .output();
+    let Ok(output) = client else {
+        eprintln!("skipped: no mariadb client on PATH (apt install mariadb-client)");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(output.stdout, b"1\t1\n");
+}
+
+#[test]
+fn two_thousand_clients_are_answered_at_once() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).expect("the soft limit may be raised to the hard one");
+    let server = Server::start();
+    let mut clients: Vec<UnixStream> = (0..CONNECTIONS).map(|_| log_in(&server.socket())).collect();
+    for client in &mut clients {
+        client.write_all(b"\x09\0\0\0\x03SELECT 1").expect("sent");
+    }
+    for client in &mut clients {
+        assert_eq!(receive(client), [1], "one column");
+    }
+}
+
+#[test]
+fn its_socket_is_gone_when_it_has_ended() {
+    let mut server = Server::start();
+    server.stop().expect("the server ends well");
+    assert!(!server.socket().exists());
+}
+
+#[test]
+fn a_socket_that_is_in_use_is_refused_and_left_alone() {
+    let server = Server::start();
+    let parameters = Noop {
+        socket: server.socket().to_string_lossy().into(),
+    };
+    let (_end, theirs) = UnixStream::pair().expect("a pair of sockets");
+    let refused = fairtrial_load::noop(&parameters, theirs).expect_err("it is taken");
+    assert!(matches!(refused, LoadError::Output { .. }), "{refused}");
+    assert!(server.socket().exists());
+}
+
+fn log_in(socket: &Path) -> UnixStream {
+    let mut client = UnixStream::connect(socket).expect("accepted");
+    assert_eq!(receive(&mut client)[0], 10, "the protocol's version");
+    client.write_all(b"\x01\0\0\x01x").expect("sent");
+    assert_eq!(receive(&mut client)[0], 0, "well");
+    client
+}
+
+fn receive(client: &mut UnixStream) -> Vec<u8> {
+    let mut header = [0; 4];
+    client.read_exact(&mut header).expect("a header");
+    let mut payload = vec![0; usize::from(header[0]) + 256 * usize::from(header[1])];
+    client.read_exact(&mut payload).expect("a payload");
+    payload
+}

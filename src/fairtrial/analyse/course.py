@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from fairtrial.analyse.models import Doubt, ExpectationResult
 from fairtrial.analyse.selection import Selection
 from fairtrial.record.models import Plan
 from fairtrial.words import counted
+
+CLIENT_BUSY: Final = "client_busy_share"
+# A thread that waits for less than a tenth of its time answers late: by queueing theory its queue is ten deep.
+SATURATED_SHARE: Final = 0.9
 
 
 def course(
@@ -26,6 +31,7 @@ def course(
         )
     yield from _voided(selection)
     yield from _restless(selection)
+    yield from _saturated(selection)
     yield from _failed(expected)
     yield from _order(plan, selection)
 
@@ -59,6 +65,20 @@ def _restless(selection: Selection) -> Iterator[Doubt]:
             message=f"{len(dirty)} of {selection.counts.used} used trials began while pages were still being written, "
             f"{worst} with {dirty[worst] / 2**20:.0f} MiB",
             advice="somebody else writes here, or the disk is slow: find who, or leave more time between trials",
+        )
+
+
+def _saturated(selection: Selection) -> Iterator[Doubt]:
+    """Asks whether the client could have done more; workloads that do not measure it are not asked."""
+    busy = {trial.trial.id: trial.scalars.get(CLIENT_BUSY, 0.0) for trial in selection.used}
+    full = {name: share for name, share in busy.items() if share > SATURATED_SHARE}
+    if full:
+        worst = max(full, key=lambda name: full[name])
+        yield Doubt(
+            code="client_saturated",
+            message=f"in {len(full)} of {selection.counts.used} used trials a thread of the client had hardly a pause, "
+            f"in {worst} it was busy {full[worst]:.0%} of the time",
+            advice="the client may have been the bottleneck: give it processors of its own, or fewer users",
         )
 
 

@@ -25,6 +25,7 @@ DOUBT_CODES: Final = (
     "not_randomised",
     "voided",
     "not_at_rest",
+    "client_saturated",
     "few_blocks",
     "non_positive",
     "not_computable",

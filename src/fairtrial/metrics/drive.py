@@ -50,6 +50,20 @@ class ErrorCount(BaseModel):
     count: int
 
 
+class ClientLoop(BaseModel):
+    """How busy one thread of the client was, over the whole drive."""
+
+    busy_s: float
+    idle_s: float
+    longest_turn_s: float
+
+    @property
+    def busy_share(self) -> float:
+        """0 if it never ran."""
+        whole = self.busy_s + self.idle_s
+        return self.busy_s / whole if whole else 0.0
+
+
 class Driven(BaseModel):
     """The part of `result.json` that scalars come from; its owner is the `Driven` type of the protocol crate."""
 
@@ -57,6 +71,7 @@ class Driven(BaseModel):
     transactions: dict[str, Outcomes]
     arrivals: Arrived | None = None
     errors: list[ErrorCount]
+    loops: list[ClientLoop] = []
 
     @property
     def done(self) -> int:
@@ -101,18 +116,26 @@ def compute(directory: Path, driven: Driven, *, window: Window) -> dict[str, flo
     """
     done = driven.done
     failed = sum(outcome.failed for outcome in driven.transactions.values())
-    return per_transaction.compute(directory, window=window, transactions=done) | {
-        "transactions": float(done),
-        "errors": float(sum(error.count for error in driven.errors)),
-        "retries": float(sum(outcome.retried for outcome in driven.transactions.values())),
-        "deadlocks": float(sum(error.count for error in driven.errors if error.kind == "deadlock")),
-        "failed_share": failed / (done + failed) if done + failed else 0.0,
+    loops = {
+        "client_busy_share": max((loop.busy_share for loop in driven.loops), default=0.0),
+        "client_longest_turn_s": max((loop.longest_turn_s for loop in driven.loops), default=0.0),
     }
+    return (
+        per_transaction.compute(directory, window=window, transactions=done)
+        | (loops if driven.loops else {})
+        | {
+            "transactions": float(done),
+            "errors": float(sum(error.count for error in driven.errors)),
+            "retries": float(sum(outcome.retried for outcome in driven.transactions.values())),
+            "deadlocks": float(sum(error.count for error in driven.errors if error.kind == "deadlock")),
+            "failed_share": failed / (done + failed) if done + failed else 0.0,
+        }
+    )
 
 
 def definition(name: str, label: str, *, unit: str, better: Better = "lower", source: str) -> MetricDefinition:
     """A metric from `result.json`; rates are wall-clock quantities, everything else is a count."""
-    wall_clock = name.startswith("throughput") or name.endswith("_per_s")
+    wall_clock = name.startswith(("throughput", "client_")) or name.endswith("_per_s")
     kind: MetricKind = "wall_clock" if wall_clock else "count"
     return MetricDefinition(name=name, label=label, unit=unit, better=better, kind=kind, source=f"{FILE}: {source}")
 
@@ -129,6 +152,18 @@ DEFINITIONS: Final = per_transaction.DEFINITIONS | {
         ),
         definition("errors", "errors", unit="errors", source="errors of every kind, retried ones included"),
         definition("retries", "retries", unit="retries", source="attempts repeated after the system rolled one back"),
+        definition(
+            "client_busy_share",
+            "client's busiest thread",
+            unit="share of time",
+            source="loops: time between finding something to do and waiting again, of the busiest thread, whole drive",
+        ),
+        definition(
+            "client_longest_turn_s",
+            "client's longest turn",
+            unit="s",
+            source="loops: longest time in which a thread did not look for answers, whole drive",
+        ),
         definition("deadlocks", "deadlocks", unit="deadlocks", source="errors the system called a deadlock"),
         definition(
             "failed_share",

@@ -64,6 +64,23 @@ class ChunkHeader(BaseModel):
     """The request the bytes belong to."""
 
 
+class ClientLoop(BaseModel):
+    """One thread of the client: whether it could have done more."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    busy_s: float
+    """Seconds between finding something to do and waiting again, those in which others had the processor included."""
+    idle_s: float
+    """Seconds of waiting for something to happen."""
+    latest_timer_s: float
+    """Longest time by which a timer was late."""
+    longest_turn_s: float
+    """Longest time in which it did not look for what had happened."""
+
+
 class Condition(BaseModel):
     """One consistency condition."""
 
@@ -921,6 +938,8 @@ class Driven(BaseModel):
     """Effective connection settings as read back (pragmas, isolation)."""
     errors: list[ErrorCount]
     """Errors inside the window, by transaction type and the system's code."""
+    loops: Annotated[list[ClientLoop], Field(validate_default=True)] = []
+    """How busy each of the client's threads was, over the whole drive; empty where users block threads of their own."""
     transactions: dict[str, Outcomes]
     """
     Counts inside the window, by transaction type: TPC-C's five (`new_order`, `payment`, `order_status`, `delivery`,
@@ -1318,6 +1337,7 @@ class Wire(
         | Check
         | Checked
         | ChunkHeader
+        | ClientLoop
         | ClosedArrivals
         | Condition
         | CreateAction
@@ -1421,6 +1441,7 @@ class Wire(
         | Check
         | Checked
         | ChunkHeader
+        | ClientLoop
         | ClosedArrivals
         | Condition
         | CreateAction

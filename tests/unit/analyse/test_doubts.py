@@ -146,6 +146,20 @@ def test_trials_that_began_on_a_busy_disk_are_counted() -> None:
     assert "not_at_rest" not in raised(analyse(case.plan(), busy[:18]))
 
 
+def test_trials_whose_client_had_no_pause_are_counted() -> None:
+    case = Case(FACTORS, blocks=10)
+    trials = case.trials(tpm=lambda levels, block: 1000 + noise(levels["kernel"], block))
+    shares = [0.5] * 17 + [0.91, 0.99, 0.95]
+    busy = [
+        each.model_copy(update={"scalars": each.scalars | {"client_busy_share": share}})
+        for each, share in zip(trials, shares, strict=True)
+    ]
+    doubt = raised(analyse(case.plan(), busy))["client_saturated"]
+    assert doubt.message.startswith("in 3 of 20 used trials")
+    assert doubt.message.endswith(f"in {busy[18].trial.id} it was busy 99% of the time")
+    assert "client_saturated" not in raised(analyse(case.plan(), busy[:17]))
+
+
 def test_pairing_that_finds_what_welch_does_not_is_said() -> None:
     found = raised(
         analysed(lambda name, block: 1000 + 60 * ((block * 7) % 10) + 10 * (name == "base") + noise(name, block, 3))

@@ -22,6 +22,10 @@ def result(directory: Path, **changes: Any) -> Path:
         "window": WINDOW.model_dump(),
         "transactions": {"read_write": outcomes},
         "errors": [{"transaction": "read_write", "code": "1213", "kind": "deadlock", "message": "", "count": 14}],
+        "loops": [
+            {"busy_s": 4.0, "idle_s": 16.0, "longest_turn_s": 0.25, "latest_timer_s": 0.0},
+            {"busy_s": 15.0, "idle_s": 5.0, "longest_turn_s": 0.125, "latest_timer_s": 0.0},
+        ],
     }
     (directory / metrics.drive.FILE).write_text(json.dumps(found | changes), encoding="utf-8")
     return directory
@@ -36,6 +40,8 @@ def test_scalars_of_a_known_result(tmp_path: Path) -> None:
         "retries": 4,
         "deadlocks": 14,
         "failed_share": 0.01,
+        "client_busy_share": 0.75,
+        "client_longest_turn_s": 0.25,
     }
 
 
@@ -43,8 +49,9 @@ def test_every_scalar_is_defined_and_rates_are_wall_clock(tmp_path: Path) -> Non
     own = set(oltp.DEFINITIONS) - set(per_transaction.DEFINITIONS)
     assert set(oltp.compute(result(tmp_path), window=WINDOW)) == own
     clocks = {name for name in own if oltp.DEFINITIONS[name].kind == "wall_clock"}
-    assert clocks == {"throughput_tps", "statements_per_s"}
-    assert all(oltp.DEFINITIONS[name].better == "higher" for name in clocks)
+    client = {"client_busy_share", "client_longest_turn_s"}
+    assert clocks == {"throughput_tps", "statements_per_s"} | client
+    assert all(oltp.DEFINITIONS[name].better == "higher" for name in clocks - client)
 
 
 def test_both_workloads_count_the_same_things_alike(tmp_path: Path) -> None:
@@ -52,7 +59,8 @@ def test_both_workloads_count_the_same_things_alike(tmp_path: Path) -> None:
     directory = result(tmp_path)
     ours, theirs = oltp.compute(directory, window=WINDOW), tpcc.compute(directory, window=WINDOW)
     shared = both - set(per_transaction.DEFINITIONS)
-    assert shared == {"transactions", "errors", "retries", "deadlocks", "failed_share"}
+    counted = {"transactions", "errors", "retries", "deadlocks", "failed_share"}
+    assert shared == counted | {"client_busy_share", "client_longest_turn_s"}
     for name in shared:
         assert ours[name] == theirs[name]
         assert oltp.DEFINITIONS[name] == tpcc.DEFINITIONS[name]
@@ -61,6 +69,11 @@ def test_both_workloads_count_the_same_things_alike(tmp_path: Path) -> None:
 def test_a_result_of_an_older_engine_has_no_statements_and_is_read(tmp_path: Path) -> None:
     old = {"read_write": {"committed": 3, "rolled_back": 0, "failed": 0, "retried": 0}}
     assert oltp.compute(result(tmp_path, transactions=old), window=WINDOW)["statements_per_s"] == 0
+
+
+def test_a_client_whose_threads_were_not_watched_has_no_figures_about_them(tmp_path: Path) -> None:
+    found = oltp.compute(result(tmp_path, loops=[]), window=WINDOW)
+    assert not any(name.startswith("client_") for name in found)
 
 
 def test_latencies_are_of_all_transactions_because_there_is_one_type(tmp_path: Path) -> None:

@@ -40,8 +40,6 @@ LOADING_OPTIONS = {
 SETTINGS = "SELECT name, setting, unit FROM pg_settings"
 
 
-
-
 class PostgresParameters(BaseModel):
     """A private PostgreSQL server."""
 

@@ -71,6 +71,10 @@ servers = [
     pytest.mark.servers,
     pytest.mark.skipif(MARIADB is None, reason="needs mariadbd: `make test` installs it when run as root"),
 ]
+postgres_servers = [
+    pytest.mark.servers,
+    pytest.mark.skipif(POSTGRES is None, reason="needs postgres: `make test` installs it when run as root"),
+]
 
 
 def test_the_demonstration_runs_on_embedded_sqlite(here: Desk) -> None:
@@ -182,10 +186,7 @@ class TestMariadb:
 
 
 class TestPostgres:
-    pytestmark = (
-        pytest.mark.servers,
-        pytest.mark.skipif(POSTGRES is None, reason="needs postgres: `make test` installs it when run as root"),
-    )
+    pytestmark = postgres_servers
 
     def test_one_option_is_compared_on_a_private_server(self, here: Desk) -> None:
         here.fairtrial("run", here.study(POSTGRES_STUDY))

@@ -1,7 +1,9 @@
 """PostgreSQL: a private instance per trial, on a Unix socket, with every option read back.
 
 The server sees one generated configuration file: initdb's own and `ALTER SYSTEM`'s are not read, so "an option passed
-twice" cannot happen unseen.
+twice" cannot happen unseen. Autovacuum is off while data are prepared and as the study says in trials; prepared data are
+vacuumed, frozen and analysed once, so that trials begin with statistics. Processes per connection are the server's
+children: what is measured of the main process alone (`server_cpu_s`) does not hold their work.
 """
 
 from __future__ import annotations

@@ -64,6 +64,23 @@ class ChunkHeader(BaseModel):
     """The request the bytes belong to."""
 
 
+class ClientLoop(BaseModel):
+    """One thread of the client: whether it could have done more."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    busy_s: float
+    """Seconds between finding something to do and waiting again, those in which others had the processor included."""
+    idle_s: float
+    """Seconds of waiting for something to happen."""
+    latest_timer_s: float
+    """Longest time by which a timer was late."""
+    longest_turn_s: float
+    """Longest time in which it did not look for what had happened."""
+
+
 class Condition(BaseModel):
     """One consistency condition."""
 
@@ -921,6 +938,8 @@ class Driven(BaseModel):
     """Effective connection settings as read back (pragmas, isolation)."""
     errors: list[ErrorCount]
     """Errors inside the window, by transaction type and the system's code."""
+    loops: Annotated[list[ClientLoop], Field(validate_default=True)] = []
+    """How busy each of the client's threads was, over the whole drive; empty where users block threads of their own."""
     transactions: dict[str, Outcomes]
     """
     Counts inside the window, by transaction type: TPC-C's five (`new_order`, `payment`, `order_status`, `delivery`,
@@ -1021,6 +1040,30 @@ class Pong(BaseModel):
     """The request answered."""
 
 
+class PostgresEndpoint(BaseModel):
+    """PostgreSQL."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    database: str
+    """Database; created by the loader if missing."""
+    host: str | None = None
+    """Host name or address."""
+    kind: Literal["postgres"] = "postgres"
+    password: str = ""
+    """Password; empty for none."""
+    port: Annotated[int | None, Field(ge=0, le=65535)] = None
+    """Port; 5432 without it."""
+    socket_directory: str | None = None
+    """Directory of the Unix socket, whose name holds the port; wins over the host."""
+    tls: Tls | None = None
+    """Encrypts the connection, where it is TCP."""
+    user: str
+    """User."""
+
+
 class Spawn(BaseModel):
     """Starts a process in its own process group, killed when the stream ends."""
 
@@ -1089,7 +1132,7 @@ class OltpCheck(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     profile: Literal[
         "point_select",
@@ -1123,7 +1166,7 @@ class OltpLoad(BaseModel):
         Field(discriminator="kind"),
     ]
     """How the values of `k` are drawn."""
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     layout: Literal["rows", "bulk"]
     """Which tables."""
@@ -1144,7 +1187,7 @@ class SampledServer(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """How it is reached."""
     interval_ms: Annotated[int, Field(ge=0)]
     """Width of an interval, milliseconds, 100 at least: a question costs a server some tenths of a millisecond."""
@@ -1161,7 +1204,7 @@ class Sql(BaseModel):
     )
     connect_timeout_ms: Annotated[int, Field(ge=0)] = 0
     """Keep trying to connect for this long, milliseconds (a server that is starting)."""
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     statements: list[str]
     """Statements, run in order on one connection."""
@@ -1174,7 +1217,7 @@ class TpccCheck(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     warehouses: Annotated[int, Field(ge=0)]
     """Scale of the loaded data."""
@@ -1187,7 +1230,7 @@ class TpccLoad(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     seed: Annotated[int, Field(ge=0)]
     """Seed of the data; equal seeds give equal logical content on every system."""
@@ -1208,7 +1251,7 @@ class Drive(BaseModel):
     """What makes a transaction begin."""
     duration_s: float | None = None
     """Measured seconds; exactly one of this and `transactions`."""
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     interval_ms: Annotated[int, Field(ge=0)]
     """Width of timeline and histogram intervals, milliseconds."""
@@ -1318,6 +1361,7 @@ class Wire(
         | Check
         | Checked
         | ChunkHeader
+        | ClientLoop
         | ClosedArrivals
         | Condition
         | CreateAction
@@ -1357,6 +1401,7 @@ class Wire(
         | ParetoDistribution
         | Ping
         | Pong
+        | PostgresEndpoint
         | Put
         | RampUpProgress
         | RateProgress
@@ -1421,6 +1466,7 @@ class Wire(
         | Check
         | Checked
         | ChunkHeader
+        | ClientLoop
         | ClosedArrivals
         | Condition
         | CreateAction
@@ -1460,6 +1506,7 @@ class Wire(
         | ParetoDistribution
         | Ping
         | Pong
+        | PostgresEndpoint
         | Put
         | RampUpProgress
         | RateProgress

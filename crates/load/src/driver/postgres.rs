@@ -22,7 +22,7 @@ use rustls::ClientConfig;
 pub use self::connection::PostgresConnection;
 use super::dialect::Dialect;
 use super::{Connection as _, Driver, DriverError, ErrorKind, Stop};
-use crate::reactor::{self, Address};
+use crate::reactor::{self, Address, Load};
 
 /// One loop serves this many users before another thread is worth its switches: the more of them answer at once, the
 /// fewer times it waits.
@@ -190,8 +190,12 @@ impl Driver for Postgres {
         reactor::block_on(future)
     }
 
-    fn run(&self, tasks: Vec<impl Future<Output = ()> + 'static>, stop: &Stop) -> io::Result<()> {
-        reactor::run(tasks, stop).map(drop)
+    fn run(
+        &self,
+        tasks: Vec<impl Future<Output = ()> + 'static>,
+        stop: &Stop,
+    ) -> io::Result<Option<Load>> {
+        reactor::run(tasks, stop).map(Some)
     }
 
     async fn pause(&self, duration: Duration, stop: &Stop) {

@@ -49,9 +49,31 @@ metrics:
   secondary: [checkpoint_age_share_max, row_lock_waits_per_transaction, buffer_pool_miss_share, server_deadlocks]
 telemetry: {interval: 100ms, lock_waits: true}
 """
+POSTGRES = shutil.which("postgres") or next(
+    (str(found) for found in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))), None
+)
+POSTGRES_BASE = Path(POSTGRES or "/none/bin/postgres").resolve().parents[1]
+POSTGRES_STUDY = f"""\
+study: committing
+question: What does waiting for the log at every commit cost?
+system: {{postgres: {{base_directory: {POSTGRES_BASE}, options: {{shared_buffers: 128MB}}}}}}
+workload: {{tpcc: {{warehouses: 1, virtual_users: 2, ramp_up: 500ms, duration: 2s}}}}
+factors:
+  waiting:
+    each: {{system: {{postgres: {{options: {{synchronous_commit: "on"}}}}}}}}
+    none: {{system: {{postgres: {{options: {{synchronous_commit: "off"}}}}}}}}
+arm: waiting
+trials: {{blocks: 2, seed: 5}}
+metrics: {{primary: throughput_tpm, secondary: [latency_ns_p99, new_order_latency_ns_p99]}}
+telemetry: {{interval: 100ms}}
+"""
 servers = [
     pytest.mark.servers,
     pytest.mark.skipif(MARIADB is None, reason="needs mariadbd: `make test` installs it when run as root"),
+]
+postgres_servers = [
+    pytest.mark.servers,
+    pytest.mark.skipif(POSTGRES is None, reason="needs postgres: `make test` installs it when run as root"),
 ]
 
 
@@ -161,3 +183,31 @@ class TestMariadb:
         assert "server" in invalid.invalid_reason
         assert sum(trial.valid for trial in found.trials) >= 4
         here.fairtrial("verify", here.run)
+
+
+class TestPostgres:
+    pytestmark = postgres_servers
+
+    def test_one_option_is_compared_on_a_private_server(self, here: Desk) -> None:
+        here.fairtrial("run", here.study(POSTGRES_STUDY))
+        found = record.read(here.run)
+        assert len(found.trials) == 4
+        for trial in found.trials:
+            assert trial.valid, trial.invalid_reason
+            assert trial.options["synchronous_commit"] == {"each": "on", "none": "off"}[trial.levels["waiting"]]
+            assert not trial.options["listen_addresses"], "nobody else can reach it"
+            assert trial.scalars["throughput_tpm"] > 0
+            assert all(check.violations == 0 for check in trial.checks)
+        assert len(list((here.state / "prepared").iterdir())) == 1
+        here.fairtrial("verify", here.run)
+
+    def test_a_refused_configuration_shows_the_servers_own_words(self, here: Desk) -> None:
+        study = here.study(POSTGRES_STUDY)
+        done = here.fairtrial("run", study, "--set", "system.postgres.options.no_such_option=1", code=3)
+        assert 'unrecognized configuration parameter "no_such_option"' in done.stderr
+
+    def test_an_option_in_two_spellings_is_refused_before_anything_starts(self, here: Desk) -> None:
+        study = here.study(POSTGRES_STUDY)
+        done = here.fairtrial("run", study, "--set", "system.postgres.options.Shared_Buffers=1GB", code=2)
+        assert "given twice" in done.stderr
+        assert not here.runs

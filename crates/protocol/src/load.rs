@@ -43,6 +43,28 @@ pub enum Endpoint {
         /// Database (schema); created by the loader if missing.
         database: String,
     },
+    /// PostgreSQL.
+    Postgres {
+        /// Directory of the Unix socket, whose name holds the port; wins over the host.
+        #[serde(default)]
+        socket_directory: Option<String>,
+        /// Host name or address.
+        #[serde(default)]
+        host: Option<String>,
+        /// Port; 5432 without it.
+        #[serde(default)]
+        port: Option<u16>,
+        /// User.
+        user: String,
+        /// Password; empty for none.
+        #[serde(default)]
+        password: String,
+        /// Encrypts the connection, where it is TCP.
+        #[serde(default)]
+        tls: Option<Tls>,
+        /// Database; created by the loader if missing.
+        database: String,
+    },
 }
 
 /// Encryption of a connection.

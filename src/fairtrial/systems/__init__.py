@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairtrial.systems import command, mariadb, sqlite
+from fairtrial.systems import command, mariadb, postgres, sqlite
 from fairtrial.systems.system import Identity, Instance, Launch, System
 
 __all__ = ["SYSTEMS", "Identity", "Instance", "Launch", "System"]
 
-SYSTEMS: Mapping[str, System] = {module.KIND.name: module for module in (command, mariadb, sqlite)}
+SYSTEMS: Mapping[str, System] = {module.KIND.name: module for module in (command, mariadb, postgres, sqlite)}

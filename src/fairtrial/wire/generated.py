@@ -1040,6 +1040,30 @@ class Pong(BaseModel):
     """The request answered."""
 
 
+class PostgresEndpoint(BaseModel):
+    """PostgreSQL."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    database: str
+    """Database; created by the loader if missing."""
+    host: str | None = None
+    """Host name or address."""
+    kind: Literal["postgres"] = "postgres"
+    password: str = ""
+    """Password; empty for none."""
+    port: Annotated[int | None, Field(ge=0, le=65535)] = None
+    """Port; 5432 without it."""
+    socket_directory: str | None = None
+    """Directory of the Unix socket, whose name holds the port; wins over the host."""
+    tls: Tls | None = None
+    """Encrypts the connection, where it is TCP."""
+    user: str
+    """User."""
+
+
 class Spawn(BaseModel):
     """Starts a process in its own process group, killed when the stream ends."""
 
@@ -1108,7 +1132,7 @@ class OltpCheck(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     profile: Literal[
         "point_select",
@@ -1142,7 +1166,7 @@ class OltpLoad(BaseModel):
         Field(discriminator="kind"),
     ]
     """How the values of `k` are drawn."""
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     layout: Literal["rows", "bulk"]
     """Which tables."""
@@ -1163,7 +1187,7 @@ class SampledServer(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """How it is reached."""
     interval_ms: Annotated[int, Field(ge=0)]
     """Width of an interval, milliseconds, 100 at least: a question costs a server some tenths of a millisecond."""
@@ -1180,7 +1204,7 @@ class Sql(BaseModel):
     )
     connect_timeout_ms: Annotated[int, Field(ge=0)] = 0
     """Keep trying to connect for this long, milliseconds (a server that is starting)."""
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     statements: list[str]
     """Statements, run in order on one connection."""
@@ -1193,7 +1217,7 @@ class TpccCheck(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     warehouses: Annotated[int, Field(ge=0)]
     """Scale of the loaded data."""
@@ -1206,7 +1230,7 @@ class TpccLoad(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     seed: Annotated[int, Field(ge=0)]
     """Seed of the data; equal seeds give equal logical content on every system."""
@@ -1227,7 +1251,7 @@ class Drive(BaseModel):
     """What makes a transaction begin."""
     duration_s: float | None = None
     """Measured seconds; exactly one of this and `transactions`."""
-    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint, Field(discriminator="kind")]
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     interval_ms: Annotated[int, Field(ge=0)]
     """Width of timeline and histogram intervals, milliseconds."""
@@ -1377,6 +1401,7 @@ class Wire(
         | ParetoDistribution
         | Ping
         | Pong
+        | PostgresEndpoint
         | Put
         | RampUpProgress
         | RateProgress
@@ -1481,6 +1506,7 @@ class Wire(
         | ParetoDistribution
         | Ping
         | Pong
+        | PostgresEndpoint
         | Put
         | RampUpProgress
         | RateProgress

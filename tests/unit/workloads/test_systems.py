@@ -34,7 +34,7 @@ def test_tpcc_without_a_database_is_refused_at_its_line(tmp_path: Path, system: 
     (problem,) = problems(tmp_path, system=system)
     assert (problem.line, problem.column, problem.field) == (3, 12, "workload.tpcc")
     assert "`command`" in problem.message
-    assert "`mariadb`, `sqlite`" in problem.message
+    assert "`mariadb`, `postgres`, `sqlite`" in problem.message
     assert "system" in problem.suggestion
 
 
@@ -43,7 +43,7 @@ def test_a_level_that_takes_the_database_away_is_named(tmp_path: Path) -> None:
     assert problem.message.endswith("with users=one")
 
 
-@pytest.mark.parametrize("system", ["system: {sqlite: {}}", "system: {mariadb: {}}"])
+@pytest.mark.parametrize("system", ["system: {sqlite: {}}", "system: {mariadb: {}}", "system: {postgres: {}}"])
 def test_tpcc_runs_on_databases(tmp_path: Path, system: str) -> None:
     assert problems(tmp_path, system=system) == []
 

@@ -9,6 +9,8 @@ pub enum Dialect {
     Sqlite,
     /// MariaDB and MySQL.
     Mysql,
+    /// PostgreSQL. Its driver numbers the parameters ([`numbered`]).
+    Postgres,
 }
 
 impl Dialect {
@@ -21,6 +23,7 @@ impl Dialect {
         let (lock, money) = match self {
             Self::Sqlite => ("", "?"),
             Self::Mysql => (" FOR UPDATE", "CAST(? AS DECIMAL(12,2))"),
+            Self::Postgres => (" FOR UPDATE", "CAST(? AS NUMERIC(12,2))"),
         };
         template.replace("{lock}", lock).replace("{money}", money)
     }
@@ -30,12 +33,16 @@ impl Dialect {
         match (self, kind) {
             (Self::Sqlite, Type::Integer | Type::Long | Type::Decimal { .. }) => "INTEGER".into(),
             (Self::Sqlite, Type::Fixed(_) | Type::Variable(_) | Type::Time) => "TEXT".into(),
-            (Self::Mysql, Type::Integer) => "INT".into(),
-            (Self::Mysql, Type::Long) => "BIGINT".into(),
+            (Self::Mysql | Self::Postgres, Type::Integer) => "INT".into(),
+            (Self::Mysql | Self::Postgres, Type::Long) => "BIGINT".into(),
             (Self::Mysql, Type::Decimal { digits, scale }) => format!("DECIMAL({digits},{scale})"),
-            (Self::Mysql, Type::Fixed(length)) => format!("CHAR({length})"),
-            (Self::Mysql, Type::Variable(length)) => format!("VARCHAR({length})"),
+            (Self::Postgres, Type::Decimal { digits, scale }) => {
+                format!("NUMERIC({digits},{scale})")
+            }
+            (Self::Mysql | Self::Postgres, Type::Fixed(length)) => format!("CHAR({length})"),
+            (Self::Mysql | Self::Postgres, Type::Variable(length)) => format!("VARCHAR({length})"),
             (Self::Mysql, Type::Time) => "DATETIME".into(),
+            (Self::Postgres, Type::Time) => "TIMESTAMP(0)".into(),
         }
     }
 
@@ -49,8 +56,27 @@ impl Dialect {
             (Self::Sqlite, true) => " STRICT, WITHOUT ROWID",
             (Self::Sqlite, false) => " STRICT",
             (Self::Mysql, _) => " ENGINE=InnoDB DEFAULT CHARACTER SET latin1 COLLATE latin1_bin",
+            // Encoding and collation are the database's; tables are heaps.
+            (Self::Postgres, _) => "",
         }
     }
+}
+
+/// A statement with its question marks numbered: `$1`, `$2`. Those inside quotes stay.
+pub fn numbered(sql: &str) -> String {
+    let mut out = String::with_capacity(sql.len() + 16);
+    let (mut number, mut is_quoted) = (0, false);
+    for letter in sql.chars() {
+        is_quoted ^= letter == '\'';
+        if letter == '?' && !is_quoted {
+            number += 1;
+            out.push('$');
+            out.push_str(&number.to_string());
+        } else {
+            out.push(letter);
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -67,6 +93,18 @@ mod tests {
         assert_eq!(
             Dialect::Mysql.render(template),
             "SELECT a FROM t WHERE b = CAST(? AS DECIMAL(12,2)) FOR UPDATE"
+        );
+        assert_eq!(
+            numbered(&Dialect::Postgres.render(template)),
+            "SELECT a FROM t WHERE b = CAST($1 AS NUMERIC(12,2)) FOR UPDATE"
+        );
+    }
+
+    #[test]
+    fn parameters_are_numbered_in_their_order_and_text_is_left_alone() {
+        assert_eq!(
+            numbered("SELECT '?', 'it''s ?' WHERE a = ? AND b = ?"),
+            "SELECT '?', 'it''s ?' WHERE a = $1 AND b = $2"
         );
     }
 }

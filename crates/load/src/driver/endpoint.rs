@@ -1,11 +1,14 @@
 //! From an endpoint's parameters to its driver: the only list of drivers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use fairtrial_protocol::load::Endpoint;
+use fairtrial_protocol::load::{Endpoint, Tls};
+use rustls::ClientConfig;
 
 use super::Driver;
 use super::mysql::Mysql;
+use super::postgres::Postgres;
 use super::sqlite::Sqlite;
 use crate::error::LoadError;
 use crate::reactor::{Address, tls_config};
@@ -42,33 +45,56 @@ pub fn with<T, J: Job<Output = Result<T, LoadError>>>(
             tls,
             database,
         } => {
-            let address = match (socket, host) {
-                (Some(socket), _) => Address::Socket(socket.into()),
-                (None, Some(host)) => Address::Tcp {
-                    host: host.clone(),
-                    port: port.unwrap_or(Mysql::DEFAULT_PORT),
-                },
-                (None, None) => {
-                    let problem = "needs a socket or a host".into();
-                    return Err(LoadError::Parameter {
-                        field: "endpoint",
-                        problem,
-                    });
-                }
-            };
+            let socket = socket.as_ref().map(|path| Address::Socket(path.into()));
+            let address = address(socket, host.as_deref(), port.unwrap_or(Mysql::DEFAULT_PORT))?;
             let (user, password, database) = (user.clone(), password.clone(), database.clone());
             let driver = Mysql::new(address, user, password, database);
-            match tls {
+            match encryption(tls.as_ref())? {
                 None => job.run(driver),
-                Some(tls) => {
-                    let config = tls_config(tls.authorities.as_deref());
-                    let config = config.map_err(|source| LoadError::Parameter {
-                        field: "endpoint.tls.authorities",
-                        problem: source.to_string(),
-                    })?;
-                    job.run(driver.encrypted(config))
-                }
+                Some(config) => job.run(driver.encrypted(config)),
+            }
+        }
+        Endpoint::Postgres {
+            socket_directory,
+            host,
+            port,
+            user,
+            password,
+            tls,
+            database,
+        } => {
+            let port = port.unwrap_or(Postgres::DEFAULT_PORT);
+            let socket = socket_directory
+                .as_ref()
+                .map(|directory| Postgres::socket(directory, port));
+            let address = address(socket, host.as_deref(), port)?;
+            let (user, password, database) = (user.clone(), password.clone(), database.clone());
+            let driver = Postgres::new(address, user, password, database);
+            match encryption(tls.as_ref())? {
+                None => job.run(driver),
+                Some(config) => job.run(driver.encrypted(config)),
             }
         }
     }
+}
+
+/// Where a server listens: a socket wins over a host.
+fn address(socket: Option<Address>, host: Option<&str>, port: u16) -> Result<Address, LoadError> {
+    let tcp = host.map(|host| Address::Tcp {
+        host: host.to_owned(),
+        port,
+    });
+    socket.or(tcp).ok_or_else(|| LoadError::Parameter {
+        field: "endpoint",
+        problem: "needs a socket or a host".into(),
+    })
+}
+
+fn encryption(tls: Option<&Tls>) -> Result<Option<Arc<ClientConfig>>, LoadError> {
+    tls.map(|tls| tls_config(tls.authorities.as_deref()))
+        .transpose()
+        .map_err(|source| LoadError::Parameter {
+            field: "endpoint.tls.authorities",
+            problem: source.to_string(),
+        })
 }

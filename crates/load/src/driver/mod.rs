@@ -7,6 +7,7 @@ pub mod batch;
 pub mod dialect;
 pub mod endpoint;
 pub mod mysql;
+pub mod postgres;
 pub mod sqlite;
 mod stop;
 pub mod table;

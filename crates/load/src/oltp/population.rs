@@ -103,11 +103,14 @@ impl Population for Rows {
         self.tables.iter().flat_map(replace).collect()
     }
 
-    fn finish(&self, _dialect: Dialect) -> Vec<String> {
+    fn finish(&self, dialect: Dialect) -> Vec<String> {
         match self.layout {
             Layout::Rows => (1..)
                 .zip(&self.tables)
-                .map(|(number, _)| schema::create_index(number))
+                .flat_map(|(number, _)| {
+                    let index = schema::create_index(number);
+                    [index].into_iter().chain(schema::next_key(dialect, number))
+                })
                 .collect(),
             Layout::Bulk => Vec::new(),
         }

@@ -4,6 +4,7 @@
 pub mod effects;
 pub mod mariadb;
 pub mod oltp;
+pub mod postgres;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

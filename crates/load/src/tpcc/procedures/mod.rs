@@ -32,7 +32,7 @@ impl Call {
 pub fn create(dialect: Dialect) -> Option<impl Iterator<Item = &'static str>> {
     let file = match dialect {
         Dialect::Mysql => include_str!("mysql.sql"),
-        Dialect::Sqlite => return None,
+        Dialect::Sqlite | Dialect::Postgres => return None,
     };
     Some(file.split(MARK).skip(1).map(str::trim))
 }

@@ -1,0 +1,142 @@
+"""PostgreSQL's options: one name per option, and what the server says compared with what was asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fairtrial.study.quantities import parse_bytes
+
+HINT = "ask for a value that this server version takes as it is, or leave the option out"
+
+# Fixed in the data directory by initdb; they are no lines of a configuration file.
+INITIAL = {"data_checksums": "--data-checksums", "wal_segment_size": "--wal-segsize"}
+# Ours: a private instance is private, and its log and configuration ours to read, because of them.
+RESERVED = frozenset(
+    {
+        "config_file",
+        "data_directory",
+        "external_pid_file",
+        "hba_file",
+        "ident_file",
+        "include",
+        "include_dir",
+        "include_if_exists",
+        "listen_addresses",
+        "log_destination",
+        "logging_collector",
+        "port",
+        "unix_socket_directories",
+        "unix_socket_group",
+        "unix_socket_permissions",
+    }
+)
+
+NUMBER = re.compile(r"^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z]*)$", re.ASCII | re.IGNORECASE)
+OWN_UNITS = re.compile(r"^\d+(\.\d+)?\s*([KMGT]iB|B)$")  # fairtrial's own, which the server does not know
+UNIT = re.compile(r"^(\d*)([A-Za-z]+)$")
+# Bytes and seconds (PostgreSQL 20.1.1: units are case-sensitive, and multiples of 1024).
+FACTORS = {"B": 1.0, "kB": 2.0**10, "MB": 2.0**20, "GB": 2.0**30, "TB": 2.0**40}
+FACTORS |= {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+ON, OFF = ("on", "true", "yes"), ("off", "false", "no")
+RELATIVE = 1e-9  # seconds as floating point
+
+
+def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Option names in lower case, as the server lists them.
+
+    Raises:
+        ValueError: one option under two spellings, or one that fairtrial sets itself.
+    """
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        key = name.lower()
+        if key in found:
+            raise ValueError(f"{key} is given twice (as {name} too): keep one")
+        if key in RESERVED:
+            raise ValueError(f"{name} is set by fairtrial itself, to keep the instance private: remove it")
+        if isinstance(value, str) and not value.isprintable():
+            raise ValueError(f"{name}: a value must be one line of printable text")
+        is_ours = isinstance(value, str) and OWN_UNITS.match(value)
+        found[key] = f"{parse_bytes(value)}B" if is_ours else value
+    return found
+
+
+def text(value: Any) -> str:
+    """A value as the server takes it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
+
+
+def line(name: str, value: Any) -> str:
+    """A line of `postgresql.conf`; quotes and backslashes keep their meaning as letters."""
+    quoted = text(value).replace("\\", "\\\\").replace("'", "''")
+    return f"{name} = '{quoted}'"
+
+
+def initial(options: Mapping[str, Any]) -> dict[str, str]:
+    """The asked options that are fixed in the data at creation."""
+    return {name: text(value) for name, value in options.items() if name in INITIAL}
+
+
+def creating(options: Mapping[str, Any]) -> list[str]:
+    """The same as `initdb`'s arguments; a segment's size is in megabytes there."""
+    arguments: list[str] = []
+    for name, value in initial(options).items():
+        if name == "data_checksums":
+            arguments += [INITIAL[name]] if normal(value) == 1.0 else []
+        else:
+            size = normal(value if not value.isdigit() else f"{value}B")
+            arguments.append(f"{INITIAL[name]}={size / 2**20:.0f}" if isinstance(size, float) else value)
+    return arguments
+
+
+def differences(options: Mapping[str, Any], effective: Mapping[str, tuple[str, str]]) -> list[str]:
+    """One sentence per option that is not in effect as asked.
+
+    Args:
+        options: as asked.
+        effective: setting and unit of every row of `pg_settings`.
+    """
+    wrong: list[str] = []
+    for name, value in options.items():
+        if name not in effective:
+            wrong.append(f"{name} is no setting of this server, so it cannot be read back")
+            continue
+        setting, unit = effective[name]
+        if not _same(normal(text(value), unit), normal(setting, unit)):
+            wrong.append(f"{name}: asked {text(value)}, the server says {setting}{unit and ' ' + unit}")
+    return wrong
+
+
+def _same(asked: str | float, found: str | float) -> bool:
+    if isinstance(asked, float) and isinstance(found, float):
+        return abs(asked - found) <= RELATIVE * max(abs(asked), abs(found))
+    return asked == found
+
+
+def normal(value: str, unit: str = "") -> str | float:
+    """A value as it compares: bytes, seconds and plain numbers as numbers, switches as 0 and 1, words in lower case.
+
+    Args:
+        value: with a unit of its own or without.
+        unit: what a number without one counts, as `pg_settings` says it: `kB`, `8kB`, `ms`.
+    """
+    word = value.strip()
+    if word.lower() in ON:
+        return 1.0
+    if word.lower() in OFF:
+        return 0.0
+    number = NUMBER.match(word)
+    if number and (number[2] in FACTORS or not number[2]):
+        amount = float(number[1])
+        if number[2]:
+            return amount * FACTORS[number[2]]
+        counted = UNIT.match(unit)
+        # -1 and 0 mean "none" or "as another setting says", whatever the unit.
+        if counted is None or amount <= 0:
+            return amount
+        return amount * float(counted[1] or 1) * FACTORS.get(counted[2], 1.0)
+    return re.sub(r"\s*,\s*", ",", word.lower())

@@ -260,12 +260,12 @@ class Attempt:
     def _sampled_drive(self, instance: Instance) -> None:
         """Drives with the sampler around it. The sampler ends first: checks are not part of any figure."""
         plan = self.runner.writer.plan
-        interval_ms = plan.telemetry_interval_ms
+        interval_ms, process = plan.telemetry_interval_ms, instance.process
         sampler = telemetry.start(
             self.place,
             self.remote / "out",
             interval_ms=interval_ms,
-            processes={"server": instance.process.pid} if instance.process is not None else {},
+            processes={"server": process.pid} if process is not None and instance.is_one_process else {},
             server=telemetry.sampled_server(
                 instance.monitoring, interval_ms=interval_ms, lock_waits=plan.telemetry_lock_waits
             ),

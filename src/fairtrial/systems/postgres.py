@@ -1,9 +1,9 @@
 """PostgreSQL: a private instance per trial, on a Unix socket, with every option read back.
 
 The server sees one generated configuration file: initdb's own and `ALTER SYSTEM`'s are not read, so "an option passed
-twice" cannot happen unseen. Autovacuum is off while data are prepared and as the study says in trials; prepared data are
-vacuumed, frozen and analysed once, so that trials begin with statistics. Processes per connection are the server's
-children: what is measured of the main process alone (`server_cpu_s`) does not hold their work.
+twice" cannot happen unseen. Autovacuum is off while data are prepared and as the study says in trials; prepared data
+are vacuumed, frozen and analysed once, so that trials begin with statistics. Each connection has a process of its own,
+so the main process is not followed: its processor time would be taken for the server's.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
         _shut_down(process, STOP_S)  # a run may go on with other trials: nothing of this one may stay beside them
         raise
     options = {name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()}
-    return Instance(endpoint=endpoint, process=process, options=options)
+    return Instance(endpoint=endpoint, process=process, options=options, monitoring=endpoint, is_one_process=False)
 
 
 def _wait_until_ready(place: OpenPlace, process: Process, *, launch: Launch) -> None:

@@ -55,12 +55,15 @@ class Instance:
         process: its main process; None where it is embedded in the load.
         options: effective options as read back.
         monitoring: how the sampler reaches its own counters, an endpoint too; None: it has none.
+        is_one_process: whether the main process does all its work; else the sampler does not follow it, because a part
+            would be taken for the whole.
     """
 
     endpoint: Mapping[str, Any] | None
     process: Process | None
     options: Mapping[str, str] = field(default_factory=dict)
     monitoring: Mapping[str, Any] | None = None
+    is_one_process: bool = True
 
 
 class System(Protocol):

@@ -48,7 +48,7 @@ fn a_bind_names_its_statement_its_formats_and_its_values() {
     let values = [Value::Integer(1), Value::Text("x")];
     write_bind((12, &prepared), &values, &mut out).expect("two values for two");
     let expected: &[u8] =
-        b"\012\0\0\x02\0\x01\0\0\0\x02\0\0\0\x04\0\0\0\x01\0\0\0\x01x\0\x02\0\0\0\x01";
+        b"\x0012\0\0\x02\0\x01\0\0\0\x02\0\0\0\x04\0\0\0\x01\0\0\0\x01x\0\x02\0\0\0\x01";
     assert_eq!(out, expected);
     assert!(write_bind((12, &prepared), &values[..1], &mut out).is_err());
 }

@@ -19,8 +19,8 @@ TRIAL = "contended.b01.delete"
 R_TOLERANCE = 1e-7  # R prints what it computed to 10 digits
 
 
-def analysis_of(run: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((run / "report" / "report.json").read_bytes())["analysis"]
+def analysis_of(report: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((report / "report.json").read_bytes())["analysis"]
     return found
 
 
@@ -38,17 +38,19 @@ class References(HTMLParser):
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize("contrast", ["journal", "users"])
-def test_r_computes_the_reports_figures_from_the_raw_data_alone(real_copy: Path, here: Desk, contrast: str) -> None:
+@pytest.mark.parametrize(("contrast", "place"), [("journal", "report"), ("users", "report/by-users")])
+def test_r_computes_the_reports_figures_from_the_raw_data_alone(
+    real_copy: Path, here: Desk, contrast: str, place: str
+) -> None:
     here.fairtrial("report", real_copy, "--arm", contrast)
-    script = real_copy / "report" / "raw_data.r"
+    script = real_copy / place / "raw_data.r"
     alone = here.directory / script.name  # R gets the script and nothing else of the record
     alone.write_bytes(script.read_bytes())
     ran = subprocess.run(["Rscript", "--vanilla", alone], capture_output=True, text=True, check=True, cwd=alone.parent)
     rows = {
         (row["metric"], row["cell"], row["arm"]): row for row in csv.DictReader(io.StringIO(ran.stdout), delimiter="\t")
     }
-    analysis = analysis_of(real_copy)
+    analysis = analysis_of(real_copy / place)
     assert analysis["contrast"] == contrast
     compared = [one for cell in analysis["cells"] for found in cell["comparisons"].values() for one in found]
     assert len(rows) == len(compared) == 2 * 3
@@ -72,9 +74,8 @@ def test_r_computes_the_reports_figures_from_the_raw_data_alone(real_copy: Path,
 
 
 def test_another_contrast_exchanges_arms_and_cells_and_keeps_every_trial(real_copy: Path, here: Desk) -> None:
-    first = analysis_of(real_copy)
     done = here.fairtrial("report", real_copy, "--arm", "users")
-    second = analysis_of(real_copy)
+    first, second = analysis_of(real_copy / "report"), analysis_of(real_copy / "report" / "by-users")
     assert (first["contrast"], second["contrast"]) == ("journal", "users")
     assert second["levels"] == ["alone", "contended"]
     assert [cell["levels"] for cell in second["cells"]] == [{"journal": "delete"}, {"journal": "wal"}]
@@ -123,7 +124,7 @@ def test_the_page_leads_nowhere_and_names_verdicts_and_trials(real_run: Path) ->
     visible = re.sub(r"(?s)<script.*?</script>|<style.*?</style>", "", html)
     for trial in (real_run / "trials").iterdir():
         assert trial.name in visible
-    for cell in analysis_of(real_run)["cells"]:
+    for cell in analysis_of(real_run / "report")["cells"]:
         for (comparison,) in cell["comparisons"].values():
             assert comparison["verdict"] in visible
 
@@ -166,7 +167,7 @@ def test_verify_of_a_report_that_is_older_than_the_record_says_so(real_copy: Pat
     here.fairtrial("report", real_copy)
     here.fairtrial("verify", real_copy)
     assert "no verdict" in (real_copy / "report" / "report.txt").read_text(encoding="utf-8")
-    assert analysis_of(real_copy)["finished"] is False
+    assert analysis_of(real_copy / "report")["finished"] is False
 
 
 @pytest.mark.parametrize("command", ["report", "verify"])

@@ -153,7 +153,7 @@ def test_damage_is_told_where_it_is_read_not_before(real_copy: Path) -> None:
 
 def test_a_run_that_is_not_finished_can_be_read(real_copy: Path) -> None:
     journal = real_copy / "journal.jsonl"
-    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:5]), encoding="utf-8")
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:6]), encoding="utf-8")
     opened = fairtrial.read(real_copy)
     assert not opened.record.finished
     assert opened.trials.height == 2

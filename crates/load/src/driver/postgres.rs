@@ -22,7 +22,7 @@ use rustls::ClientConfig;
 pub use self::connection::PostgresConnection;
 use super::dialect::Dialect;
 use super::{Connection as _, Driver, DriverError, ErrorKind, Stop};
-use crate::reactor::{self, Address, Load};
+use crate::reactor::{self, Address, Interface, Load};
 
 /// One loop serves this many users before another thread is worth its switches: the more of them answer at once, the
 /// fewer times it waits.
@@ -187,7 +187,7 @@ impl Driver for Postgres {
     }
 
     fn block_on<T>(&self, future: impl Future<Output = T>) -> io::Result<T> {
-        reactor::block_on(future)
+        reactor::block_on(future, Interface::Epoll)
     }
 
     fn run(
@@ -195,7 +195,7 @@ impl Driver for Postgres {
         tasks: Vec<impl Future<Output = ()> + 'static>,
         stop: &Stop,
     ) -> io::Result<Option<Load>> {
-        reactor::run(tasks, stop).map(Some)
+        reactor::run(tasks, stop, Interface::IoUring).map(Some)
     }
 
     async fn pause(&self, duration: Duration, stop: &Stop) {

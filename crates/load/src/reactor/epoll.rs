@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::task::Waker;
 
+use super::poller::Direction;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::time::{
@@ -31,21 +32,12 @@ const ENDED: epoll::EventFlags = epoll::EventFlags::RDHUP
     .union(epoll::EventFlags::ERR);
 
 /// The sockets of one loop.
-pub struct Poller {
-    epoll: OwnedFd,
+pub struct Epoll {
+    queue: OwnedFd,
     timer: OwnedFd,
     slots: Vec<Slot>,
     free: Vec<usize>,
     events: Vec<epoll::Event>,
-}
-
-/// What a task waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Something to receive.
-    Read,
-    /// Room to send.
-    Write,
 }
 
 /// One socket. At most one task waits for it, in one direction.
@@ -61,19 +53,19 @@ struct Slot {
     has_ended: bool,
 }
 
-impl Poller {
+impl Epoll {
     /// A poller without sockets.
     pub fn new() -> io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let queue = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
             TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
         )?;
         // Edge-triggered, so its count need not be read.
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&epoll, &timer, epoll::EventData::new_u64(TIMER), flags)?;
+        epoll::add(&queue, &timer, epoll::EventData::new_u64(TIMER), flags)?;
         Ok(Self {
-            epoll,
+            queue,
             timer,
             slots: Vec::new(),
             free: Vec::new(),
@@ -87,14 +79,14 @@ impl Poller {
             self.slots.push(Slot::default());
             self.slots.len() - 1
         });
-        epoll::add(&self.epoll, socket, data(slot), READING)?;
+        epoll::add(&self.queue, socket, data(slot), READING)?;
         Ok(slot)
     }
 
     /// Lets a socket go.
     pub fn remove(&mut self, slot: usize, socket: BorrowedFd<'_>) {
         // Fails only for a socket that the kernel has forgotten already.
-        let _ = epoll::delete(&self.epoll, socket);
+        let _ = epoll::delete(&self.queue, socket);
         self.slots[slot] = Slot::default();
         self.free.push(slot);
     }
@@ -132,7 +124,7 @@ impl Poller {
         if direction == Direction::Write && !was_waited_for {
             // Asking again reports what is ready now, so no edge is lost.
             let flags = READING | epoll::EventFlags::OUT;
-            epoll::modify(&self.epoll, socket, data(slot), flags)?;
+            epoll::modify(&self.queue, socket, data(slot), flags)?;
         }
         Ok(false)
     }
@@ -144,7 +136,7 @@ impl Poller {
 
     /// Stops asking for room to send.
     pub fn sent(&mut self, slot: usize, socket: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(epoll::modify(&self.epoll, socket, data(slot), READING)?)
+        Ok(epoll::modify(&self.queue, socket, data(slot), READING)?)
     }
 
     /// Waits until a socket is ready, `wait_ns` at most, and wakes who waits for it.
@@ -157,7 +149,7 @@ impl Poller {
         };
         self.events.clear();
         let room = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, room, timeout.as_ref()) {
+        match epoll::wait(&self.queue, room, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

@@ -5,7 +5,9 @@
 //! the loop knows how busy it was. Tasks never leave their thread.
 
 mod clock;
+mod epoll;
 mod poller;
+mod ring;
 mod socket;
 mod stream;
 mod tasks;
@@ -22,6 +24,7 @@ use std::time::Duration;
 use fairtrial_protocol::clock::monotonic_ns;
 
 pub use clock::Load;
+pub use poller::Interface;
 pub use socket::{Address, Socket};
 pub use stream::{Stream, tls_config};
 
@@ -44,6 +47,7 @@ thread_local! {
 /// What sockets and timers of one thread share with its loop.
 struct Shared {
     poller: RefCell<Poller>,
+    interface: Interface,
     timers: RefCell<Timers>,
     load: RefCell<Load>,
     /// When the loop last looked: exact enough for deadlines of seconds, and read for every statement.
@@ -78,9 +82,11 @@ struct Loop {
 }
 
 impl Loop {
-    fn new() -> io::Result<Self> {
+    fn new(interface: Interface) -> io::Result<Self> {
+        let poller = Poller::new(interface)?;
         let shared = Rc::new(Shared {
-            poller: RefCell::new(Poller::new()?),
+            interface: poller.interface(),
+            poller: RefCell::new(poller),
             timers: RefCell::default(),
             load: RefCell::default(),
             looked_ns: monotonic_ns().into(),
@@ -95,6 +101,8 @@ impl Loop {
 
     /// Waits until something happens, `limit_ns` at most, and wakes whom it concerns.
     fn turn(&mut self, limit_ns: i64) -> io::Result<()> {
+        // Before the clock: handing over is work, not waiting.
+        self.shared.poller.borrow_mut().hand_over()?;
         let before_ns = monotonic_ns();
         let next_ns = self.shared.timers.borrow().next_ns().unwrap_or(i64::MAX);
         let wait_ns = next_ns.saturating_sub(before_ns).clamp(0, limit_ns);
@@ -114,8 +122,12 @@ impl Loop {
 }
 
 /// Runs tasks side by side on this thread until all have ended or `stop` abandons them; returns how busy it was.
-pub fn run<F: Future<Output = ()> + 'static>(tasks: Vec<F>, stop: &Stop) -> io::Result<Load> {
-    let mut here = Loop::new()?;
+pub fn run<F: Future<Output = ()> + 'static>(
+    tasks: Vec<F>,
+    stop: &Stop,
+    interface: Interface,
+) -> io::Result<Load> {
+    let mut here = Loop::new(interface)?;
     // Dropped before the loop, so that abandoned tasks can still let go of their sockets.
     let mut tasks = Tasks::new(tasks);
     let mut was_stopping = false;
@@ -137,8 +149,8 @@ pub fn run<F: Future<Output = ()> + 'static>(tasks: Vec<F>, stop: &Stop) -> io::
 }
 
 /// Runs one future to its end on this thread.
-pub fn block_on<T>(future: impl Future<Output = T>) -> io::Result<T> {
-    let mut here = Loop::new()?;
+pub fn block_on<T>(future: impl Future<Output = T>, interface: Interface) -> io::Result<T> {
+    let mut here = Loop::new(interface)?;
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {

@@ -7,7 +7,6 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
@@ -18,7 +17,7 @@ use rustix::net::{
     connect, recv, send, socket_with, sockopt,
 };
 
-use super::poller::Direction;
+use super::poller::{Direction, Interface, Poller};
 use super::{Shared, sleep};
 
 /// A receive takes at least this much at once where that much has come.
@@ -52,7 +51,7 @@ impl fmt::Display for Address {
 
 /// A connected socket. Only the thread that connected it can use it.
 pub struct Socket {
-    file: OwnedFd,
+    file: Rc<OwnedFd>,
     slot: usize,
     shared: Rc<Shared>,
     limit_ns: i64,
@@ -107,11 +106,7 @@ impl Socket {
         }
         let socket = Self::watched(file, limit_ns)?;
         socket.ready(Direction::Write, deadline_ns).await?;
-        socket
-            .shared
-            .poller
-            .borrow_mut()
-            .sent(socket.slot, socket.file.as_fd())?;
+        socket.has_room()?;
         sockopt::socket_error(&socket.file)??;
         Ok(socket)
     }
@@ -124,7 +119,8 @@ impl Socket {
     /// Joins the loop. Not before it connects: until then the kernel says that it has ended.
     fn watched(file: OwnedFd, limit_ns: i64) -> io::Result<Self> {
         let shared = Shared::here();
-        let slot = shared.poller.borrow_mut().add(file.as_fd())?;
+        let file = Rc::new(file);
+        let slot = shared.poller.borrow_mut().add(&file)?;
         Ok(Self {
             file,
             slot,
@@ -139,8 +135,22 @@ impl Socket {
         self.limit_ns = nanoseconds.and_then(Result::ok).unwrap_or(i64::MAX);
     }
 
-    /// Sends all of it.
-    pub async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    /// Sends all of it, with the next receive at the latest: a system call for both where the loop's interface has one.
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let earlier = match &mut *self.shared.poller.borrow_mut() {
+            Poller::Epoll(_) => None,
+            Poller::Ring(ring) => match ring.pend(self.slot, bytes)? {
+                None => return Ok(()),
+                earlier => earlier,
+            },
+        };
+        if let Some(earlier) = earlier {
+            self.send_now(&earlier).await?;
+        }
+        self.send_now(bytes).await
+    }
+
+    async fn send_now(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let mut was_full = false;
         while !bytes.is_empty() {
             match send(&self.file, bytes, SendFlags::NOSIGNAL) {
@@ -153,32 +163,55 @@ impl Socket {
                 Err(error) => return Err(error.into()),
             }
         }
-        if was_full {
-            self.shared
-                .poller
-                .borrow_mut()
-                .sent(self.slot, self.file.as_fd())?;
+        if was_full { self.has_room() } else { Ok(()) }
+    }
+
+    /// Nobody waits for room to send any more.
+    fn has_room(&self) -> io::Result<()> {
+        match &mut *self.shared.poller.borrow_mut() {
+            Poller::Epoll(epoll) => epoll.sent(self.slot, self.file.as_fd()),
+            Poller::Ring(_) => Ok(()),
         }
-        Ok(())
     }
 
     /// Appends what has come, waiting for it if need be; a connection that has ended is an error.
     pub async fn receive(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let deadline_ns = self.deadline_ns();
+        let count = if self.shared.interface == Interface::IoUring {
+            self.received(buffer, deadline_ns).await?
+        } else {
+            self.receive_ready(buffer, deadline_ns).await?
+        };
+        if count == 0 {
+            let problem = "the server closed the connection";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
+        }
+        Ok(())
+    }
+
+    /// By completion.
+    async fn received(&self, buffer: &mut Vec<u8>, deadline_ns: i64) -> io::Result<usize> {
+        poll_fn(|context| match &mut *self.shared.poller.borrow_mut() {
+            Poller::Ring(ring) => ring.receive(self.slot, buffer, context.waker(), deadline_ns),
+            Poller::Epoll(_) => unreachable!("`receive` looked"),
+        })
+        .await
+    }
+
+    /// By readiness.
+    async fn receive_ready(&self, buffer: &mut Vec<u8>, deadline_ns: i64) -> io::Result<usize> {
         loop {
             self.ready(Direction::Read, deadline_ns).await?;
             buffer.reserve(RECEIVE_BYTES);
             let room = buffer.capacity() - buffer.len();
             match recv(&self.file, spare_capacity(buffer), RecvFlags::empty()) {
-                Ok((_, 0)) => {
-                    let problem = "the server closed the connection";
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
-                }
                 Ok((_, count)) => {
-                    if count == room {
-                        self.shared.poller.borrow_mut().more(self.slot);
+                    if let (true, Poller::Epoll(epoll)) =
+                        (count == room, &mut *self.shared.poller.borrow_mut())
+                    {
+                        epoll.more(self.slot);
                     }
-                    return Ok(());
+                    return Ok(count);
                 }
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -191,14 +224,14 @@ impl Socket {
     }
 
     async fn ready(&self, direction: Direction, deadline_ns: i64) -> io::Result<()> {
-        let at = (self.slot, self.file.as_fd());
         poll_fn(|context| {
             let mut poller = self.shared.poller.borrow_mut();
-            match poller.ready(at, direction, context.waker(), deadline_ns) {
-                Ok(true) => Poll::Ready(Ok(())),
-                Ok(false) => Poll::Pending,
-                Err(error) => Poll::Ready(Err(error)),
-            }
+            poller.ready(
+                (self.slot, &self.file),
+                direction,
+                context.waker(),
+                deadline_ns,
+            )
         })
         .await
     }
@@ -206,10 +239,8 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.shared
-            .poller
-            .borrow_mut()
-            .remove(self.slot, self.file.as_fd());
+        let mut poller = self.shared.poller.borrow_mut();
+        poller.remove(self.slot, &self.file);
     }
 }
 

@@ -1,0 +1,114 @@
+//! How a loop waits for its sockets: by `io_uring` where the kernel offers it, else by `epoll`.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use super::epoll::Epoll;
+use super::ring::Ring;
+
+/// The kernel's interface a loop waits with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interface {
+    /// Readiness of sockets, then one call to send or receive.
+    #[default]
+    Epoll,
+    /// Sends and receives of a whole turn in one call; needs Linux 6.1 and permission.
+    IoUring,
+}
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Something to receive.
+    Read,
+    /// Room to send.
+    Write,
+}
+
+/// The sockets of one loop.
+pub enum Poller {
+    /// By readiness.
+    Epoll(Epoll),
+    /// By completion.
+    Ring(Box<Ring>),
+}
+
+impl Poller {
+    /// A poller without sockets; by `epoll` where the kernel refuses what is asked for.
+    pub fn new(interface: Interface) -> io::Result<Self> {
+        if let (Interface::IoUring, Ok(ring)) = (interface, Ring::new()) {
+            return Ok(Self::Ring(Box::new(ring)));
+        }
+        Ok(Self::Epoll(Epoll::new()?))
+    }
+
+    /// What it is.
+    pub fn interface(&self) -> Interface {
+        match self {
+            Self::Epoll(_) => Interface::Epoll,
+            Self::Ring(_) => Interface::IoUring,
+        }
+    }
+
+    /// Takes a socket in; returns its slot.
+    pub fn add(&mut self, file: &Rc<OwnedFd>) -> io::Result<usize> {
+        match self {
+            Self::Epoll(epoll) => epoll.add(file.as_fd()),
+            Self::Ring(ring) => Ok(ring.add(file)),
+        }
+    }
+
+    /// Lets a socket go.
+    pub fn remove(&mut self, slot: usize, file: &OwnedFd) {
+        match self {
+            Self::Epoll(epoll) => epoll.remove(slot, file.as_fd()),
+            Self::Ring(ring) => ring.remove(slot),
+        }
+    }
+
+    /// Whether a socket is ready; else its task is woken when it is, or past its deadline.
+    pub fn ready(
+        &mut self,
+        (slot, file): (usize, &OwnedFd),
+        direction: Direction,
+        waker: &Waker,
+        deadline_ns: i64,
+    ) -> Poll<io::Result<()>> {
+        match self {
+            Self::Epoll(epoll) => {
+                match epoll.ready((slot, file.as_fd()), direction, waker, deadline_ns) {
+                    Ok(true) => Poll::Ready(Ok(())),
+                    Ok(false) => Poll::Pending,
+                    Err(error) => Poll::Ready(Err(error)),
+                }
+            }
+            Self::Ring(ring) => ring.ready(slot, direction, waker, deadline_ns),
+        }
+    }
+
+    /// Gives the kernel what tasks have asked for since the last wait.
+    pub fn hand_over(&mut self) -> io::Result<()> {
+        match self {
+            Self::Epoll(_) => Ok(()),
+            Self::Ring(ring) => ring.hand_over(),
+        }
+    }
+
+    /// Waits until something happens, `wait_ns` at most, and wakes whom it concerns.
+    pub fn wait(&mut self, wait_ns: i64) -> io::Result<()> {
+        match self {
+            Self::Epoll(epoll) => epoll.wait(wait_ns),
+            Self::Ring(ring) => ring.wait(wait_ns),
+        }
+    }
+
+    /// Wakes whoever has waited past its deadline, to be told so.
+    pub fn expire(&mut self, now_ns: i64) {
+        match self {
+            Self::Epoll(epoll) => epoll.expire(now_ns),
+            Self::Ring(ring) => ring.expire(now_ns),
+        }
+    }
+}

@@ -215,14 +215,28 @@ pub struct Driven {
 /// One thread of the client: whether it could have done more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientLoop {
-    /// Seconds between finding something to do and waiting again, those in which others had the processor included.
+    /// Seconds on a processor or ready for one.
     pub busy_s: f64,
     /// Seconds of waiting for something to happen.
     pub idle_s: f64,
-    /// Longest time in which it did not look for what had happened.
+    /// Longest time in which it did not look for what had happened; handing over what a turn has to send is not in it.
     pub longest_turn_s: f64,
     /// Longest time by which a timer was late.
     pub latest_timer_s: f64,
+    /// How it waited.
+    #[serde(default)]
+    pub interface: Interface,
+}
+
+/// The kernel's interface that a thread of the client waits with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Interface {
+    /// Readiness of sockets, then one call to send or receive.
+    #[default]
+    Epoll,
+    /// Sends and receives of all its users in one call; Linux 6.1 and permission are needed.
+    IoUring,
 }
 
 /// What became of the transactions that should have begun. None is dropped: each has begun or waits.

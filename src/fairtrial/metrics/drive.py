@@ -156,7 +156,7 @@ DEFINITIONS: Final = per_transaction.DEFINITIONS | {
             "client_busy_share",
             "client's busiest thread",
             unit="share of time",
-            source="loops: time between finding something to do and waiting again, of the busiest thread, whole drive",
+            source="loops: time on a processor or ready for one, of the busiest thread, whole drive",
         ),
         definition(
             "client_longest_turn_s",

@@ -64,23 +64,6 @@ class ChunkHeader(BaseModel):
     """The request the bytes belong to."""
 
 
-class ClientLoop(BaseModel):
-    """One thread of the client: whether it could have done more."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-    )
-    busy_s: float
-    """Seconds between finding something to do and waiting again, those in which others had the processor included."""
-    idle_s: float
-    """Seconds of waiting for something to happen."""
-    latest_timer_s: float
-    """Longest time by which a timer was late."""
-    longest_turn_s: float
-    """Longest time in which it did not look for what had happened."""
-
-
 class Condition(BaseModel):
     """One consistency condition."""
 
@@ -907,6 +890,25 @@ class Checked(BaseModel):
     """One entry per condition."""
 
 
+class ClientLoop(BaseModel):
+    """One thread of the client: whether it could have done more."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    busy_s: float
+    """Seconds on a processor or ready for one."""
+    idle_s: float
+    """Seconds of waiting for something to happen."""
+    interface: Literal["epoll", "io_uring"] = "epoll"
+    """How it waited."""
+    latest_timer_s: float
+    """Longest time by which a timer was late."""
+    longest_turn_s: float
+    """Longest time in which it did not look for what had happened; handing over what a turn has to send is not in it."""
+
+
 class ClosedArrivals(BaseModel):
     """A user's last one has ended and it has thought; the workload's own waits (TPC-C's) come on top."""
 
@@ -1434,6 +1436,7 @@ class Wire(
         | Window
         | WriteAction
         | ZipfianDistribution
+        | Literal["epoll", "io_uring"]
         | Literal["rows", "bulk"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]
         | Literal[
@@ -1539,6 +1542,7 @@ class Wire(
         | Window
         | WriteAction
         | ZipfianDistribution
+        | Literal["epoll", "io_uring"]
         | Literal["rows", "bulk"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]
         | Literal[

@@ -231,6 +231,7 @@ fn client_loop(load: Load) -> ClientLoop {
         idle_s: seconds(load.idle_ns),
         longest_turn_s: seconds(load.longest_turn_ns),
         latest_timer_s: seconds(load.latest_timer_ns),
+        interface: load.interface,
     }
 }
 

@@ -1,54 +1,124 @@
 //! How busy a loop was: what says whether the client was the bottleneck.
 
+use std::fs;
+
+use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::load::Interface;
+use rustix::time::{ClockId, clock_gettime};
+
+/// The scheduler's account of this thread: nanoseconds on a processor, nanoseconds ready for one, turns.
+const ACCOUNT: &str = "/proc/thread-self/schedstat";
+
 /// Of one loop over its life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_field_names)] // the unit
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Nanoseconds spent waiting for something to happen.
     pub idle_ns: i64,
-    /// Nanoseconds spent on what had happened.
+    /// Nanoseconds on a processor or, where the kernel says so, ready for one.
     pub busy_ns: i64,
-    /// Longest time between two looks for what had happened.
+    /// Longest time between two looks for what had happened, without that of sending what a turn has to send.
     pub longest_turn_ns: i64,
     /// Longest time by which a timer was late.
     pub latest_timer_ns: i64,
+    /// How it waited.
+    pub interface: Interface,
+}
+
+/// Keeps a loop's account.
+pub struct Account {
+    load: Load,
+    began_ns: i64,
+    busy_before_ns: i64,
     left_ns: i64,
 }
 
-impl Load {
+impl Account {
+    /// Begins, on the loop's thread.
+    pub fn new(interface: Interface) -> Self {
+        let load = Load {
+            idle_ns: 0,
+            busy_ns: 0,
+            longest_turn_ns: 0,
+            latest_timer_ns: 0,
+            interface,
+        };
+        Self {
+            load,
+            began_ns: monotonic_ns(),
+            busy_before_ns: thread_busy_ns(),
+            left_ns: i64::MAX,
+        }
+    }
+
     /// The loop waited from `before_ns` to `now_ns`.
     pub fn waited(&mut self, before_ns: i64, now_ns: i64) {
-        if self.left_ns != 0 {
-            let turn_ns = before_ns - self.left_ns;
-            self.busy_ns += turn_ns;
-            self.longest_turn_ns = self.longest_turn_ns.max(turn_ns);
-        }
-        self.idle_ns += now_ns - before_ns;
+        let turn_ns = before_ns.saturating_sub(self.left_ns);
+        self.load.longest_turn_ns = self.load.longest_turn_ns.max(turn_ns);
         self.left_ns = now_ns;
     }
 
     /// Timers fired, the latest of them by this much.
     pub fn fired(&mut self, late_ns: i64) {
-        self.latest_timer_ns = self.latest_timer_ns.max(late_ns);
+        self.load.latest_timer_ns = self.load.latest_timer_ns.max(late_ns);
     }
+
+    /// Up to now, on the same thread.
+    pub fn load(&self) -> Load {
+        let whole_ns = monotonic_ns() - self.began_ns;
+        let busy_ns = (thread_busy_ns() - self.busy_before_ns).clamp(0, whole_ns);
+        Load {
+            busy_ns,
+            idle_ns: whole_ns - busy_ns,
+            ..self.load
+        }
+    }
+}
+
+/// Time this thread was on a processor or ready for one. A loop's waits cannot be timed by itself: one call sends and
+/// waits. Without the scheduler's account it is the time on a processor alone.
+fn thread_busy_ns() -> i64 {
+    let account = fs::read_to_string(ACCOUNT).unwrap_or_default();
+    let mut numbers = account.split_whitespace().map(str::parse::<i64>);
+    if let (Some(Ok(_)), Some(Ok(ready_ns))) = (numbers.next(), numbers.next()) {
+        return on_processor_ns() + ready_ns;
+    }
+    on_processor_ns()
+}
+
+/// Exact, where the scheduler's account is as old as its last tick.
+fn on_processor_ns() -> i64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
-    fn time_is_either_idle_or_busy_and_the_longest_turn_is_kept() {
-        let mut load = Load::default();
+    fn time_is_either_idle_or_busy() {
+        let account = Account::new(Interface::Epoll);
+        thread::sleep(Duration::from_millis(30));
+        let resting = account.load();
+        while on_processor_ns() < account.busy_before_ns + 30_000_000 {}
+        let load = account.load();
+        assert!(resting.idle_ns >= 29_000_000, "{resting:?}");
+        assert!(load.busy_ns - resting.busy_ns >= 20_000_000, "{load:?}");
+        assert!(load.idle_ns >= resting.idle_ns - 1_000_000, "{load:?}");
+    }
+
+    #[test]
+    fn the_longest_turn_and_the_latest_timer_are_kept() {
+        let mut account = Account::new(Interface::Epoll);
         for (before_ns, now_ns) in [(100, 150), (170, 200), (290, 300)] {
-            load.waited(before_ns, now_ns);
+            account.waited(before_ns, now_ns);
         }
-        assert_eq!(
-            (load.idle_ns, load.busy_ns, load.longest_turn_ns),
-            (90, 110, 90)
-        );
-        load.fired(7);
-        load.fired(3);
-        assert_eq!(load.latest_timer_ns, 7);
+        account.fired(7);
+        account.fired(3);
+        let load = account.load();
+        assert_eq!((load.longest_turn_ns, load.latest_timer_ns), (90, 7));
     }
 }

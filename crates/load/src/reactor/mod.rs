@@ -24,10 +24,11 @@ use std::time::Duration;
 use fairtrial_protocol::clock::monotonic_ns;
 
 pub use clock::Load;
-pub use poller::Interface;
+pub use fairtrial_protocol::load::Interface;
 pub use socket::{Address, Socket};
 pub use stream::{Stream, tls_config};
 
+use self::clock::Account;
 use self::poller::Poller;
 use self::tasks::Tasks;
 use self::timers::Timers;
@@ -49,7 +50,7 @@ struct Shared {
     poller: RefCell<Poller>,
     interface: Interface,
     timers: RefCell<Timers>,
-    load: RefCell<Load>,
+    account: RefCell<Account>,
     /// When the loop last looked: exact enough for deadlines of seconds, and read for every statement.
     looked_ns: Cell<i64>,
 }
@@ -86,9 +87,9 @@ impl Loop {
         let poller = Poller::new(interface)?;
         let shared = Rc::new(Shared {
             interface: poller.interface(),
+            account: RefCell::new(Account::new(poller.interface())),
             poller: RefCell::new(poller),
             timers: RefCell::default(),
-            load: RefCell::default(),
             looked_ns: monotonic_ns().into(),
         });
         let former = HERE.with_borrow_mut(|here| here.replace(Rc::clone(&shared)));
@@ -101,8 +102,6 @@ impl Loop {
 
     /// Waits until something happens, `limit_ns` at most, and wakes whom it concerns.
     fn turn(&mut self, limit_ns: i64) -> io::Result<()> {
-        // Before the clock: handing over is work, not waiting.
-        self.shared.poller.borrow_mut().hand_over()?;
         let before_ns = monotonic_ns();
         let next_ns = self.shared.timers.borrow().next_ns().unwrap_or(i64::MAX);
         let wait_ns = next_ns.saturating_sub(before_ns).clamp(0, limit_ns);
@@ -110,9 +109,9 @@ impl Loop {
         let now_ns = monotonic_ns();
         self.shared.looked_ns.set(now_ns);
         let late_ns = self.shared.timers.borrow_mut().fire(now_ns);
-        let mut load = self.shared.load.borrow_mut();
-        load.waited(before_ns, now_ns);
-        load.fired(late_ns);
+        let mut account = self.shared.account.borrow_mut();
+        account.waited(before_ns, now_ns);
+        account.fired(late_ns);
         if now_ns - self.swept_ns >= SWEEP_NS {
             self.swept_ns = now_ns;
             self.shared.poller.borrow_mut().expire(now_ns);
@@ -134,7 +133,7 @@ pub fn run<F: Future<Output = ()> + 'static>(
     loop {
         tasks.run_ready();
         if tasks.is_empty() || stop.abandoned() {
-            return Ok(*here.shared.load.borrow());
+            return Ok(here.shared.account.borrow().load());
         }
         if !was_stopping && stop.stopping() {
             was_stopping = true;

@@ -5,18 +5,10 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use fairtrial_protocol::load::Interface;
+
 use super::epoll::Epoll;
 use super::ring::Ring;
-
-/// The kernel's interface a loop waits with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interface {
-    /// Readiness of sockets, then one call to send or receive.
-    #[default]
-    Epoll,
-    /// Sends and receives of a whole turn in one call; needs Linux 6.1 and permission.
-    IoUring,
-}
 
 /// What a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,14 +77,6 @@ impl Poller {
                 }
             }
             Self::Ring(ring) => ring.ready(slot, direction, waker, deadline_ns),
-        }
-    }
-
-    /// Gives the kernel what tasks have asked for since the last wait.
-    pub fn hand_over(&mut self) -> io::Result<()> {
-        match self {
-            Self::Epoll(_) => Ok(()),
-            Self::Ring(ring) => ring.hand_over(),
         }
     }
 

@@ -16,8 +16,8 @@ use super::poller::Direction;
 /// Entries of the submission queue; a full queue is handed over at once.
 const ENTRIES: u32 = 512;
 
-/// So many pairs are handed over before the turn ends: a server with another processor can begin with them meanwhile.
-const HAND_OVER: usize = 32;
+/// So many entries are handed over before the turn ends: a server with another processor begins with them meanwhile.
+const HAND_OVER: usize = 256;
 
 /// More than this goes to the kernel directly instead of being copied.
 const PENDING_BYTES: usize = 16_384;
@@ -236,17 +236,14 @@ impl Ring {
             let pushed = unsafe { self.queues.submission().push_multiple(entries) };
             pushed.map_err(io::Error::other)?;
         }
-        if self.queues.submission().len() >= 2 * HAND_OVER {
+        if self.queues.submission().len() >= HAND_OVER {
             self.hand_over()?;
         }
         Ok(())
     }
 
-    /// Gives the kernel what tasks have asked for.
-    pub fn hand_over(&mut self) -> io::Result<()> {
-        if self.queues.submission().is_empty() {
-            return Ok(());
-        }
+    /// Gives the kernel what tasks have asked for so far.
+    fn hand_over(&mut self) -> io::Result<()> {
         match self.queues.submit() {
             // What an interrupted or crowded call left in the queue goes with the next.
             Err(error) if is_passing(&error) => Ok(()),
@@ -254,7 +251,8 @@ impl Ring {
         }
     }
 
-    /// Waits until something has ended, `wait_ns` at most, and wakes who waits for it.
+    /// Gives the kernel what tasks have asked for, waits until something has ended, `wait_ns` at most, and wakes who
+    /// waits for it.
     pub fn wait(&mut self, wait_ns: i64) -> io::Result<()> {
         let nanoseconds = u64::try_from(wait_ns).unwrap_or_default();
         let timeout = types::Timespec::from(std::time::Duration::from_nanos(nanoseconds));

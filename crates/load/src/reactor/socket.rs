@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::load::Interface;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{
@@ -17,7 +18,7 @@ use rustix::net::{
     connect, recv, send, socket_with, sockopt,
 };
 
-use super::poller::{Direction, Interface, Poller};
+use super::poller::{Direction, Poller};
 use super::{Shared, sleep};
 
 /// A receive takes at least this much at once where that much has come.

@@ -104,7 +104,7 @@ impl Slot {
 }
 
 /// Adds counts to counts.
-pub fn add_outcomes(sum: &mut Outcomes, other: &Outcomes) {
+fn add_outcomes(sum: &mut Outcomes, other: &Outcomes) {
     sum.committed += other.committed;
     sum.rolled_back += other.rolled_back;
     sum.failed += other.failed;

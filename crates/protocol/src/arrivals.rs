@@ -146,14 +146,16 @@ pub struct Arrived {
     /// Most that waited at the end of any interval of the window.
     pub waiting_most: u64,
     /// Given up inside the window, because they had waited longer than the drive's `queue_timeout_s`; they have neither
-    /// latency nor lateness.
-    #[serde(default)]
-    pub timed_out: u64,
+    /// latency nor lateness. Absent where all wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<u64>,
 }
 
 /// What a search has found. Both bounds are believed: two probes agreed on each.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Searched {
+    /// What was asked for.
+    pub asked: Search,
     /// Highest rate that met the objective; absent if not even the lowest one did.
     #[serde(default)]
     pub met_per_s: Option<f64>,

@@ -55,14 +55,17 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// Follows a drive's stream; creates `lateness.hlog`.
-    pub fn create(directory: &Path, stream: &Stream) -> Result<Self, LoadError> {
+    /// Follows a drive's stream; creates `lateness.hlog`. `has_timeout`: whether any may be given up.
+    pub fn create(directory: &Path, stream: &Stream, has_timeout: bool) -> Result<Self, LoadError> {
         Ok(Self {
             ends: stream.clone(),
             present: stream.clone(),
             counted: 0,
             timed_out: 0,
-            sums: Arrived::default(),
+            sums: Arrived {
+                timed_out: has_timeout.then_some(0),
+                ..Arrived::default()
+            },
             lateness: LatencyLog::create(directory, "lateness", &["lateness"])?,
         })
     }
@@ -86,7 +89,9 @@ impl Backlog {
         self.timed_out += interval.timed_out;
         if start_ns >= schedule.window_ns {
             self.sums.offered += interval.arrived;
-            self.sums.timed_out += interval.timed_out;
+            if let Some(timed_out) = &mut self.sums.timed_out {
+                *timed_out += interval.timed_out;
+            }
             self.sums.waiting = interval.waiting;
             self.sums.waiting_most = self.sums.waiting_most.max(interval.waiting);
             let lateness = std::slice::from_ref(&slot.lateness);

@@ -70,7 +70,8 @@ impl<'a> Collector<'a> {
         (stream, queue): (Option<&Stream>, Option<&Queue>),
         progress: &'a mut dyn Write,
     ) -> Result<Self, LoadError> {
-        let backlog = stream.map(|stream| Backlog::create(directory, stream));
+        let has_timeout = queue.is_some_and(Queue::has_timeout);
+        let backlog = stream.map(|stream| Backlog::create(directory, stream, has_timeout));
         Ok(Self {
             directory: directory.to_owned(),
             progress,

@@ -52,7 +52,13 @@ pub fn search<W: Workload>(
         (search.lowest_per_s, search.highest_per_s),
         search.precision,
     );
-    let mut searched = Searched::default();
+    let mut searched = Searched {
+        asked: *search,
+        met_per_s: None,
+        missed_per_s: None,
+        complete: false,
+        probes: Vec::new(),
+    };
     let mut drives = Vec::new();
     while let Next::Probe(rate_per_s) = bounds.next() {
         let asked = asked(parameters, search, rate_per_s, searched.probes.len());
@@ -163,7 +169,7 @@ fn judged(search: &Search, asked: &Drive, driven: &Driven, window: &Slot) -> Pro
         offered: arrived.offered,
         done,
         waiting: arrived.waiting,
-        timed_out: arrived.timed_out,
+        timed_out: arrived.timed_out.unwrap_or_default(),
         latency,
         lateness: quantiles(std::slice::from_ref(&window.lateness)),
         client_busy_share: busy.filter(|share| share.is_finite()).reduce(f64::max),

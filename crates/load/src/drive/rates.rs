@@ -216,6 +216,9 @@ mod tests {
 
     const SECOND_NS: i64 = 1_000_000_000;
 
+    /// More than any test expects.
+    const MOST_COUNTED: u128 = 100_000;
+
     fn shape(arrivals: &Arrivals) -> Shape {
         Shape::new(arrivals).expect("its rate changes")
     }
@@ -251,7 +254,7 @@ mod tests {
 
     /// How many whole numbers the cumulative rate passes before a time.
     fn before(shape: &Shape, time_ns: i64) -> u128 {
-        (0..)
+        (0..MOST_COUNTED)
             .take_while(|count| {
                 shape
                     .time_ns(count * TRANSACTION)
@@ -312,9 +315,9 @@ mod tests {
                     .time_ns(parts(count) * 1_000_000_000)
                     .expect("it comes");
                 #[allow(clippy::cast_precision_loss)]
-                let time_s = time_ns as f64 / 1e9;
-                let cumulated = from * time_s + (to - from) / 7.0 * time_s * time_s / 2.0;
-                let rate = from + (to - from) / 7.0 * time_s;
+                let seconds = time_ns as f64 / 1e9;
+                let cumulated = from * seconds + (to - from) / 7.0 * seconds * seconds / 2.0;
+                let rate = from + (to - from) / 7.0 * seconds;
                 assert!(
                     (cumulated - count).abs() <= rate * 2e-9 + 1e-6,
                     "{from} {to} {count}"

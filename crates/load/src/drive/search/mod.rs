@@ -59,7 +59,7 @@ pub fn search<W: Workload>(
         complete: false,
         probes: Vec::new(),
     };
-    let mut drives = Vec::new();
+    let mut results = Vec::new();
     while let Next::Probe(rate_per_s) = bounds.next() {
         let asked = asked(parameters, search, rate_per_s, searched.probes.len());
         create(&asked)?;
@@ -70,11 +70,11 @@ pub fn search<W: Workload>(
         let probe = judged(search, &asked, &driven, &window);
         bounds.tell(rate_per_s, probe.met);
         searched.probes.push(probe);
-        drives.push(driven);
+        results.push(driven);
     }
     searched.complete = bounds.next() == Next::Done;
     (searched.met_per_s, searched.missed_per_s) = (bounds.met_per_s(), bounds.missed_per_s());
-    finish(parameters, searched, drives)
+    finish(parameters, searched, results)
 }
 
 /// The probe whose window is the drive's: the last that met the objective at the rate found, else the last.
@@ -225,13 +225,13 @@ fn value_at(histogram: &Histogram<u32>, percentile: Percentile) -> u64 {
 fn finish(
     parameters: &Drive,
     searched: Searched,
-    mut drives: Vec<Driven>,
+    mut results: Vec<Driven>,
 ) -> Result<Driven, LoadError> {
     let directory = Path::new(&parameters.output_directory);
     let Some(index) = deciding(&searched) else {
         return Err(LoadError::Ended);
     };
-    let (probe, driven) = (&searched.probes[index], drives.swap_remove(index));
+    let (probe, driven) = (&searched.probes[index], results.swap_remove(index));
     for file in FILES {
         let (from, to) = (
             directory.join(&probe.directory).join(file),

@@ -3,6 +3,7 @@
 mod support;
 
 use std::path::Path;
+use std::time::Duration;
 
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Arrivals, Driven, Endpoint, Percentile, Search, Searched, Spacing};
@@ -53,6 +54,13 @@ fn assert_found(directory: &Path, driven: &Driven, precision: f64) -> Searched {
         );
     }
     for (number, probe) in searched.probes.iter().enumerate() {
+        let latency = probe.latency.expect("some ended");
+        let within = Duration::from_nanos(latency.p99_ns) <= Duration::from_secs_f64(QUICK.limit_s);
+        assert_eq!(
+            probe.met,
+            within && probe.done * 100 >= probe.offered * 99,
+            "{probe:?}"
+        );
         assert_eq!(probe.directory, format!("probes/{:02}", number + 1));
         let text = std::fs::read(directory.join(&probe.directory).join("result.json"));
         let own: Driven = serde_json::from_slice(&text.expect("it is there")).expect("JSON");
@@ -87,12 +95,7 @@ fn the_highest_rate_of_sqlite_is_enclosed_and_every_probe_is_on_record() {
     let endpoint = sqlite(&directory.path().join("oltp.db"));
     let driven = drive(&asked(endpoint, directory.path(), QUICK));
     let searched = assert_found(directory.path(), &driven, QUICK.precision);
-    let slowest = searched
-        .probes
-        .iter()
-        .find(|probe| !probe.met)
-        .expect("one missed");
-    assert!(slowest.done < slowest.offered);
+    assert!(searched.probes.iter().any(|probe| !probe.met));
 }
 
 #[test]

@@ -290,6 +290,12 @@ impl Shard {
     }
 
     fn set_aside(&mut self, next: Moment) {
+        if self.open.moment == Moment::After {
+            // Nobody takes what ended after the window, and an interval taken early leaves this slot empty: set aside
+            // it would stay for ever.
+            self.open.reset(next);
+            return;
+        }
         let types = self.open.counts.len();
         let mut slot = self.spare.pop().unwrap_or_else(|| Slot::new(next, types));
         slot.reset(next);

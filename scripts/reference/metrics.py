@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairtrial.metrics import arrivals
+from fairtrial.metrics import arrivals, search
 from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
 from reference.markdown import render, table
 
@@ -15,6 +15,8 @@ def page(catalogue: Catalogue) -> str:
         "metrics.md",
         kinds=[{"name": kind.name, "table": definitions(of_kind(kind))} for kind in catalogue.workloads.values()],
         open_loop=definitions(arrivals.DEFINITIONS.values()),
+        timed_out=definitions(arrivals.TIMED_OUT.values()),
+        search=definitions(search.DEFINITIONS.values()),
         telemetry=definitions(catalogue.telemetry_metrics.values()),
     )
 

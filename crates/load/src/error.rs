@@ -72,6 +72,9 @@ pub enum LoadError {
         /// Why not.
         source: std::io::Error,
     },
+    /// A signal came before a search's first probe was over.
+    #[error("ended before the first probe was over")]
+    Ended,
     /// A worker ended by a panic: a fault of this program.
     #[error("a {0} thread panicked")]
     Panicked(&'static str),
@@ -105,6 +108,7 @@ impl LoadError {
             Self::Start { .. } => {
                 "raise the limits on processes and open files (ulimit -u, ulimit -n)"
             }
+            Self::Ended => "let the search run: its length is that of its probes",
             Self::Panicked(_) => {
                 "this is a fault in fairtrial: please report it with the lines above"
             }

@@ -24,7 +24,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 
 use fairtrial_protocol::load::{
-    Checked, Driven, Endpoint, Loaded, Sql, TpccCheck, TpccDrive, TpccLoad,
+    Checked, Drive, Driven, Endpoint, Loaded, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
 use fairtrial_protocol::oltp::{OltpCheck, OltpDrive, OltpLoad};
 use oltp::population::Rows;
@@ -50,8 +50,15 @@ pub fn load(parameters: &TpccLoad, progress: &mut dyn Write) -> Result<Loaded, L
 
 /// Runs TPC-C's mix (clause 5.2.3), and writes `result.json`, `latency.hlog` and `timeline.arrows`.
 pub fn drive(parameters: &TpccDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
-    let workload = Tpcc::new(parameters)?;
-    drive::drive(&parameters.drive, workload, progress)
+    let make = |drive: &Drive| {
+        let drive = drive.clone();
+        let warehouses = Tpcc::new(&TpccDrive {
+            drive,
+            ..parameters.clone()
+        })?;
+        Ok(warehouses.with_constants_of(parameters))
+    };
+    drive::drive(&parameters.drive, make, progress)
 }
 
 /// Checks TPC-C's twelve consistency conditions (clause 3.3.2).
@@ -67,7 +74,14 @@ pub fn load_oltp(parameters: &OltpLoad, progress: &mut dyn Write) -> Result<Load
 
 /// Runs one profile of the OLTP family and writes the same files as [`drive`].
 pub fn drive_oltp(parameters: &OltpDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
-    drive::drive(&parameters.drive, Oltp::new(parameters)?, progress)
+    let make = |drive: &Drive| {
+        let drive = drive.clone();
+        Oltp::new(&OltpDrive {
+            drive,
+            ..parameters.clone()
+        })
+    };
+    drive::drive(&parameters.drive, make, progress)
 }
 
 /// Checks what every profile of the OLTP family leaves true of its tables.

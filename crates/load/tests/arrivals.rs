@@ -82,6 +82,7 @@ fn a_constant_rate_offers_its_transactions_exactly_and_all_but_the_last_are_done
         completed(&driven),
         "each that ended in the window has its lateness"
     );
+    assert_eq!(arrived.timed_out, None, "all wait");
     assert!(lateness.max() <= merged(directory.path(), "latency.hlog").max());
 }
 

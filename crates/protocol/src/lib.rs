@@ -5,6 +5,7 @@
 //! native subcommands. The Python side is generated from these types (`fairtrial-agent schema`); nothing here knows
 //! how a message is carried or acted upon.
 
+pub mod arrivals;
 pub mod clock;
 pub mod event;
 pub mod load;

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::arrivals::{
+    Arrivals, Arrived, Percentile, Probe, Quantiles, RateStep, Search, Searched, Spacing,
+};
 use crate::event::Usage;
 
 /// How a database is reached.
@@ -100,46 +103,6 @@ pub struct Loaded {
     pub content_sha256: String,
 }
 
-/// How times between events are spread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Spacing {
-    /// All alike.
-    Constant,
-    /// Exponential, as of a Poisson process.
-    Exponential,
-}
-
-/// What makes a transaction begin.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Arrivals {
-    /// A user's last one has ended and it has thought; the workload's own waits (TPC-C's) come on top.
-    Closed {
-        /// Mean time a user thinks after a transaction, seconds.
-        think_s: f64,
-        /// How thinking times are spread.
-        spacing: Spacing,
-    },
-    /// Its time has come, whether or not a user is free: one that must wait for a user is late, and its latency counts
-    /// from when it should have begun. The workload's own waits are left out.
-    Open {
-        /// Transactions per second, all users together.
-        rate_per_s: f64,
-        /// How times between arrivals are spread.
-        spacing: Spacing,
-    },
-}
-
-impl Default for Arrivals {
-    fn default() -> Self {
-        Self::Closed {
-            think_s: 0.0,
-            spacing: Spacing::Constant,
-        }
-    }
-}
-
 /// What every drive takes, whatever its workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -152,7 +115,7 @@ pub struct Drive {
     pub seed: u64,
     /// Load before measurement, seconds.
     pub ramp_up_s: f64,
-    /// Measured seconds; exactly one of this and `transactions`.
+    /// Measured seconds; exactly one of this and `transactions`, neither in a search.
     #[serde(default)]
     pub duration_s: Option<f64>,
     /// Measured transactions (all types together), after ramp-up.
@@ -160,6 +123,10 @@ pub struct Drive {
     pub transactions: Option<u64>,
     /// What makes a transaction begin.
     pub arrivals: Arrivals,
+    /// In an open loop: a transaction that has waited longer than this for a user is given up, seconds. Without it
+    /// all wait.
+    #[serde(default)]
+    pub queue_timeout_s: Option<f64>,
     /// Retries of a transaction that the system rolled back (deadlock, busy, lock timeout) before it counts as failed.
     pub retries: u32,
     /// Width of timeline and histogram intervals, milliseconds.
@@ -199,6 +166,9 @@ pub struct Driven {
     /// Arrivals inside the window; absent where users begin when they like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrived>,
+    /// The search that this window is a probe of: the last one at the highest rate found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Searched>,
     /// Errors inside the window, by transaction type and the system's code.
     pub errors: Vec<ErrorCount>,
     /// What was drawn, over the whole drive, for the fidelity report: name → count.
@@ -237,17 +207,6 @@ pub enum Interface {
     Epoll,
     /// Sends and receives of all its users in one call; Linux 6.1 and permission are needed.
     IoUring,
-}
-
-/// What became of the transactions that should have begun. None is dropped: each has begun or waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Arrived {
-    /// Should have begun inside the window.
-    pub offered: u64,
-    /// Should have begun, in the window or before it, and waited for a user when it was over.
-    pub waiting: u64,
-    /// Most that waited at the end of any interval of the window.
-    pub waiting_most: u64,
 }
 
 /// A span of the place's monotonic clock.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use fairtrial_protocol::load::{
-    Checked, Driven, Loaded, Progress, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
+    Arrivals, Checked, Driven, Loaded, Progress, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
 use fairtrial_protocol::oltp::{OltpCheck, OltpDrive, OltpLoad, Profile};
 use fairtrial_protocol::sample::{Sample, Source};
@@ -253,5 +253,21 @@ fn a_profile_has_one_name_in_parameters_and_results() {
     for variant in variants {
         let profile: Profile = serde_json::from_value(variant["const"].clone()).expect("a profile");
         assert_eq!(variant["const"], profile.name());
+    }
+}
+
+#[test]
+fn every_kind_of_arrivals_has_an_example_and_refuses_what_it_does_not_know() {
+    round_trip::<Vec<Arrivals>>("arrivals");
+    let examples = example("arrivals");
+    let examples = examples.as_array().expect("a list");
+    let schema = schema_for!(Arrivals);
+    let kinds = schema.get("oneOf").and_then(Value::as_array);
+    assert_eq!(examples.len(), kinds.expect("a tagged enum").len());
+    for example in examples {
+        let mut odd = example.clone();
+        odd["surprise"] = json!(1);
+        let error = serde_json::from_value::<Arrivals>(odd).expect_err("refused");
+        assert!(error.to_string().contains("surprise"), "{error}");
     }
 }

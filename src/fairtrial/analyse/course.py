@@ -11,6 +11,7 @@ from fairtrial.record.models import Plan
 from fairtrial.words import counted
 
 CLIENT_BUSY: Final = "client_busy_share"
+TIMED_OUT: Final = "timed_out_share"
 # A thread that waits for less than a tenth of its time answers late: by queueing theory its queue is ten deep.
 SATURATED_SHARE: Final = 0.9
 
@@ -32,6 +33,7 @@ def course(
     yield from _voided(selection)
     yield from _restless(selection)
     yield from _saturated(selection)
+    yield from _timed_out(selection)
     yield from _failed(expected)
     yield from _order(plan, selection)
 
@@ -79,6 +81,20 @@ def _saturated(selection: Selection) -> Iterator[Doubt]:
             message=f"in {len(full)} of {selection.counts.used} used trials a thread of the client had hardly a pause, "
             f"in {worst} it was busy {full[worst]:.0%} of the time",
             advice="the client may have been the bottleneck: give it processors of its own, or fewer users",
+        )
+
+
+def _timed_out(selection: Selection) -> Iterator[Doubt]:
+    """Asks whether latency is of all transactions; workloads whose queue nobody leaves are not asked."""
+    shares = {trial.trial.id: trial.scalars.get(TIMED_OUT, 0.0) for trial in selection.used}
+    left = {name: share for name, share in shares.items() if share > 0}
+    if left:
+        worst = max(left, key=lambda name: left[name])
+        yield Doubt(
+            code="timed_out",
+            message=f"in {len(left)} of {selection.counts.used} used trials transactions were given up before they "
+            f"began, in {worst} {left[worst]:.2g} of those that should have begun",
+            advice=f"latency and lateness leave them out and look better for it: read them beside `{TIMED_OUT}`",
         )
 
 

@@ -26,6 +26,7 @@ DOUBT_CODES: Final = (
     "voided",
     "not_at_rest",
     "client_saturated",
+    "timed_out",
     "few_blocks",
     "non_positive",
     "not_computable",

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any
 from fairtrial.record.models import Window
 
 if TYPE_CHECKING:
-    from fairtrial.metrics import arrivals, drive, frames, latency, oltp, per_transaction, telemetry, timeline, tpcc
+    from fairtrial.metrics import (
+        arrivals,
+        drive,
+        frames,
+        latency,
+        oltp,
+        per_transaction,
+        search,
+        telemetry,
+        timeline,
+        tpcc,
+    )
 
 __all__ = [
     "arrivals",
@@ -25,6 +36,7 @@ __all__ = [
     "latency",
     "oltp",
     "per_transaction",
+    "search",
     "telemetry",
     "timeline",
     "tpcc",

@@ -23,11 +23,22 @@ def compute(directory: Path, driven: drive.Driven, *, window: Window) -> dict[st
     if arrived is None:
         return {}
     late = latency.scalars(latency.merged(latency.read(directory, file=FILE).values()))
-    return {f"lateness_ns_{name}": late[f"latency_ns_{name}"] for name in STATISTICS if late} | {
-        "offered_per_s": arrived.offered / drive.seconds(directory, window),
-        "queue_length_max": float(arrived.waiting_most),
-        "queue_length_end": float(arrived.waiting),
-    }
+    return (
+        {f"lateness_ns_{name}": late[f"latency_ns_{name}"] for name in STATISTICS if late}
+        | {
+            "offered_per_s": arrived.offered / drive.seconds(directory, window),
+            "queue_length_max": float(arrived.waiting_most),
+            "queue_length_end": float(arrived.waiting),
+        }
+        | _timed_out(arrived)
+    )
+
+
+def _timed_out(arrived: drive.Arrived) -> dict[str, float]:
+    """Nothing where all wait, however long."""
+    if arrived.timed_out is None or not arrived.offered:
+        return {}
+    return {"timed_out_share": arrived.timed_out / arrived.offered}
 
 
 def _lateness(statistic: str, words: str) -> MetricDefinition:
@@ -64,5 +75,15 @@ DEFINITIONS: Final = {
             unit="transactions",
             source="should have begun and still waited for a user when the window was over",
         ),
+    )
+}
+
+TIMED_OUT: Final = {
+    "timed_out_share": drive.definition(
+        "timed_out_share",
+        "timed-out transactions",
+        unit="share",
+        source="given up because they had waited longer than `queue_timeout`, as a share of those that should have "
+        "begun; latency and lateness are of the others",
     )
 }

@@ -41,6 +41,47 @@ class Arrived(BaseModel):
     offered: int
     waiting: int
     waiting_most: int
+    timed_out: int | None = None
+
+
+class Quantiles(BaseModel):
+    """Percentiles, nanoseconds."""
+
+    p50_ns: int
+    p95_ns: int
+    p99_ns: int
+    p999_ns: int
+    max_ns: int
+
+
+class Probe(BaseModel):
+    """One window of a search, with files of its own below `directory`."""
+
+    directory: str
+    rate_per_s: float
+    window: Window
+    offered: int
+    done: int
+    latency: Quantiles | None = None
+    client_busy_share: float | None = None
+    met: bool
+
+
+class Asked(BaseModel):
+    """The objective of a search: the percentile of latency must not exceed the limit."""
+
+    percentile: str
+    limit_s: float
+
+
+class Searched(BaseModel):
+    """A search for the highest rate that meets an objective."""
+
+    asked: Asked
+    met_per_s: float | None = None
+    missed_per_s: float | None = None
+    complete: bool
+    probes: list[Probe]
 
 
 class ErrorCount(BaseModel):
@@ -70,6 +111,7 @@ class Driven(BaseModel):
     window: Window
     transactions: dict[str, Outcomes]
     arrivals: Arrived | None = None
+    search: Searched | None = None
     errors: list[ErrorCount]
     loops: list[ClientLoop] = []
 

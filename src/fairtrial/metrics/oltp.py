@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from fairtrial.metrics import arrivals, drive
+from fairtrial.metrics import arrivals, drive, search
 from fairtrial.record.models import Window
 
 
@@ -18,7 +18,11 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
     driven = drive.read(directory)
     seconds = drive.seconds(directory, window)
     statements = sum(outcome.statements for outcome in driven.transactions.values())
-    common = drive.compute(directory, driven, window=window) | arrivals.compute(directory, driven, window=window)
+    common = (
+        drive.compute(directory, driven, window=window)
+        | arrivals.compute(directory, driven, window=window)
+        | search.compute(directory, driven)
+    )
     return common | {
         "throughput_tps": driven.done / seconds,
         "statements_per_s": statements / seconds,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from fairtrial.metrics import arrivals, drive
+from fairtrial.metrics import arrivals, drive, search
 from fairtrial.metrics.drive import FILE
 from fairtrial.record.models import Window
 
@@ -28,7 +28,11 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
     driven = drive.read(directory)
     minutes = drive.seconds(directory, window) / SECONDS_PER_MINUTE
     new_orders = driven.transactions.get("new_order")
-    common = drive.compute(directory, driven, window=window) | arrivals.compute(directory, driven, window=window)
+    common = (
+        drive.compute(directory, driven, window=window)
+        | arrivals.compute(directory, driven, window=window)
+        | search.compute(directory, driven)
+    )
     return common | {
         "throughput_tpm": driven.done / minutes,
         "throughput_nopm": (new_orders.committed if new_orders else 0) / minutes,

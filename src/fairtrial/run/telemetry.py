@@ -96,7 +96,7 @@ def sampled_server(endpoint: Mapping[str, Any] | None, *, interval_ms: int, lock
 def to_parquet(directory: Path) -> list[str]:
     """Turns every Arrow stream of a trial into Parquet, in place; returns the telemetry sources that have a file."""
     sources: list[str] = []
-    for stream in sorted(directory.glob("*.arrows")):
+    for stream in sorted(directory.rglob("*.arrows")):
         target = stream.with_suffix(".parquet")
         rows = telemetry.to_parquet(stream, target)
         stream.unlink()

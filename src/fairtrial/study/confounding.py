@@ -51,6 +51,12 @@ def _values(overlay: Tree) -> Iterator[tuple[Path, tuple[object, Position]]]:
         named: list[tuple[str, Node]] = [(kind, node) for kind, node in tree.entries.items() if not is_null(node)]
         for kind, _node in named[:1]:
             yield (section, _KIND), (kind, tree.where(kind))
+    workloads = overlay.tree("workload")
+    for workload in workloads.entries:
+        arrivals = workloads.tree(workload).tree("arrivals")
+        named = [(kind, node) for kind, node in arrivals.entries.items() if not is_null(node)]
+        for kind, _node in named[:1]:
+            yield ("workload", workload, "arrivals", _KIND), (kind, arrivals.where(kind))
 
 
 def _conflicts(first: _Set, second: _Set) -> Iterator[tuple[Path, Path]]:

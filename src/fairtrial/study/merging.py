@@ -1,7 +1,8 @@
 """Overlays: mappings merge key by key, scalars and lists replace, `null` removes.
 
 Owns the order-free rules of merging two trees; the order (include, study, size, `--set`, levels) is the caller's.
-`place`, `system` and `workload` hold exactly one kind, so naming another kind replaces the whole mapping.
+`place`, `system` and `workload` hold exactly one kind, and so do a workload's `arrivals`: naming another kind replaces
+the whole mapping.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ KIND_SECTIONS = ("place", "system", "workload")
 SECTIONS = (*KIND_SECTIONS, "settings")
 _LEVEL_DEPTH = 3  # factors.<factor>.<level>
 _SIZE_DEPTH = 2  # sizes.<size>
+_ARRIVALS_DEPTH = 3  # workload.<kind>.arrivals
 
 
 def merge(below: Tree | None, over: Tree) -> Tree:
@@ -45,7 +47,11 @@ def holds_one_kind(path: Path) -> bool:
         return holds_one_kind(path[_SIZE_DEPTH:])
     if path[:1] == ("factors",):
         return holds_one_kind(path[_LEVEL_DEPTH:])
-    return len(path) == 1 and path[0] in KIND_SECTIONS
+    return (len(path) == 1 and path[0] in KIND_SECTIONS) or _is_arrivals(path)
+
+
+def _is_arrivals(path: Path) -> bool:
+    return len(path) == _ARRIVALS_DEPTH and path[0] == "workload" and path[-1] == "arrivals"
 
 
 def _names_another(below: Tree, over: Tree) -> bool:

@@ -16,6 +16,8 @@ from pydantic_core import ErrorDetails
 from fairtrial.errors import InputError, Problem
 from fairtrial.study.nodes import Node, Path, Position, Tree, dotted, locate
 
+FILE_OF = "file_of"  # key of a validation's context; see `validate`
+
 _CLOSE = 0.6  # difflib's own default: closer misses typing errors, wider suggests nonsense
 _LISTED = 12  # names in a message; more hide the sentence
 _SHOWN = 60  # characters of a found value; it stands at the position given anyway
@@ -106,11 +108,14 @@ class Problems:
 def validate(adapter: TypeAdapter[Any], value: Any, *, node: Node, prefix: Path, problems: Problems) -> Any | None:
     """Validates a value; what is wrong is noted at the lines of `node`, under the field `prefix`.
 
+    Models that name files find the study file that does so in the context: `FILE_OF` → a function from a path in the
+    value to the file in which it was written.
+
     Returns:
         The validated value, or None if anything was wrong.
     """
     try:
-        return adapter.validate_python(value)
+        return adapter.validate_python(value, context={FILE_OF: lambda *path: locate(node, path)[1].file})
     except ValidationError as error:
         for problem in _translated(error, adapter=adapter, node=node, prefix=prefix):
             problems.note(problem)

@@ -36,10 +36,11 @@ SECOND_UNITS: Mapping[str, Decimal] = {
     "min": Decimal(60),
     "h": Decimal(3600),
 }
+RATE_UNITS: Mapping[str, Decimal] = {"/s": Decimal(1), "/min": Decimal(1) / 60, "/h": Decimal(1) / 3600}
 SHARE_UNITS: Mapping[str, Decimal] = {"%": Decimal("0.01")}
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"  # no sign: none of the quantities is ever negative
-_QUANTITY = re.compile(rf"\s*({NUMBER})\s*([A-Za-zµ%]*)\s*")
+_QUANTITY = re.compile(rf"\s*({NUMBER})\s*([A-Za-zµ%/]*)\s*")
 _LONGEST_TEXT = 64  # no quantity needs more; keeps a huge exponent from becoming a huge number
 _LARGEST = Decimal("1e18")  # 64-bit bytes, and thirty billion years
 
@@ -86,6 +87,15 @@ def parse_seconds(value: object) -> float:
     return float(_parse(value, SECOND_UNITS, expected="a time such as 250ms, 60s or 10min"))
 
 
+def parse_rate(value: object) -> float:
+    """`100/s`, `90/min`, `5/h` or a plain number per second → per second.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    return float(_parse(value, RATE_UNITS, expected="a rate such as 100/s or 90/min"))
+
+
 def parse_share(value: object) -> float:
     """`2 %` or `0.02` → 0.02.
 
@@ -113,6 +123,11 @@ def format_bytes(value: int) -> str:
 def format_seconds(value: float) -> str:
     """Seconds → `250ms`, `90s`, `10min`; exact."""
     return _format(value, SECOND_UNITS) or f"{value!r}s"
+
+
+def format_rate(value: float) -> str:
+    """Rate per second → `100/s`; exact."""
+    return f"{int(value) if value == int(value) else repr(value)}/s"
 
 
 def format_share(value: float) -> str:
@@ -154,6 +169,12 @@ Seconds = Annotated[
     BeforeValidator(parse_seconds),
     _serialiser(format_seconds),
     _schema(SECOND_UNITS, number="number", description="Time in seconds.", examples=["250ms", "60s", "10min"]),
+]
+Rate = Annotated[
+    float,
+    BeforeValidator(parse_rate),
+    _serialiser(format_rate),
+    _schema(RATE_UNITS, number="number", description="Rate per second.", examples=["100/s", "90/min"]),
 ]
 Share = Annotated[
     float,

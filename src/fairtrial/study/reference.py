@@ -12,7 +12,7 @@ from typing import Any
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.file_model import StudyFile
 from fairtrial.study.problems import listed
-from fairtrial.study.quantities import format_bytes, format_seconds, format_share
+from fairtrial.study.quantities import format_bytes, format_rate, format_seconds, format_share
 from fairtrial.study.resolving import kinds
 
 Schema = Mapping[str, Any]
@@ -30,7 +30,8 @@ factor can be the one under test (`arm`). `fairtrial plan STUDY` shows what a st
 
 - Mappings merge key by key, scalars and lists replace, `null` removes. A level with nothing after its colon is an
   empty level; a `null` over a level that is there removes it.
-- `place`, `system` and `workload` hold exactly one kind. A level that names another kind replaces the whole mapping.
+- `place`, `system` and `workload` hold exactly one kind, and so do a workload's `arrivals`. A level that names another
+  kind replaces the whole mapping.
 - Order: included files, the study, `--size NAME`, `--set PATH=VALUE`, levels. A path's parts are joined by dots; a part
   with a dot in it stands in double quotes: `--set 'settings.sysctl."vm.swappiness"=10'`. The value is YAML.
 - Two factors that set one path to different values are an error: their effects could not be told apart.
@@ -42,6 +43,7 @@ factor can be the one under test (`arm`). `fairtrial plan STUDY` shows what a st
 |---|---|---|
 | size | `384MiB`, `1GB`, `100 B`, `4096` | bytes; KiB, MiB, GiB, TiB are powers of 1024, KB, MB, GB, TB of 1000 |
 | time | `500us`, `250ms`, `60s`, `10min`, `2h`, `1.5` | seconds; also `ns` |
+| rate | `100/s`, `90/min`, `5/h`, `100` | per second |
 | share | `2 %`, `0.02` | share of one |
 | name | `overcommitting`, `6.10` | of a study, factor, level or size: letters, digits, `_`, `.`, `-`; kept as written |
 | range | `8..12 %`, `10..20`, `'>= 3'`, `'<= 0.1'` | in `expect`; `%` divides by 100; quote a leading `>` |
@@ -69,10 +71,11 @@ _LIMITS = (
     ("le", "≤"),
     ("exclusiveMaximum", "<"),
 )
-_QUANTITIES = {"384MiB": "size", "250ms": "time", "2%": "share"}  # by their first example
+_QUANTITIES = {"384MiB": "size", "250ms": "time", "100/s": "rate", "2%": "share"}  # by their first example
 _FORMATTERS: Mapping[str, Callable[[Any], str]] = {
     "size": format_bytes,
     "time": format_seconds,
+    "rate": format_rate,
     "share": format_share,
 }
 _NOTHING: tuple[Any, ...] = ("", [], {}, None)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 
 class Arrived(BaseModel):
-    """What became of the transactions that should have begun. None is dropped: each has begun or waits."""
+    """What became of the transactions that should have begun. None is dropped: each has begun, waits, or was given up."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -15,6 +15,11 @@ class Arrived(BaseModel):
     )
     offered: Annotated[int, Field(ge=0)]
     """Should have begun inside the window."""
+    timed_out: Annotated[int | None, Field(ge=0)] = None
+    """
+    Given up inside the window, because they had waited longer than the drive's `queue_timeout_s`; they have neither
+    latency nor lateness. Absent where all wait.
+    """
     waiting: Annotated[int, Field(ge=0)]
     """Should have begun, in the window or before it, and waited for a user when it was over."""
     waiting_most: Annotated[int, Field(ge=0)]
@@ -515,6 +520,25 @@ class Put(BaseModel):
     request: Literal["put"] = "put"
 
 
+class Quantiles(BaseModel):
+    """Percentiles, nanoseconds."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    max_ns: Annotated[int, Field(ge=0)]
+    """Maximum."""
+    p50_ns: Annotated[int, Field(ge=0)]
+    """Median."""
+    p95_ns: Annotated[int, Field(ge=0)]
+    """95 %."""
+    p999_ns: Annotated[int, Field(ge=0)]
+    """99.9 %."""
+    p99_ns: Annotated[int, Field(ge=0)]
+    """99 %."""
+
+
 class RampUpProgress(BaseModel):
     """All users are connected and ramp-up begins."""
 
@@ -541,6 +565,19 @@ class RateProgress(BaseModel):
     progress: Literal["rate"] = "rate"
 
 
+class RateStep(BaseModel):
+    """A rate and how long it lasts."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    length_s: float
+    """Seconds."""
+    rate_per_s: float
+    """Transactions per second; 0 is a pause."""
+
+
 class Reading(BaseModel):
     """One simultaneous look at both clocks."""
 
@@ -552,6 +589,26 @@ class Reading(BaseModel):
     """`CLOCK_MONOTONIC`, nanoseconds since the place booted."""
     realtime_ns: int
     """`CLOCK_REALTIME`, nanoseconds since the Unix epoch."""
+
+
+class ReplayArrivals(BaseModel):
+    """The same at times that were recorded."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    again: bool
+    """
+    Whether they begin again, after the mean time between two of them; if not, the window ends when the last has
+    ended.
+    """
+    kind: Literal["replay"] = "replay"
+    path: str
+    """
+    File at the place: nanoseconds since the first arrival as little-endian 64-bit integers, none smaller than
+    the one before it.
+    """
 
 
 class Restore(BaseModel):
@@ -706,6 +763,20 @@ class SqliteEndpoint(BaseModel):
     """Database file."""
     pragmas: dict[str, str] = {}
     """Pragmas set on every connection, in this order, and read back."""
+
+
+class StepsArrivals(BaseModel):
+    """The same with a rate that changes by steps, from the beginning again after the last one."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["steps"] = "steps"
+    spacing: Literal["constant", "exponential"]
+    """How times between arrivals are spread."""
+    steps: list[RateStep]
+    """In their order."""
 
 
 class StreamOutput(BaseModel):
@@ -923,34 +994,6 @@ class ClosedArrivals(BaseModel):
     """Mean time a user thinks after a transaction, seconds."""
 
 
-class Driven(BaseModel):
-    """`result.json` of a drive."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-    )
-    arrivals: Arrived | None = None
-    """Arrivals inside the window; absent where users begin when they like."""
-    client: Usage
-    """CPU, memory and switches of the load process over the window."""
-    drawn: dict[str, int]
-    """What was drawn, over the whole drive, for the fidelity report: name → count."""
-    effective: dict[str, str]
-    """Effective connection settings as read back (pragmas, isolation)."""
-    errors: list[ErrorCount]
-    """Errors inside the window, by transaction type and the system's code."""
-    loops: Annotated[list[ClientLoop], Field(validate_default=True)] = []
-    """How busy each of the client's threads was, over the whole drive; empty where users block threads of their own."""
-    transactions: dict[str, Outcomes]
-    """
-    Counts inside the window, by transaction type: TPC-C's five (`new_order`, `payment`, `order_status`, `delivery`,
-    `stock_level`), or the OLTP family's profile (`read_write`).
-    """
-    window: Window
-    """The measured window."""
-
-
 class Exited(BaseModel):
     """A process ended."""
 
@@ -1066,6 +1109,134 @@ class PostgresEndpoint(BaseModel):
     """User."""
 
 
+class Probe(BaseModel):
+    """One window of a search; its raw files are those of a drive, in a directory of their own."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    client_busy_share: float | None = None
+    """How busy the client's busiest thread was; absent where users block threads of their own."""
+    connections_lost: Annotated[int, Field(ge=0)]
+    """Transactions that lost their connection."""
+    directory: str
+    """Its directory, below the drive's."""
+    done: Annotated[int, Field(ge=0)]
+    """Ended inside it: committed, or rolled back by the workload's rule."""
+    latency: Quantiles | None = None
+    """Latencies from when transactions should have begun, all types; absent if none ended."""
+    lateness: Quantiles | None = None
+    """How much later than they should transactions began; absent if none ended."""
+    met: bool
+    """Whether it met the objective."""
+    offered: Annotated[int, Field(ge=0)]
+    """Should have begun inside the window."""
+    rate_per_s: float
+    """Rate asked for."""
+    timed_out: Annotated[int, Field(ge=0)]
+    """Given up because they had waited too long."""
+    waiting: Annotated[int, Field(ge=0)]
+    """Waited for a user when it was over."""
+    window: Window
+    """Measured window."""
+
+
+class RampArrivals(BaseModel):
+    """The same with a rate that changes evenly and then stays."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    from_per_s: float
+    """Rate at the beginning."""
+    kind: Literal["ramp"] = "ramp"
+    over_s: float
+    """Length of the change, seconds."""
+    spacing: Literal["constant", "exponential"]
+    """How times between arrivals are spread."""
+    to_per_s: float
+    """Rate at the end, and from then on; after a ramp to 0 none arrives."""
+
+
+class Search(BaseModel):
+    """
+    A search for the highest rate that meets an objective: geometric steps up to the first rate that does not, then
+    bisection. A rate is probed until two of its probes agree, at most three times, before a bound is believed.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    highest_per_s: float
+    """No higher rate is probed."""
+    limit_s: float
+    """… that must not exceed this, seconds."""
+    lowest_per_s: float
+    """Rate of the first probe."""
+    percentile: Literal["p50", "p95", "p99", "p999"]
+    """The percentile of latency, counted from when a transaction should have begun, …"""
+    precision: float
+    """The bounds found differ by this share of the lower one at most."""
+    settle_s: float
+    """Load before them at the probe's rate, seconds."""
+    spacing: Literal["constant", "exponential"]
+    """How times between arrivals are spread."""
+    window_s: float
+    """Measured seconds of a probe."""
+
+
+class SearchArrivals(BaseModel):
+    """Open loops at constant rates, one after the other, until the highest that meets an objective is known."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["search"] = "search"
+    search: Search
+    """What is searched for, and how."""
+
+
+class Searched(BaseModel):
+    """What a search has found. Both bounds are believed: two probes agreed on each."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    asked: Search
+    """What was asked for."""
+    complete: bool
+    """Whether the search came to its end."""
+    met_per_s: float | None = None
+    """Highest rate that met the objective; absent if not even the lowest one did."""
+    missed_per_s: float | None = None
+    """Lowest rate that missed it; absent if not even the highest one did."""
+    probes: list[Probe]
+    """Every probe, in the order of time."""
+
+
+class SineArrivals(BaseModel):
+    """The same with a rate of `mean + amplitude · sin(2π · time / period)`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    amplitude_per_s: float
+    """Largest difference from it, at most itself."""
+    kind: Literal["sine"] = "sine"
+    mean_per_s: float
+    """Mean rate."""
+    period_s: float
+    """Length of a wave, seconds."""
+    spacing: Literal["constant", "exponential"]
+    """How times between arrivals are spread."""
+
+
 class Spawn(BaseModel):
     """Starts a process in its own process group, killed when the stream ends."""
 
@@ -1125,6 +1296,36 @@ class Change(BaseModel):
     request: Literal["change"] = "change"
     step: Step
     """The step."""
+
+
+class Driven(BaseModel):
+    """`result.json` of a drive."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    arrivals: Arrived | None = None
+    """Arrivals inside the window; absent where users begin when they like."""
+    client: Usage
+    """CPU, memory and switches of the load process over the window."""
+    drawn: dict[str, int]
+    """What was drawn, over the whole drive, for the fidelity report: name → count."""
+    effective: dict[str, str]
+    """Effective connection settings as read back (pragmas, isolation)."""
+    errors: list[ErrorCount]
+    """Errors inside the window, by transaction type and the system's code."""
+    loops: Annotated[list[ClientLoop], Field(validate_default=True)] = []
+    """How busy each of the client's threads was, over the whole drive; empty where users block threads of their own."""
+    search: Searched | None = None
+    """The search that this window is a probe of: the last one at the highest rate found."""
+    transactions: dict[str, Outcomes]
+    """
+    Counts inside the window, by transaction type: TPC-C's five (`new_order`, `payment`, `order_status`, `delivery`,
+    `stock_level`), or the OLTP family's profile (`read_write`).
+    """
+    window: Window
+    """The measured window."""
 
 
 class OltpCheck(BaseModel):
@@ -1249,16 +1450,24 @@ class Drive(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    arrivals: Annotated[ClosedArrivals | OpenArrivals, Field(discriminator="kind")]
+    arrivals: Annotated[
+        ClosedArrivals | OpenArrivals | StepsArrivals | RampArrivals | SineArrivals | ReplayArrivals | SearchArrivals,
+        Field(discriminator="kind"),
+    ]
     """What makes a transaction begin."""
     duration_s: float | None = None
-    """Measured seconds; exactly one of this and `transactions`."""
+    """Measured seconds; exactly one of this and `transactions`, neither in a search."""
     endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
     interval_ms: Annotated[int, Field(ge=0)]
     """Width of timeline and histogram intervals, milliseconds."""
     output_directory: str
     """Directory for `result.json`, `latency.hlog`, `timeline.arrows` and, of open arrivals, `lateness.hlog`; must exist."""
+    queue_timeout_s: float | None = None
+    """
+    In an open loop: a transaction that has waited longer than this for a user is given up, seconds. Without it
+    all wait.
+    """
     ramp_up_s: float
     """Load before measurement, seconds."""
     retries: Annotated[int, Field(ge=0)]
@@ -1404,25 +1613,35 @@ class Wire(
         | Ping
         | Pong
         | PostgresEndpoint
+        | Probe
         | Put
+        | Quantiles
+        | RampArrivals
         | RampUpProgress
         | RateProgress
+        | RateStep
         | Reading
+        | ReplayArrivals
         | Restore
         | RestoreInverse
         | Restored
         | Rows
         | Sample
         | SampledServer
+        | Search
+        | SearchArrivals
+        | Searched
         | Settle
         | Settled
         | Signal
+        | SineArrivals
         | Spawn
         | Spawned
         | SpecialDistribution
         | Sql
         | SqliteEndpoint
         | Step
+        | StepsArrivals
         | StreamOutput
         | Tls
         | TpccCheck
@@ -1439,6 +1658,7 @@ class Wire(
         | Literal["epoll", "io_uring"]
         | Literal["rows", "bulk"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]
+        | Literal["p50", "p95", "p99", "p999"]
         | Literal[
             "point_select",
             "read_only",
@@ -1510,25 +1730,35 @@ class Wire(
         | Ping
         | Pong
         | PostgresEndpoint
+        | Probe
         | Put
+        | Quantiles
+        | RampArrivals
         | RampUpProgress
         | RateProgress
+        | RateStep
         | Reading
+        | ReplayArrivals
         | Restore
         | RestoreInverse
         | Restored
         | Rows
         | Sample
         | SampledServer
+        | Search
+        | SearchArrivals
+        | Searched
         | Settle
         | Settled
         | Signal
+        | SineArrivals
         | Spawn
         | Spawned
         | SpecialDistribution
         | Sql
         | SqliteEndpoint
         | Step
+        | StepsArrivals
         | StreamOutput
         | Tls
         | TpccCheck
@@ -1545,6 +1775,7 @@ class Wire(
         | Literal["epoll", "io_uring"]
         | Literal["rows", "bulk"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]
+        | Literal["p50", "p95", "p99", "p999"]
         | Literal[
             "point_select",
             "read_only",

@@ -11,8 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from fairtrial import metrics
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.study.quantities import Seconds
+from fairtrial.study.quantities import Rate, Seconds
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads import arrivals, replay
+from fairtrial.workloads.arrivals import HIGHEST_PER_S, Arrivals
 from fairtrial.workloads.workload import Drive, Driven
 
 DRIVE_GRACE_S = 300.0  # beyond ramp-up and window, for users to finish and files to be written
@@ -30,16 +32,27 @@ class DriveParameters(BaseModel):
     transactions: int | None = Field(
         None, ge=1, description="Length of the measured window as a number of transactions, instead of `duration`."
     )
-    rate: float | None = Field(
+    rate: Rate | None = Field(
         None,
         gt=0,
-        le=1e8,
-        description="Transactions per second, all users together, that should begin whether or not a user is free; "
-        "latency counts from then. Without it a user begins its next when its last has ended.",
+        le=HIGHEST_PER_S,
+        description="Transactions, all users together, that should begin whether or not a user is free; latency counts "
+        "from then. Without it and `arrivals` a user begins its next when its last has ended.",
+    )
+    arrivals: Arrivals | None = Field(
+        None,
+        description="The same with a rate that changes, from a file, or in search of the highest: one of its keys.",
+    )
+    queue_timeout: Seconds | None = Field(
+        None,
+        gt=0,
+        le=86_400,
+        description="A transaction that has waited longer than this for a user is given up: it counts as timed out and "
+        "has no latency. Without it all wait. Only with `rate` or `arrivals`.",
     )
     think_time: Seconds = Field(0.0, ge=0, le=86_400, description="Mean pause of a user after a transaction.")
     spacing: Literal["constant", "exponential"] = Field(
-        "exponential", description="How times between arrivals (of a `rate`) and thinking times are spread."
+        "exponential", description="How times between arrivals (of `rate` or `arrivals`) and thinking times are spread."
     )
     retries: int = Field(20, ge=0, description="Attempts after the system rolled a transaction back.")
     interval: Seconds = Field(1.0, ge=0.1, le=60, description="Width of timeline and histogram intervals.")
@@ -48,19 +61,48 @@ class DriveParameters(BaseModel):
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
-        if (self.duration is None) == (self.transactions is None):
+        if self.is_search:
+            if (self.duration, self.transactions) != (None, None):
+                raise ValueError("a search has windows of its own: leave `duration` and `transactions` out")
+        elif (self.duration is None) == (self.transactions is None):
             raise ValueError("exactly one of `duration` and `transactions` ends the measured window")
-        if self.rate is not None and self.think_time:
-            raise ValueError("transactions of a `rate` begin when their time has come: leave `think_time` out")
         return self
 
+    @model_validator(mode="after")
+    def _one_loop(self) -> Self:
+        if self.rate is not None and self.arrivals is not None:
+            raise ValueError("`rate` and `arrivals` both say when transactions begin: leave one out")
+        if self.is_open and self.think_time:
+            given = "a `rate`" if self.rate is not None else "`arrivals`"
+            raise ValueError(f"transactions of {given} begin when their time has come: leave `think_time` out")
+        if self.queue_timeout is not None and not self.is_open:
+            raise ValueError("without a `rate` or `arrivals` nobody queues: leave `queue_timeout` out")
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether transactions begin when their time has come, not when their users like."""
+        return self.rate is not None or self.arrivals is not None
+
+    @property
+    def is_search(self) -> bool:
+        """Whether a trial searches for a rate."""
+        return self.arrivals is not None and self.arrivals.search is not None
+
     def loop_metrics(self) -> Mapping[str, MetricDefinition]:
-        """The metrics that only an open loop has."""
-        return metrics.arrivals.DEFINITIONS if self.rate is not None else {}
+        """The metrics that only an open loop has, those of a queue that is left, and those of a search."""
+        return {
+            **(metrics.arrivals.DEFINITIONS if self.is_open else {}),
+            **(metrics.arrivals.TIMED_OUT if self.queue_timeout is not None else {}),
+            **(metrics.search.DEFINITIONS if self.is_search else {}),
+        }
 
 
 def duration_s(parameters: Mapping[str, Any], *, guessed_per_s: float) -> float:
-    """Ramp-up and window; a window by count is guessed."""
+    """Ramp-up and window, or a search's probes; a window by count is guessed."""
+    searched = _search(parameters)
+    if searched is not None:
+        return float(parameters["ramp_up"] + arrivals.duration_s(searched))
     measured = parameters["duration"] or parameters["transactions"] / guessed_per_s
     return float(parameters["ramp_up"] + measured)
 
@@ -79,6 +121,7 @@ def run(
 
     Raises:
         PlaceError: the engine failed; its own words say why.
+        InputError: a file of arrivals is not what it was when the study was read.
     """
     task = {
         "drive": {
@@ -88,18 +131,18 @@ def run(
             "ramp_up_s": parameters["ramp_up"],
             "duration_s": parameters["duration"],
             "transactions": parameters["transactions"],
-            "arrivals": _arrivals(parameters),
+            "arrivals": _arrivals(place, parameters, drive),
+            "queue_timeout_s": parameters["queue_timeout"],
             "retries": parameters["retries"],
             "interval_ms": round(parameters["interval"] * 1000),
             "output_directory": str(drive.directory),
         },
         **own,
     }
-    timed = parameters["duration"] is not None
     place.native(
         subcommand,
         task,
-        timeout_s=duration_s(parameters, guessed_per_s=1.0) + DRIVE_GRACE_S if timed else TRANSACTIONS_LIMIT_S,
+        timeout_s=_limit_s(parameters),
         on_progress=drive.on_progress,
         environment=drive.environment,
         processors=drive.processors,
@@ -112,8 +155,30 @@ def run(
     )
 
 
-def _arrivals(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _search(parameters: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    asked = parameters["arrivals"]
+    found: Mapping[str, Any] | None = asked["search"] if asked else None
+    return found
+
+
+def _limit_s(parameters: Mapping[str, Any]) -> float:
+    """When a drive hangs: the engine itself ends one that makes no progress."""
+    searched = _search(parameters)
+    if searched is not None:
+        return float(parameters["ramp_up"] + arrivals.longest_s(searched) + DRIVE_GRACE_S)
+    if parameters["duration"] is None:
+        return TRANSACTIONS_LIMIT_S
+    return duration_s(parameters, guessed_per_s=1.0) + DRIVE_GRACE_S
+
+
+def _arrivals(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> dict[str, Any]:
     spacing = parameters["spacing"]
+    if parameters["arrivals"]:
+        path = drive.work_directory / "arrivals"
+        recorded = parameters["arrivals"]["replay"]
+        if recorded:
+            place.agent.put(str(path), replay.content(replay.Recording.model_validate(recorded["file"])))
+        return arrivals.task(parameters["arrivals"], spacing=spacing, path=str(path))
     if parameters["rate"] is None:
         return {"kind": "closed", "think_s": parameters["think_time"], "spacing": spacing}
     return {"kind": "open", "rate_per_s": parameters["rate"], "spacing": spacing}
@@ -121,9 +186,16 @@ def _arrivals(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def why_invalid(result: Mapping[str, Any]) -> str:
     """A lost connection means that the server went away: what follows is not the same experiment."""
-    lost = sum(error["count"] for error in result["errors"] if error["kind"] == "connection")
+    searched = result.get("search")
+    lost = (
+        sum(probe["connections_lost"] for probe in searched["probes"])
+        if searched
+        else sum(error["count"] for error in result["errors"] if error["kind"] == "connection")
+    )
     if lost:
         return f"{lost} transactions lost their connection to the server"
+    if searched and (censored := metrics.search.why_censored(searched)):
+        return censored
     if not any(outcome["committed"] for outcome in result["transactions"].values()):
         return "no transaction committed inside the measured window"
     return ""

@@ -40,7 +40,7 @@ class TpccParameters(native.DriveParameters):
 
     @model_validator(mode="after")
     def _no_waits_at_a_rate(self) -> Self:
-        if self.rate is not None and self.think_time_scale:
+        if self.is_open and self.think_time_scale:
             raise ValueError("transactions of a `rate` begin when their time has come: leave `think_time_scale` out")
         return self
 

@@ -160,6 +160,20 @@ def test_trials_whose_client_had_no_pause_are_counted() -> None:
     assert "client_saturated" not in raised(analyse(case.plan(), busy[:17]))
 
 
+def test_trials_in_which_transactions_were_given_up_are_counted() -> None:
+    case = Case(FACTORS, blocks=10)
+    trials = case.trials(tpm=lambda levels, block: 1000 + noise(levels["kernel"], block))
+    shares = [0.0] * 18 + [0.25, 0.125]
+    left = [
+        each.model_copy(update={"scalars": each.scalars | {"timed_out_share": share}})
+        for each, share in zip(trials, shares, strict=True)
+    ]
+    doubt = raised(analyse(case.plan(), left))["timed_out"]
+    assert doubt.message.startswith("in 2 of 20 used trials")
+    assert doubt.message.endswith(f"in {left[18].trial.id} 0.25 of those that should have begun")
+    assert "timed_out" not in raised(analyse(case.plan(), left[:18]))
+
+
 def test_pairing_that_finds_what_welch_does_not_is_said() -> None:
     found = raised(
         analysed(lambda name, block: 1000 + 60 * ((block * 7) % 10) + 10 * (name == "base") + noise(name, block, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,13 @@ from fairtrial.record.models import Window
 WINDOW = Window(start_ns=1_000_000_000, end_ns=5_000_000_000)  # 4 s
 
 
-def result(directory: Path, *, opened: bool = True) -> Path:
+def result(directory: Path, *, opened: bool = True, timed_out: int | None = None) -> Path:
     outcomes = {"committed": 90, "rolled_back": 0, "failed": 0, "retried": 0, "statements": 90}
-    found = {"window": WINDOW.model_dump(), "transactions": {"point_select": outcomes}, "errors": []}
+    found: dict[str, Any] = {"window": WINDOW.model_dump(), "transactions": {"point_select": outcomes}, "errors": []}
     if opened:
         found["arrivals"] = {"offered": 100, "waiting": 3, "waiting_most": 8}
+    if timed_out is not None:
+        found["arrivals"]["timed_out"] = timed_out
     (directory / drive.FILE).write_text(json.dumps(found), encoding="utf-8")
     return directory
 
@@ -61,6 +64,12 @@ def test_a_closed_loop_has_none_of_them(tmp_path: Path) -> None:
 def test_an_open_loop_in_which_nothing_ended_has_a_queue_and_no_lateness(tmp_path: Path) -> None:
     found = arrivals.compute(result(tmp_path), drive.read(tmp_path), window=WINDOW)
     assert set(found) == {"offered_per_s", "queue_length_max", "queue_length_end"}
+
+
+def test_who_was_given_up_is_a_share_of_all_who_came(tmp_path: Path) -> None:
+    found = arrivals.compute(result(tmp_path, timed_out=7), drive.read(tmp_path), window=WINDOW)
+    assert found["timed_out_share"] == 0.07
+    assert set(found) - set(arrivals.DEFINITIONS) == set(arrivals.TIMED_OUT)
 
 
 def test_a_cut_file_is_an_error(tmp_path: Path) -> None:

@@ -8,12 +8,15 @@ from pydantic import BaseModel, Field, ValidationError
 from fairtrial.study.quantities import (
     WITH_UNITS,
     Bytes,
+    Rate,
     Seconds,
     Share,
     format_bytes,
+    format_rate,
     format_seconds,
     format_share,
     parse_bytes,
+    parse_rate,
     parse_seconds,
     parse_share,
 )
@@ -118,3 +121,28 @@ def test_limits_apply_to_base_units_and_texts_appear_only_when_asked_for() -> No
     with pytest.raises(ValidationError) as raised:
         Box.model_validate({"size": "1000B", "time": "61s"})
     assert [error["type"] for error in raised.value.errors()] == ["greater_than_equal", "less_than_equal"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("100/s", 100.0), ("90/min", 1.5), ("9 /h", 0.0025), (7, 7.0), ("0.1", 0.1)]
+)
+def test_rates_are_per_second(text: str | int, expected: float) -> None:
+    assert parse_rate(text) == expected
+
+
+@pytest.mark.parametrize("wrong", ["-5/s", "5/day", "5/", "/s", "5//s", True, None])
+def test_what_is_no_rate_is_refused(wrong: object) -> None:
+    with pytest.raises(ValueError, match="expected a rate such as 100/s or 90/min"):
+        parse_rate(wrong)
+
+
+@given(st.floats(0, 1e8, allow_nan=False))
+def test_a_formatted_rate_is_the_same_rate(value: float) -> None:
+    assert parse_rate(format_rate(value)) == value
+
+
+def test_a_rate_is_written_with_its_unit() -> None:
+    class Load(BaseModel):
+        rate: Rate
+
+    assert Load.model_validate({"rate": "6000/min"}).model_dump(context=WITH_UNITS) == {"rate": "100/s"}

@@ -8,9 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from fairtrial import metrics
-from fairtrial.workloads import WORKLOADS, oltp, tpcc
+from fairtrial.workloads import WORKLOADS, native, oltp, tpcc
 
 MODELS = {"tpcc": tpcc.TpccParameters, "oltp": oltp.OltpParameters}
+STEPS = {"steps": [{"rate": 5, "length": "1s"}]}
 LOOPS = pytest.mark.parametrize("workload", MODELS)
 
 
@@ -28,6 +29,10 @@ def parameters(workload: str, **given: Any) -> Any:
         ({"think_time": "-1s"}, "think_time"),
         ({"spacing": "poisson"}, "spacing"),
         ({"rate": 100, "think_time": "1s"}, "leave `think_time` out"),
+        ({"arrivals": STEPS, "think_time": "1s"}, "leave `think_time` out"),
+        ({"arrivals": STEPS, "rate": 100}, "leave one out"),
+        ({"queue_timeout": "1s"}, "leave `queue_timeout` out"),
+        ({"queue_timeout": "0s", "rate": 5}, "queue_timeout"),
     ],
 )
 def test_loops_that_mean_nothing_are_refused(workload: str, wrong: dict[str, Any], message: str) -> None:
@@ -35,9 +40,10 @@ def test_loops_that_mean_nothing_are_refused(workload: str, wrong: dict[str, Any
         parameters(workload, **wrong)
 
 
-def test_tpccs_own_waits_and_a_rate_exclude_each_other() -> None:
+@pytest.mark.parametrize("loop", [{"rate": 100}, {"arrivals": STEPS}])
+def test_tpccs_own_waits_and_a_rate_exclude_each_other(loop: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="leave `think_time_scale` out"):
-        parameters("tpcc", rate=100, think_time_scale=1)
+        parameters("tpcc", think_time_scale=1, **loop)
 
 
 @LOOPS
@@ -46,3 +52,29 @@ def test_only_an_open_loop_has_lateness_and_a_queue(workload: str) -> None:
     closed, opened = kind.metrics(parameters(workload)), kind.metrics(parameters(workload, rate=50.5))
     assert set(opened) - set(closed) == set(metrics.arrivals.DEFINITIONS)
     assert {"lateness_ns_p99", "queue_length_max"} <= set(opened)
+
+
+@LOOPS
+def test_only_a_queue_that_is_left_has_a_share_of_the_timed_out(workload: str) -> None:
+    kind = WORKLOADS[workload].KIND
+    patient, left = (
+        kind.metrics(parameters(workload, arrivals=STEPS, **limit)) for limit in ({}, {"queue_timeout": "1s"})
+    )
+    assert set(left) - set(patient) == {"timed_out_share"}
+
+
+def test_a_search_whose_bound_lies_outside_or_whose_server_went_away_does_not_count() -> None:
+    probe = {"connections_lost": 0}
+    search = {
+        "asked": {"percentile": "p99", "limit_s": 0.01, "lowest_per_s": 10, "highest_per_s": 50},
+        "complete": True,
+        "met_per_s": None,
+        "missed_per_s": 10,
+        "probes": [probe, probe],
+    }
+    result: dict[str, Any] = {"errors": [], "transactions": {"point_select": {"committed": 5}}, "search": search}
+    assert "not even the lowest rate of the search, 10/s" in native.why_invalid(result)
+    search |= {"met_per_s": 20, "missed_per_s": 25}
+    assert native.why_invalid(result) == ""
+    search["probes"] = [probe, {"connections_lost": 2}]
+    assert native.why_invalid(result) == "2 transactions lost their connection to the server"

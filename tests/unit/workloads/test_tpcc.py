@@ -105,6 +105,7 @@ def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
             "duration_s": None,
             "transactions": 300,
             "arrivals": {"kind": "closed", "think_s": 0.0, "spacing": "exponential"},
+            "queue_timeout_s": None,
             "retries": 4,
             "interval_ms": 250,
             "output_directory": str(OUT),

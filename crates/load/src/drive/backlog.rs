@@ -19,6 +19,27 @@ pub struct Interval {
     /// Should have begun before its end and had not, when the interval was closed: at most a few hundredths of a
     /// second later.
     pub waiting: u64,
+    /// Given up inside it, or since the interval before was closed.
+    pub timed_out: u64,
+}
+
+/// Columns of the timeline in an open loop, …
+const COLUMNS: [Column; 3] = [
+    ("arrived", |interval| interval.arrived),
+    ("waiting", |interval| interval.waiting),
+    ("timed_out", |interval| interval.timed_out),
+];
+
+/// A column's name, and what is in it.
+pub type Column = (&'static str, fn(Interval) -> u64);
+
+/// … the last one only where any may be given up.
+pub fn columns(queue: Option<&Queue>) -> &'static [Column] {
+    match queue {
+        None => &[],
+        Some(queue) if queue.has_timeout() => &COLUMNS,
+        Some(_) => &COLUMNS[..2],
+    }
 }
 
 /// Follows the stream of arrivals.
@@ -28,18 +49,23 @@ pub struct Backlog {
     /// Counts up to the present.
     present: Stream,
     counted: u64,
+    timed_out: u64,
     sums: Arrived,
     lateness: LatencyLog,
 }
 
 impl Backlog {
-    /// Follows a drive's stream; creates `lateness.hlog`.
-    pub fn create(directory: &Path, stream: &Stream) -> Result<Self, LoadError> {
+    /// Follows a drive's stream; creates `lateness.hlog`. `has_timeout`: whether any may be given up.
+    pub fn create(directory: &Path, stream: &Stream, has_timeout: bool) -> Result<Self, LoadError> {
         Ok(Self {
             ends: stream.clone(),
             present: stream.clone(),
             counted: 0,
-            sums: Arrived::default(),
+            timed_out: 0,
+            sums: Arrived {
+                timed_out: has_timeout.then_some(0),
+                ..Arrived::default()
+            },
             lateness: LatencyLog::create(directory, "lateness", &["lateness"])?,
         })
     }
@@ -54,23 +80,32 @@ impl Backlog {
     ) -> Result<Interval, LoadError> {
         let counted = self.ends.before(end_ns - schedule.ramp_ns);
         let now_ns = monotonic_ns().min(schedule.end_ns());
-        let begun = queue.begun();
         let interval = Interval {
             arrived: counted - self.counted,
-            waiting: self
-                .present
-                .before(now_ns - schedule.ramp_ns)
-                .saturating_sub(begun),
+            waiting: self.waiting(queue, now_ns - schedule.ramp_ns),
+            timed_out: queue.timed_out() - self.timed_out,
         };
         self.counted = counted;
+        self.timed_out += interval.timed_out;
         if start_ns >= schedule.window_ns {
             self.sums.offered += interval.arrived;
+            if let Some(timed_out) = &mut self.sums.timed_out {
+                *timed_out += interval.timed_out;
+            }
             self.sums.waiting = interval.waiting;
             self.sums.waiting_most = self.sums.waiting_most.max(interval.waiting);
             let lateness = std::slice::from_ref(&slot.lateness);
             self.lateness.append(lateness, (start_ns, end_ns))?;
         }
         Ok(interval)
+    }
+
+    /// How many should have begun and wait; `now_ns` counts from the drive's start.
+    pub fn waiting(&mut self, queue: &Queue, now_ns: i64) -> u64 {
+        queue.expire(now_ns);
+        // Read before the stream is counted: what begins meanwhile would else be counted here and not there.
+        let gone = queue.begun() + queue.timed_out();
+        self.present.before(now_ns).saturating_sub(gone)
     }
 
     /// Sums over the window.

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::event::Usage;
-use fairtrial_protocol::load::{ClientLoop, Driven, Outcomes, Progress, Window};
+use fairtrial_protocol::load::{ClientLoop, Driven, Progress, Window};
 
-use super::arrivals::Stream;
-use super::backlog::Backlog;
+use super::arrivals::{Queue, Stream};
+use super::backlog::{Backlog, columns};
 use super::files::{LatencyLog, Timeline, write_result};
-use super::recorder::{Slot, add_outcomes};
+use super::recorder::Slot;
 use super::schedule::{Measure, Moment, Schedule};
 use super::user::{START_POLL, Shared};
 use super::{lock, nanoseconds, usage};
@@ -41,7 +41,7 @@ pub struct Collector<'a> {
     backlog: Option<Backlog>,
     timeline: Timeline,
     merged: Slot,
-    totals: Vec<Outcomes>,
+    window: Slot,
 }
 
 /// What following a drive has found.
@@ -63,22 +63,23 @@ struct Watch {
 
 impl<'a> Collector<'a> {
     /// Creates the files in a directory that exists, for transactions of these types and, in an open loop, this stream
-    /// of arrivals.
+    /// of arrivals and its queue.
     pub fn open(
         directory: &Path,
         types: &[&'static str],
-        stream: Option<&Stream>,
+        (stream, queue): (Option<&Stream>, Option<&Queue>),
         progress: &'a mut dyn Write,
     ) -> Result<Self, LoadError> {
-        let backlog = stream.map(|stream| Backlog::create(directory, stream));
+        let has_timeout = queue.is_some_and(Queue::has_timeout);
+        let backlog = stream.map(|stream| Backlog::create(directory, stream, has_timeout));
         Ok(Self {
             directory: directory.to_owned(),
             progress,
             latency: LatencyLog::create(directory, "latency", types)?,
             backlog: backlog.transpose()?,
-            timeline: Timeline::create(directory, types, stream.is_some())?,
+            timeline: Timeline::create(directory, types, columns(queue))?,
             merged: Slot::new(Moment::After, types.len()),
-            totals: vec![Outcomes::default(); types.len()],
+            window: Slot::new(Moment::After, types.len()),
         })
     }
 
@@ -136,7 +137,10 @@ impl<'a> Collector<'a> {
         let mut stalled = None;
         loop {
             let now_ns = monotonic_ns();
-            if end_asked.load(Ordering::Relaxed) {
+            // Who has left before the end has found that nothing will arrive any more.
+            if end_asked.load(Ordering::Relaxed)
+                || shared.left.load(Ordering::Acquire) == shared.users
+            {
                 shared.recorder.end_now();
             }
             if !watch.measuring && now_ns >= schedule.window_ns {
@@ -163,6 +167,9 @@ impl<'a> Collector<'a> {
                 continue;
             }
             self.tell_rate(shared, &mut watch, now_ns)?;
+            if self.nobody_waits(shared, schedule, now_ns) {
+                watch.moved_ns = now_ns; // a pause is no stall
+            }
             if let Some(error) = stall(schedule, &watch, shared.parameters().transactions, now_ns) {
                 stalled = Some(error);
                 shared.recorder.end_now();
@@ -194,6 +201,19 @@ impl<'a> Collector<'a> {
         progress::say(self.progress, &Progress::Rate { per_s, errors })
     }
 
+    /// Whether this is an open loop in which everyone has begun who should have.
+    fn nobody_waits<D: Driver, W: Workload>(
+        &mut self,
+        shared: &Shared<D, W>,
+        schedule: &Schedule,
+        now_ns: i64,
+    ) -> bool {
+        let (Some(backlog), Some(queue)) = (&mut self.backlog, &shared.queue) else {
+            return false;
+        };
+        schedule.missing().is_some() && backlog.waiting(queue, now_ns - schedule.ramp_ns) == 0
+    }
+
     /// Merges one interval that is over and appends it to the files.
     fn write<D: Driver, W: Workload>(
         &mut self,
@@ -213,22 +233,19 @@ impl<'a> Collector<'a> {
         };
         if measured {
             self.latency.append(&self.merged.latencies, span)?;
-            self.totals
-                .iter_mut()
-                .zip(&self.merged.counts)
-                .for_each(|(sum, counts)| add_outcomes(sum, counts));
+            self.window.add(&self.merged);
         }
         self.timeline
             .append(&self.merged, arrivals, measured, span.0)
     }
 
-    /// Writes what is left once all users have ended, and the result.
+    /// Writes what is left once all users have ended, and the result; returns it with the window's sums.
     pub fn finish<D: Driver, W: Workload>(
         mut self,
         shared: &Shared<D, W>,
         measured: Measured,
         (effective, loops): (BTreeMap<String, String>, Vec<ClientLoop>),
-    ) -> Result<Driven, LoadError> {
+    ) -> Result<(Driven, Slot), LoadError> {
         let Some(schedule) = shared.recorder.schedule() else {
             return Err(LoadError::Panicked("collector"));
         };
@@ -249,9 +266,10 @@ impl<'a> Collector<'a> {
                 .types()
                 .iter()
                 .map(ToString::to_string)
-                .zip(self.totals)
+                .zip(self.window.counts.iter().copied())
                 .collect(),
             arrivals: self.backlog.map(|backlog| backlog.sums()),
+            search: None,
             errors: shared.recorder.errors(),
             drawn: drawn(shared),
             effective,
@@ -259,7 +277,7 @@ impl<'a> Collector<'a> {
             loops,
         };
         write_result(&self.directory, &driven)?;
-        measured.stalled.map_or(Ok(driven), Err)
+        measured.stalled.map_or(Ok((driven, self.window)), Err)
     }
 }
 

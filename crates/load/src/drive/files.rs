@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
-use super::backlog::Interval;
+use super::backlog::{Column, Interval};
 use super::recorder::Slot;
 use crate::error::LoadError;
 
@@ -106,12 +106,17 @@ pub struct Timeline {
     path: PathBuf,
     writer: StreamWriter<BufWriter<File>>,
     schema: Arc<Schema>,
+    columns: &'static [Column],
     pending: Vec<Row>,
 }
 
 impl Timeline {
-    /// Creates the file, for transactions of these types; an open loop has two columns more.
-    pub fn create(directory: &Path, types: &[&'static str], open: bool) -> Result<Self, LoadError> {
+    /// Creates the file, for transactions of these types; an open loop has columns of its own.
+    pub fn create(
+        directory: &Path,
+        types: &[&'static str],
+        columns: &'static [Column],
+    ) -> Result<Self, LoadError> {
         let path = directory.join("timeline.arrows");
         let mut fields = vec![
             Field::new("time_ns", DataType::Int64, false),
@@ -123,11 +128,10 @@ impl Timeline {
                 OUTCOMES.map(|(outcome, _)| Field::new(name(outcome), DataType::UInt64, false)),
             );
         }
-        if open {
-            fields.extend(
-                ["arrived", "waiting"].map(|name| Field::new(name, DataType::UInt64, false)),
-            );
-        }
+        let of_arrivals = columns
+            .iter()
+            .map(|(name, _)| Field::new(*name, DataType::UInt64, false));
+        fields.extend(of_arrivals);
         let schema = Arc::new(Schema::new(fields));
         let file = File::create(&path)
             .map(BufWriter::new)
@@ -137,6 +141,7 @@ impl Timeline {
             path,
             writer,
             schema,
+            columns,
             pending: Vec::new(),
         })
     }
@@ -190,13 +195,9 @@ impl Timeline {
                 columns.push(Arc::new(values.collect::<UInt64Array>()));
             }
         }
-        if rows[0].arrivals.is_some() {
-            let column = |value: fn(Interval) -> u64| {
-                let values = rows.iter().map(|row| row.arrivals.map_or(0, value));
-                Arc::new(values.collect::<UInt64Array>())
-            };
-            columns.push(column(|interval| interval.arrived));
-            columns.push(column(|interval| interval.waiting));
+        for (_, value) in self.columns {
+            let values = rows.iter().map(|row| row.arrivals.map_or(0, value));
+            columns.push(Arc::new(values.collect::<UInt64Array>()));
         }
         let written = RecordBatch::try_new(Arc::clone(&self.schema), columns)
             .and_then(|batch| self.writer.write(&batch))

@@ -1,11 +1,15 @@
 //! A drive: users on their threads, a schedule, and three files of results.
 
 mod arrivals;
+mod asked;
 mod backlog;
 mod collector;
 mod files;
+mod rates;
 mod recorder;
+mod replay;
 mod schedule;
+mod search;
 mod usage;
 mod user;
 
@@ -18,11 +22,12 @@ use std::thread;
 use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
-use fairtrial_protocol::load::{ClientLoop, Drive, Driven};
+use fairtrial_protocol::load::{Arrivals, ClientLoop, Drive, Driven};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use self::arrivals::Stream;
+use self::arrivals::{Queue, Stream};
 use self::collector::Collector;
+use self::recorder::Slot;
 use self::schedule::Measure;
 use self::user::Shared;
 use crate::driver::Driver;
@@ -42,19 +47,38 @@ const JOIN_POLL: Duration = Duration::from_millis(5);
 /// A thread per virtual user needs no deep stack: futures of this engine live on it, and SQLite's parser does.
 const STACK_BYTES: usize = 512 * 1024;
 
-/// Drives a workload and writes the files; the result is what `result.json` holds.
+/// Longest time in a queue: a day.
+const QUEUE_TIMEOUT_LIMIT_S: f64 = 86_400.0;
+
+/// Drives what `make` makes of the parameters, once or in search of a rate, and writes the files; the result is what
+/// `result.json` holds.
 pub fn drive<W: Workload>(
+    parameters: &Drive,
+    make: impl Fn(&Drive) -> Result<W, LoadError>,
+    progress: &mut dyn Write,
+) -> Result<Driven, LoadError> {
+    if let Arrivals::Search { search } = &parameters.arrivals {
+        return search::search(parameters, search, make, progress);
+    }
+    let (driven, _) = once(parameters, make(parameters)?, progress)?;
+    Ok(driven)
+}
+
+/// One drive; returns the result with the window's sums.
+fn once<W: Workload>(
     parameters: &Drive,
     workload: W,
     progress: &mut dyn Write,
-) -> Result<Driven, LoadError> {
+) -> Result<(Driven, Slot), LoadError> {
     let measure = measure(parameters)?;
+    let stream = Stream::open(&parameters.arrivals, parameters.seed)?;
     endpoint::with(
         &parameters.endpoint,
         Driving {
             parameters,
             workload,
             measure,
+            stream,
             progress,
         },
     )
@@ -77,7 +101,7 @@ fn measure(parameters: &Drive) -> Result<Measure, LoadError> {
     if !time(parameters.ramp_up_s) {
         return refuse("ramp_up_s", "must be a time in seconds");
     }
-    arrivals::validate(&parameters.arrivals)?;
+    check_arrivals(parameters)?;
     match (parameters.duration_s, parameters.transactions) {
         (Some(duration_s), None) if time(duration_s) && duration_s > 0.0 => {
             Ok(Measure::DurationNs(nanoseconds(duration_s)))
@@ -92,6 +116,22 @@ fn measure(parameters: &Drive) -> Result<Measure, LoadError> {
     }
 }
 
+fn check_arrivals(parameters: &Drive) -> Result<(), LoadError> {
+    asked::validate(&parameters.arrivals)?;
+    let closed = matches!(parameters.arrivals, Arrivals::Closed { .. });
+    let problem = match parameters.queue_timeout_s {
+        Some(_) if closed => "a closed loop has no queue",
+        Some(time_s) if !(time_s > 0.0 && time_s <= QUEUE_TIMEOUT_LIMIT_S) => {
+            "must be a time above 0, of a day at most"
+        }
+        _ => return Ok(()),
+    };
+    Err(LoadError::Parameter {
+        field: "queue_timeout_s",
+        problem: problem.into(),
+    })
+}
+
 #[allow(clippy::cast_possible_truncation)] // below 10^9 seconds, which `measure` has checked
 fn nanoseconds(seconds: f64) -> i64 {
     (seconds * 1e9).round() as i64
@@ -101,11 +141,12 @@ struct Driving<'a, W> {
     parameters: &'a Drive,
     workload: W,
     measure: Measure,
+    stream: Option<Stream>,
     progress: &'a mut dyn Write,
 }
 
 impl<W: Workload> Job for Driving<'_, W> {
-    type Output = Result<Driven, LoadError>;
+    type Output = Result<(Driven, Slot), LoadError>;
 
     fn run<D: Driver>(mut self, driver: D) -> Self::Output {
         let effective = preflight(&driver, &mut self.workload)?;
@@ -119,11 +160,17 @@ impl<W: Workload> Job for Driving<'_, W> {
             })?;
         }
         let threads = driver.user_threads(self.parameters.virtual_users as usize);
-        let shared = Arc::new(Shared::new(driver, self.workload, self.parameters, threads));
+        let timeout_ns = self.parameters.queue_timeout_s.map(nanoseconds);
+        let queue = self
+            .stream
+            .clone()
+            .map(|stream| Queue::new(stream, timeout_ns));
+        let shared = Shared::new(driver, self.workload, self.parameters, queue, threads);
+        let shared = Arc::new(shared);
         let mut collector = Collector::open(
             Path::new(&self.parameters.output_directory),
             shared.recorder.types(),
-            Stream::new(&self.parameters.arrivals, self.parameters.seed).as_ref(),
+            (self.stream.as_ref(), shared.queue.as_ref()),
             self.progress,
         )?;
         let workers = spawn_users(&shared, threads)?;

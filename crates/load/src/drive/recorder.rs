@@ -104,7 +104,7 @@ impl Slot {
 }
 
 /// Adds counts to counts.
-pub fn add_outcomes(sum: &mut Outcomes, other: &Outcomes) {
+fn add_outcomes(sum: &mut Outcomes, other: &Outcomes) {
     sum.committed += other.committed;
     sum.rolled_back += other.rolled_back;
     sum.failed += other.failed;
@@ -290,6 +290,12 @@ impl Shard {
     }
 
     fn set_aside(&mut self, next: Moment) {
+        if self.open.moment == Moment::After {
+            // Nobody takes what ended after the window, and an interval taken early leaves this slot empty: set aside
+            // it would stay for ever.
+            self.open.reset(next);
+            return;
+        }
         let types = self.open.counts.len();
         let mut slot = self.spare.pop().unwrap_or_else(|| Slot::new(next, types));
         slot.reset(next);

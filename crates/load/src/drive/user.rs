@@ -7,9 +7,10 @@ use std::time::Duration;
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::{Arrivals, Drive};
 
-use super::arrivals::{Queue, Stream, spaced_s};
+use super::arrivals::{Queue, spaced_s};
 use super::lock;
 use super::recorder::{Outcome, Recorder, Run};
+use super::schedule::Schedule;
 use crate::driver::{Connection, Driver, DriverError, ErrorKind, Stop};
 use crate::random::Random;
 use crate::workload::{Counted, Counts, Ended, User as _, Workload};
@@ -45,6 +46,8 @@ pub struct Shared<D: Driver, W: Workload> {
     pub stop: Stop,
     /// Users that are connected.
     pub connected: AtomicUsize,
+    /// Users that have left: at the drive's end, or because no transaction will arrive any more.
+    pub left: AtomicUsize,
     /// Why a user could not connect at the beginning.
     pub refused: Mutex<Option<DriverError>>,
     /// What was drawn, added by each user at its end.
@@ -55,13 +58,20 @@ pub struct Shared<D: Driver, W: Workload> {
 
 impl<D: Driver, W: Workload> Shared<D, W> {
     /// What a drive's threads share.
-    pub fn new(driver: D, workload: W, parameters: &Drive, threads: usize) -> Self {
+    pub fn new(
+        driver: D,
+        workload: W,
+        parameters: &Drive,
+        queue: Option<Queue>,
+        threads: usize,
+    ) -> Self {
         Self {
             users: parameters.virtual_users as usize,
             recorder: Recorder::new(threads, workload.types()),
-            queue: Stream::new(&parameters.arrivals, parameters.seed).map(Queue::new),
+            queue,
             stop: Stop::default(),
             connected: 0.into(),
+            left: 0.into(),
             refused: Mutex::new(None),
             drawn: Mutex::default(),
             statements: workload.statements(driver.dialect()),
@@ -109,6 +119,19 @@ pub async fn live<D: Driver, W: Workload>(shared: Arc<Shared<D, W>>, user: usize
     if user.wait_for_start().await {
         user.work().await;
     }
+    let shared = Arc::clone(&user.shared);
+    drop(user);
+    shared.left.fetch_add(1, Ordering::AcqRel);
+}
+
+/// What a user does next.
+enum Turn {
+    /// Begins when it likes.
+    Free,
+    /// Begins at this time, or as soon as it can.
+    Due(i64),
+    /// Nothing will arrive any more.
+    Over,
 }
 
 impl<D: Driver, W: Workload> User<D, W> {
@@ -129,11 +152,10 @@ impl<D: Driver, W: Workload> User<D, W> {
     async fn work(&mut self) {
         while !self.shared.stop.stopping() {
             let kind = self.state.next();
-            let due_ns = self.due_ns();
-            let (before_s, after_s) = if due_ns.is_some() {
-                (0.0, 0.0)
-            } else {
-                self.waits_s()
+            let (due_ns, (before_s, after_s)) = match self.turn() {
+                Turn::Free => (None, self.waits_s()),
+                Turn::Due(due_ns) => (Some(due_ns), (0.0, 0.0)),
+                Turn::Over => break,
             };
             self.wait_s(before_s).await;
             if let Some(due_ns) = due_ns {
@@ -150,13 +172,31 @@ impl<D: Driver, W: Workload> User<D, W> {
         }
     }
 
-    /// When the next transaction should begin, in an open loop: the user takes it from the queue.
-    fn due_ns(&self) -> Option<i64> {
-        let (queue, schedule) = (
-            self.shared.queue.as_ref()?,
-            self.shared.recorder.schedule()?,
-        );
-        Some(schedule.ramp_ns.saturating_add(queue.take_ns()))
+    /// When the next transaction should begin: in an open loop the user takes it from the queue.
+    fn turn(&self) -> Turn {
+        let (Some(queue), Some(schedule)) = (&self.shared.queue, self.shared.recorder.schedule())
+        else {
+            return Turn::Free;
+        };
+        // Nobody is given up after the window: it would be neither in its figures nor among those who wait.
+        let now_ns = monotonic_ns().min(schedule.end_ns());
+        match queue.take_ns(now_ns - schedule.ramp_ns) {
+            Some(due_ns) => Turn::Due(schedule.ramp_ns.saturating_add(due_ns)),
+            None => Turn::Over,
+        }
+    }
+
+    /// Gives a transaction up if it has waited too long, while the user had no connection.
+    fn give_up(&self, due_ns: i64) -> bool {
+        let over = self.shared.queue.as_ref().filter(|queue| {
+            let end_ns = self
+                .shared
+                .recorder
+                .schedule()
+                .map_or(i64::MAX, Schedule::end_ns);
+            queue.is_over(due_ns, monotonic_ns().min(end_ns))
+        });
+        over.inspect(|queue| queue.give_up()).is_some()
     }
 
     /// Whether the window ends before a transaction should begin; the stop may not have been said yet.
@@ -179,12 +219,12 @@ impl<D: Driver, W: Workload> User<D, W> {
 
     /// Runs one transaction to its end, repeating it where the system rolled it back.
     async fn transaction(&mut self, kind: usize, due_ns: Option<i64>) {
+        if !self.reconnect(kind).await || due_ns.is_some_and(|due_ns| self.give_up(due_ns)) {
+            return;
+        }
         self.state.start();
         if let Some(queue) = &self.shared.queue {
             queue.begin();
-        }
-        if !self.reconnect(kind).await {
-            return;
         }
         let now_ns = monotonic_ns();
         let mut run = Run {

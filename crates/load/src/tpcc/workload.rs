@@ -53,6 +53,13 @@ impl Tpcc {
             procedures: parameters.procedures,
         })
     }
+
+    /// The same with the run constants of other parameters: probes of one search are one run, whatever their seeds.
+    #[must_use]
+    pub fn with_constants_of(mut self, run: &TpccDrive) -> Self {
+        self.site.constants = Constants::draw(run.drive.seed, run.load_seed);
+        self
+    }
 }
 
 impl Workload for Tpcc {

@@ -78,6 +78,7 @@ pub fn parameters(
             duration_s: None,
             transactions: Some(transactions),
             arrivals: Arrivals::default(),
+            queue_timeout_s: None,
             retries: 20,
             interval_ms: 100,
             output_directory: directory.to_string_lossy().into_owned(),

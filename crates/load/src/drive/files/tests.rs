@@ -21,7 +21,7 @@ fn batches(directory: &Path) -> Vec<RecordBatch> {
 #[test]
 fn an_interval_without_transactions_is_a_row_of_zeros() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES, false).expect("created");
+    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES, &[]).expect("created");
     let empty = Slot::new(Moment::Measured(0), KINDS);
     for index in 0..3 {
         timeline
@@ -57,7 +57,7 @@ fn an_interval_without_transactions_is_a_row_of_zeros() {
 #[test]
 fn every_count_has_its_own_column_in_the_documented_order() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES, false).expect("created");
+    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES, &[]).expect("created");
     let mut slot = Slot::new(Moment::Measured(0), KINDS);
     for (number, counts) in (0_u64..).zip(&mut slot.counts) {
         let first = 4 * number;
@@ -100,7 +100,7 @@ fn every_count_has_its_own_column_in_the_documented_order() {
 #[test]
 fn rows_reach_the_file_once_they_span_a_second() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES, false).expect("created");
+    let mut timeline = Timeline::create(directory.path(), &Kind::NAMES, &[]).expect("created");
     let slot = Slot::new(Moment::Measured(0), KINDS);
     for tenth in 0..=20 {
         timeline
@@ -186,7 +186,7 @@ fn a_directory_that_is_not_there_is_named() {
     let nowhere = Path::new("/nowhere/at/all");
     for end in [
         LatencyLog::create(nowhere, "latency", &Kind::NAMES).map(drop),
-        Timeline::create(nowhere, &Kind::NAMES, false).map(drop),
+        Timeline::create(nowhere, &Kind::NAMES, &[]).map(drop),
     ] {
         let error = end.expect_err("refused");
         assert!(error.to_string().contains("/nowhere/at/all/"), "{error}");

@@ -238,3 +238,22 @@ fn a_transaction_that_ends_with_the_window_is_after_it_and_one_that_begins_it_is
     assert_eq!(schedule.span(Moment::Measured(1)), (1_130, 1_140));
     assert_eq!(schedule.next(Moment::Measured(1)), Moment::After);
 }
+
+#[test]
+fn intervals_taken_before_the_next_transaction_ends_leave_nothing_behind() {
+    let recorder = recording(1);
+    let slots = || {
+        let shard = recorder.shard(0);
+        shard.over.len() + shard.spare.len()
+    };
+    let before = slots();
+    let mut merged = Slot::new(Moment::After, 1);
+    for interval in 0..100 {
+        recorder.shard(0).open_for(Moment::Measured(interval));
+        recorder.shard(0).open.counts[0].committed += 1;
+        merged.reset(Moment::Measured(interval));
+        recorder.take(&mut merged);
+        assert_eq!(merged.counts[0].committed, 1);
+    }
+    assert!(slots() <= before + 1, "{before} {}", slots());
+}

@@ -1,0 +1,282 @@
+//! A search for the highest rate that meets an objective: drives at constant rates, one after the other.
+//!
+//! Each probe is a drive with users, connections and files of its own, so nothing that waited in one is felt in the
+//! next but by the server, which the probe's settling time is for.
+
+mod bounds;
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fairtrial_protocol::load::{
+    Arrivals, Drive, Driven, Percentile, Probe, Quantiles, Search, Searched,
+};
+use hdrhistogram::Histogram;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use self::bounds::{Bounds, Next};
+use super::files::write_result;
+use super::recorder::Slot;
+use crate::error::LoadError;
+use crate::random::Random;
+use crate::workload::Workload;
+
+/// Of the transactions that should have begun in a probe's window, as many must have ended in it: a system that lets
+/// them wait for ever would else meet any objective, as those that wait have no latency yet. Those under way at both
+/// ends of the window leave some doubt of a few, which the last hundredth allows for.
+const ACHIEVED_SHARE: f64 = 0.99;
+
+/// Files of the deciding probe that become the drive's own, where there are any.
+const FILES: [&str; 3] = ["latency.hlog", "lateness.hlog", "timeline.arrows"];
+
+/// Searches; leaves a directory for each probe, and beside them the files of the last probe at the rate found (of the
+/// last at all where none met the objective).
+pub fn search<W: Workload>(
+    parameters: &Drive,
+    search: &Search,
+    make: impl Fn(&Drive) -> Result<W, LoadError>,
+    progress: &mut dyn Write,
+) -> Result<Driven, LoadError> {
+    super::check_arrivals(parameters)?;
+    if parameters.duration_s.is_some() || parameters.transactions.is_some() {
+        return Err(LoadError::Parameter {
+            field: "duration_s",
+            problem: "a search has windows of its own: leave duration_s and transactions out"
+                .into(),
+        });
+    }
+    let end_asked = end_asked()?;
+    let mut bounds = Bounds::new(
+        (search.lowest_per_s, search.highest_per_s),
+        search.precision,
+    );
+    let mut searched = Searched {
+        asked: *search,
+        met_per_s: None,
+        missed_per_s: None,
+        complete: false,
+        probes: Vec::new(),
+    };
+    let mut results = Vec::new();
+    while let Next::Probe(rate_per_s) = bounds.next() {
+        let asked = asked(parameters, search, rate_per_s, searched.probes.len());
+        create(&asked)?;
+        let (driven, window) = super::once(&asked, make(&asked)?, progress)?;
+        if end_asked.load(Ordering::Relaxed) {
+            break; // a window cut short is no verdict
+        }
+        let probe = judged(search, &asked, &driven, &window);
+        bounds.tell(rate_per_s, probe.met);
+        searched.probes.push(probe);
+        results.push(driven);
+    }
+    searched.complete = bounds.next() == Next::Done;
+    (searched.met_per_s, searched.missed_per_s) = (bounds.met_per_s(), bounds.missed_per_s());
+    finish(parameters, searched, results)
+}
+
+/// The probe whose window is the drive's: the last that met the objective at the rate found, else the last.
+fn deciding(searched: &Searched) -> Option<usize> {
+    let found = |probe: &Probe| probe.met && Some(probe.rate_per_s) == searched.met_per_s;
+    searched
+        .probes
+        .iter()
+        .rposition(found)
+        .or_else(|| searched.probes.len().checked_sub(1))
+}
+
+fn end_asked() -> Result<Arc<AtomicBool>, LoadError> {
+    let end_asked = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&end_asked)).map_err(|source| {
+            LoadError::Start {
+                what: "a signal handler",
+                source,
+            }
+        })?;
+    }
+    Ok(end_asked)
+}
+
+/// The drive of one probe. Its seed is its own: probes with equal draws would find what they ask for in a cache.
+fn asked(parameters: &Drive, search: &Search, rate_per_s: f64, number: usize) -> Drive {
+    let mut random = Random::derive(parameters.seed, "probe", &[number as u64]);
+    let seed = random.uniform(0, i64::MAX).unsigned_abs();
+    let directory = Path::new(&parameters.output_directory).join(name(number));
+    Drive {
+        seed,
+        ramp_up_s: if number == 0 {
+            parameters.ramp_up_s.max(search.settle_s)
+        } else {
+            search.settle_s
+        },
+        duration_s: Some(search.window_s),
+        arrivals: Arrivals::Open {
+            rate_per_s,
+            spacing: search.spacing,
+        },
+        output_directory: directory.to_string_lossy().into_owned(),
+        ..parameters.clone()
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("probes/{:02}", number + 1)
+}
+
+fn create(asked: &Drive) -> Result<(), LoadError> {
+    let path = Path::new(&asked.output_directory);
+    std::fs::create_dir_all(path).map_err(|source| LoadError::Output {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// What a probe has measured, and whether that meets the objective.
+fn judged(search: &Search, asked: &Drive, driven: &Driven, window: &Slot) -> Probe {
+    let arrived = driven.arrivals.unwrap_or_default();
+    let outcomes = driven.transactions.values();
+    let done = outcomes
+        .map(|outcome| outcome.committed + outcome.rolled_back)
+        .sum();
+    let latency = quantiles(&window.latencies);
+    let within = latency.is_some_and(|latency| {
+        std::time::Duration::from_nanos(latency.of(search.percentile)).as_secs_f64()
+            <= search.limit_s
+    });
+    let lost = driven
+        .errors
+        .iter()
+        .filter(|error| error.kind == "connection");
+    let busy = driven
+        .loops
+        .iter()
+        .map(|each| each.busy_s / (each.busy_s + each.idle_s));
+    let path = Path::new(&asked.output_directory);
+    Probe {
+        directory: [
+            "probes",
+            &path.file_name().unwrap_or_default().to_string_lossy(),
+        ]
+        .join("/"),
+        rate_per_s: match asked.arrivals {
+            Arrivals::Open { rate_per_s, .. } => rate_per_s,
+            _ => 0.0,
+        },
+        window: driven.window,
+        offered: arrived.offered,
+        done,
+        waiting: arrived.waiting,
+        timed_out: arrived.timed_out.unwrap_or_default(),
+        latency,
+        lateness: quantiles(std::slice::from_ref(&window.lateness)),
+        client_busy_share: busy.filter(|share| share.is_finite()).reduce(f64::max),
+        connections_lost: lost.map(|error| error.count).sum(),
+        met: within && achieved(done, arrived.offered),
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // counts of a window
+fn achieved(done: u64, offered: u64) -> bool {
+    done as f64 >= ACHIEVED_SHARE * offered as f64
+}
+
+/// Percentiles of all these together, in the record's definition (highest value equivalent to the observation whose
+/// rank is the percentile's share of the count, rounded half up); nothing without observations.
+fn quantiles(histograms: &[Histogram<u32>]) -> Option<Quantiles> {
+    let mut merged: Option<Histogram<u32>> = None;
+    for histogram in histograms {
+        match &mut merged {
+            None => merged = Some(histogram.clone()),
+            Some(merged) => merged.add(histogram).ok()?,
+        }
+    }
+    let merged = merged.filter(|merged| !merged.is_empty())?;
+    Some(Quantiles {
+        p50_ns: value_at(&merged, Percentile::P50),
+        p95_ns: value_at(&merged, Percentile::P95),
+        p99_ns: value_at(&merged, Percentile::P99),
+        p999_ns: value_at(&merged, Percentile::P999),
+        max_ns: merged.max(),
+    })
+}
+
+fn value_at(histogram: &Histogram<u32>, percentile: Percentile) -> u64 {
+    let per_mille = match percentile {
+        Percentile::P50 => 500,
+        Percentile::P95 => 950,
+        Percentile::P99 => 990,
+        Percentile::P999 => 999,
+    };
+    let rank = ((histogram.len() * per_mille + 500) / 1_000).clamp(1, histogram.len());
+    let mut seen = 0;
+    for step in histogram.iter_recorded() {
+        seen += step.count_since_last_iteration();
+        if seen >= rank {
+            return histogram.highest_equivalent(step.value_iterated_to());
+        }
+    }
+    histogram.max()
+}
+
+/// Makes the deciding probe's files the drive's own, with the search in its result.
+fn finish(
+    parameters: &Drive,
+    searched: Searched,
+    mut results: Vec<Driven>,
+) -> Result<Driven, LoadError> {
+    let directory = Path::new(&parameters.output_directory);
+    let Some(index) = deciding(&searched) else {
+        return Err(LoadError::Ended);
+    };
+    let (probe, driven) = (&searched.probes[index], results.swap_remove(index));
+    for file in FILES {
+        let (from, to) = (
+            directory.join(&probe.directory).join(file),
+            directory.join(file),
+        );
+        std::fs::copy(&from, &to).map_err(|source| LoadError::Output { path: to, source })?;
+    }
+    let driven = Driven {
+        search: Some(searched),
+        ..driven
+    };
+    write_result(directory, &driven)?;
+    Ok(driven)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_that_the_record_gives() {
+        // The example of the Python side: rank 99 of 100 is the largest but one, rank 9.5 of 10 rounds up to 10.
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("bounds");
+        for value in 1..=100 {
+            histogram.record(value).expect("inside the bounds");
+        }
+        let found = quantiles(&[histogram.clone()]).expect("observations");
+        let expected = [50, 95, 99, 100, 100];
+        assert_eq!(
+            [
+                found.p50_ns,
+                found.p95_ns,
+                found.p99_ns,
+                found.p999_ns,
+                found.max_ns
+            ],
+            expected
+        );
+        let doubled = quantiles(&[histogram.clone(), histogram]).expect("observations");
+        assert_eq!(doubled.p99_ns, 99);
+        assert_eq!(quantiles(&[Histogram::new(3).expect("bounds")]), None);
+    }
+
+    #[test]
+    fn a_hundredth_may_be_under_way_and_no_more() {
+        assert!(achieved(990, 1_000) && !achieved(989, 1_000));
+    }
+}

@@ -83,6 +83,12 @@ def test_protocols_are_compared_on_a_private_mariadb(here: Desk) -> None:
         assert trial.scalars["failed_share"] == 0
     assert len(list((here.state / "prepared").iterdir())) == 1
     here.fairtrial("verify", here.run)
+    (place,) = found.places
+    ceiling = place.facts["client_operations_per_core_s"]
+    assert [json.loads(kept.read_bytes())["operations_per_core_s"] for kept in here.state.glob("ceiling-*.json")] == [
+        ceiling
+    ]
+    assert f"{ceiling:,.0f}" in (here.run / "report" / "report.txt").read_text(encoding="utf-8")
 
 
 def test_a_misspelt_distribution_is_said_before_anything_starts(here: Desk) -> None:

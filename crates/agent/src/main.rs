@@ -38,6 +38,8 @@ enum Command {
     OltpCheck,
     /// Run SQL statements (`Sql` → one `Rows` per statement).
     Sql,
+    /// Measure what the client can do at most on this host (`Ceiling` → `ClientCeiling`).
+    Ceiling,
     /// Answer MySQL's protocol without doing anything, until SIGTERM or the input's end (`Noop`, one line).
     Noop,
     /// Sample the place until SIGTERM (`Sample`).
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::OltpDrive => native::oltp_drive(),
         Command::OltpCheck => native::oltp_check(),
         Command::Sql => native::sql(),
+        Command::Ceiling => native::ceiling(),
         Command::Noop => native::noop(),
         Command::Sample => native::sample(),
         Command::Facts => native::facts(),

@@ -52,6 +52,11 @@ pub fn sql() -> anyhow::Result<()> {
         .try_for_each(print)
 }
 
+/// Measures what the client can do at most.
+pub fn ceiling() -> anyhow::Result<()> {
+    print(&fairtrial_load::ceiling(&parameters()?)?)
+}
+
 /// Serves without doing anything: its document is one line, since the input's end ends it.
 pub fn noop() -> anyhow::Result<()> {
     let mut line = String::new();

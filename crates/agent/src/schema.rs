@@ -25,6 +25,8 @@ pub fn wire() -> Value {
     root::<oltp::OltpDrive>(&mut generator);
     root::<oltp::OltpCheck>(&mut generator);
     root::<load::Sql>(&mut generator);
+    root::<load::Ceiling>(&mut generator);
+    root::<load::ClientCeiling>(&mut generator);
     root::<load::Rows>(&mut generator);
     root::<sample::Sample>(&mut generator);
     root::<state::Restore>(&mut generator);

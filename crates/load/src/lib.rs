@@ -5,6 +5,7 @@
 //! per system below `driver`. It must not know studies, trials or arms.
 
 mod calendar;
+mod ceiling;
 mod check;
 mod client;
 mod drive;
@@ -97,6 +98,13 @@ pub fn oltp_content_sha256(parameters: &OltpLoad) -> Result<String, LoadError> {
 /// Runs statements in order on one connection.
 pub fn sql(parameters: &Sql) -> Result<Vec<fairtrial_protocol::load::Rows>, LoadError> {
     sql::sql(parameters)
+}
+
+/// What this engine can do at most on this host.
+pub fn ceiling(
+    parameters: &fairtrial_protocol::load::Ceiling,
+) -> Result<fairtrial_protocol::load::ClientCeiling, LoadError> {
+    ceiling::ceiling(parameters)
 }
 
 /// Serves `MySQL`'s protocol without doing anything, until `end` can be read or has hung up, or SIGTERM.

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use fairtrial_load::LoadError;
-use fairtrial_protocol::load::{Endpoint, Noop, Sql};
+use fairtrial_protocol::load::{Ceiling, Endpoint, Noop, Sql};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tempfile::TempDir;
 
@@ -151,4 +151,26 @@ fn receive(client: &mut UnixStream) -> Vec<u8> {
     let mut payload = vec![0; usize::from(header[0]) + 256 * usize::from(header[1])];
     client.read_exact(&mut payload).expect("a payload");
     payload
+}
+
+#[test]
+fn the_engines_ceiling_is_measured_once_and_kept() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let work = directory.path().join("work");
+    std::fs::create_dir(&work).expect("a directory");
+    let kept = directory.path().join("ceiling.json");
+    let asked = Ceiling {
+        directory: work.to_string_lossy().into(),
+        kept: kept.to_string_lossy().into(),
+    };
+    let measured = fairtrial_load::ceiling(&asked).expect("measured");
+    // More than any server here answers, less than any processor could.
+    assert!(
+        (1e4..1e8).contains(&measured.operations_per_core_s),
+        "{measured:?}"
+    );
+    let mut other = measured;
+    other.operations_per_core_s = 1.0;
+    std::fs::write(&kept, serde_json::to_vec(&other).expect("JSON")).expect("written");
+    assert_eq!(fairtrial_load::ceiling(&asked).expect("kept"), other);
 }

@@ -336,6 +336,27 @@ pub struct Rows {
     pub rows: Vec<Vec<Option<String>>>,
 }
 
+/// Measures what the client can do at most: against a server that does nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ceiling {
+    /// An empty directory to work in.
+    pub directory: String,
+    /// File that keeps the result: if it is there, it is the answer. Its name should say what it holds for.
+    pub kept: String,
+}
+
+/// What the client can do at most on a host.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientCeiling {
+    /// Prepared selects of one row by key, per second of its own processor time.
+    pub operations_per_core_s: f64,
+    /// Users it was measured with.
+    pub virtual_users: u32,
+    /// How its threads waited.
+    pub interface: Interface,
+}
+
 /// Serves MySQL's protocol without doing anything, until SIGTERM or until standard input ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

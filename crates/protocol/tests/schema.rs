@@ -45,6 +45,8 @@ fn wire() -> Value {
         oltp::OltpDrive,
         oltp::OltpCheck,
         load::Sql,
+        load::Ceiling,
+        load::ClientCeiling,
         load::Rows,
         sample::Sample,
         state::Restore,

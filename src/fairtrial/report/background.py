@@ -30,6 +30,8 @@ FACT_LABELS: Final = {
     "virtualisation": "virtualisation",
     "clock_source": "clock source",
     "file_system": "file system",
+    "client_operations_per_core_s": "client's ceiling, operations per second and core",
+    "client_interface": "client's threads wait by",
 }
 
 ENTRY_LABELS: Final = {"server_user": "server's user", "agent_sha256": "agent's SHA-256"}
@@ -144,6 +146,8 @@ def _place_name(place: Mapping[str, Any]) -> str:
 def _fact(key: str, value: Any) -> str:
     if key.endswith("_bytes"):
         return numbers.bytes_of(float(value)) if value else "none"
+    if key == "client_operations_per_core_s":
+        return f"{float(value):,.0f}"
     if key == "processors" and isinstance(value, list):
         return str(len(value))
     return shown(value)

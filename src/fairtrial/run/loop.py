@@ -25,7 +25,7 @@ from fairtrial.record.models import (
     TrialRecord,
     TrialStarted,
 )
-from fairtrial.run import room
+from fairtrial.run import ceiling, room
 from fairtrial.run.opening import opened
 from fairtrial.run.pace import Pace
 from fairtrial.run.progress import Progress
@@ -221,10 +221,11 @@ class Run:
 
     def _note_place(self, place: dict[str, Any], open_place: OpenPlace) -> None:
         hello = open_place.agent.hello
+        here = [trial for arms in self.writer.plan.resolved.values() for trial in arms.values() if trial.place == place]
         self.writer.note_place(
             PlaceOpened(
                 place=place,
-                facts=dict(open_place.facts),
+                facts={**open_place.facts, **ceiling.facts(open_place, here)},
                 agent_sha256=hello.agent_sha256,
                 clock=Clock(monotonic_ns=hello.clock.monotonic_ns, realtime_ns=hello.clock.realtime_ns),
                 server_user=open_place.server_user,

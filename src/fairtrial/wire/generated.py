@@ -38,6 +38,19 @@ class Bye(BaseModel):
     request: Literal["bye"] = "bye"
 
 
+class Ceiling(BaseModel):
+    """Measures what the client can do at most: against a server that does nothing."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    directory: str
+    """An empty directory to work in."""
+    kept: str
+    """File that keeps the result: if it is there, it is the answer. Its name should say what it holds for."""
+
+
 class Changed(BaseModel):
     """A step applied."""
 
@@ -961,6 +974,21 @@ class Checked(BaseModel):
     """One entry per condition."""
 
 
+class ClientCeiling(BaseModel):
+    """What the client can do at most on a host."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    interface: Literal["epoll", "io_uring"]
+    """How its threads waited."""
+    operations_per_core_s: float
+    """Prepared selects of one row by key, per second of its own processor time."""
+    virtual_users: Annotated[int, Field(ge=0)]
+    """Users it was measured with."""
+
+
 class ClientLoop(BaseModel):
     """One thread of the client: whether it could have done more."""
 
@@ -1567,11 +1595,13 @@ class Wire(
     RootModel[
         Arrived
         | Bye
+        | Ceiling
         | Change
         | Changed
         | Check
         | Checked
         | ChunkHeader
+        | ClientCeiling
         | ClientLoop
         | ClosedArrivals
         | Condition
@@ -1684,11 +1714,13 @@ class Wire(
     root: Annotated[
         Arrived
         | Bye
+        | Ceiling
         | Change
         | Changed
         | Check
         | Checked
         | ChunkHeader
+        | ClientCeiling
         | ClientLoop
         | ClosedArrivals
         | Condition

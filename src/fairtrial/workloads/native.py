@@ -98,6 +98,11 @@ class DriveParameters(BaseModel):
         }
 
 
+def drives(parameters: Mapping[str, Any]) -> bool:
+    """Whether a workload with these parameters is one of the native load engine's."""
+    return DriveParameters.model_fields.keys() <= parameters.keys()
+
+
 def duration_s(parameters: Mapping[str, Any], *, guessed_per_s: float) -> float:
     """Ramp-up and window, or a search's probes; a window by count is guessed."""
     searched = _search(parameters)

@@ -10,7 +10,7 @@ mod recorder;
 mod replay;
 mod schedule;
 mod search;
-mod usage;
+pub mod usage;
 mod user;
 
 use std::collections::BTreeMap;

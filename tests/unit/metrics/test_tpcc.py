@@ -42,6 +42,8 @@ def test_scalars_of_a_known_result(tmp_path: Path) -> None:
     assert tpcc.compute(_result(tmp_path), window=WINDOW) == {
         "throughput_tpm": (450 + 5 + 100 + 40) * 2,
         "throughput_nopm": 900,
+        "goodput_tpm": (450 + 100 + 40) * 2,
+        "latency_saturated": 0,
         "transactions": 595,
         "errors": 9,
         "retries": 18,

@@ -12,7 +12,7 @@ from fairtrial.words import counted
 
 CLIENT_BUSY: Final = "client_busy_share"
 TIMED_OUT: Final = "timed_out_share"
-SATURATED_LATENCIES: Final = "latency_saturated"
+SATURATED_LATENCIES: Final = "saturated_latencies"
 # A thread that waits for less than a tenth of its time answers late: by queueing theory its queue is ten deep.
 SATURATED_SHARE: Final = 0.9
 

@@ -172,7 +172,7 @@ def compute(directory: Path, driven: Driven, *, window: Window) -> dict[str, flo
             "retries": float(sum(outcome.retried for outcome in driven.transactions.values())),
             "deadlocks": float(sum(error.count for error in driven.errors if error.kind == "deadlock")),
             "failed_share": failed / (done + failed) if done + failed else 0.0,
-            "latency_saturated": float(sum(outcome.saturated for outcome in driven.transactions.values())),
+            "saturated_latencies": float(sum(outcome.saturated for outcome in driven.transactions.values())),
         }
     )
 
@@ -216,7 +216,7 @@ DEFINITIONS: Final = per_transaction.DEFINITIONS | {
             source="transactions given up, as a share of all that ended in the window",
         ),
         definition(
-            "latency_saturated",
+            "saturated_latencies",
             "latencies beyond the histogram",
             unit="transactions",
             source="transactions that took longer than an hour, which histograms keep as an hour",

@@ -48,5 +48,5 @@ def goodput(name: str, *, unit: str, period: str) -> MetricDefinition:
         "goodput",
         unit=unit,
         better="higher",
-        source=f"transactions that committed, within the study's `objective` (latency.hlog) if it has one, per {period}",
+        source=f"transactions that committed, within the study's `objective` (latency.hlog) if any, per {period}",
     )

@@ -179,7 +179,7 @@ def test_latencies_beyond_the_histogram_are_counted() -> None:
     trials = case.trials(tpm=lambda levels, block: 1000 + noise(levels["kernel"], block))
     counts = [0] * 18 + [4, 7]
     slow = [
-        each.model_copy(update={"scalars": each.scalars | {"latency_saturated": count}})
+        each.model_copy(update={"scalars": each.scalars | {"saturated_latencies": count}})
         for each, count in zip(trials, counts, strict=True)
     ]
     doubt = raised(analyse(case.plan(), slow))["latency_saturated"]

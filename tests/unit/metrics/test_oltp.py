@@ -35,7 +35,7 @@ def test_scalars_of_a_known_result(tmp_path: Path) -> None:
     assert oltp.compute(result(tmp_path), window=WINDOW) == {
         "throughput_tps": 49.5,
         "goodput_tps": 49.5,
-        "latency_saturated": 0,
+        "saturated_latencies": 0,
         "statements_per_s": 1005,
         "transactions": 990,
         "errors": 14,
@@ -61,7 +61,7 @@ def test_both_workloads_count_the_same_things_alike(tmp_path: Path) -> None:
     directory = result(tmp_path)
     ours, theirs = oltp.compute(directory, window=WINDOW), tpcc.compute(directory, window=WINDOW)
     shared = both - set(per_transaction.DEFINITIONS)
-    counted = {"latency_saturated", "transactions", "errors", "retries", "deadlocks", "failed_share"}
+    counted = {"saturated_latencies", "transactions", "errors", "retries", "deadlocks", "failed_share"}
     assert shared == counted | {"client_busy_share", "client_longest_turn_s"}
     for name in shared:
         assert ours[name] == theirs[name]

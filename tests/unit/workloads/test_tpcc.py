@@ -21,7 +21,10 @@ RESULT = {
     "window": {"start_ns": 10, "end_ns": 20},
     "effective": {"journal_mode": "wal"},
     "errors": [],
-    "transactions": {"new_order": {"committed": 3}, "payment": {"committed": 0}},
+    "transactions": {
+        "new_order": {"committed": 3, "rolled_back": 0, "failed": 0},
+        "payment": {"committed": 0, "rolled_back": 0, "failed": 0},
+    },
 }
 
 

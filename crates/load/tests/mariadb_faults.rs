@@ -34,11 +34,12 @@ fn failed(driven: &Driven) -> u64 {
 }
 
 fn assert_window(driven: &Driven, asked: &OltpDrive) {
-    let seconds = asked.drive.duration_s.expect("a timed drive");
-    let milliseconds = (driven.window.end_ns - driven.window.start_ns) / 1_000_000;
-    assert!(
-        (milliseconds as f64 - seconds * 1e3).abs() < 1.0,
-        "{milliseconds} ms of {seconds} s"
+    let asked_for = Duration::from_secs_f64(asked.drive.duration_s.expect("a timed drive"));
+    let length_ns = driven.window.end_ns - driven.window.start_ns;
+    assert_eq!(
+        Ok(length_ns),
+        i64::try_from(asked_for.as_nanos()),
+        "exact to the nanosecond"
     );
 }
 

@@ -30,7 +30,7 @@ impl Server {
                 "skipped: mariadbd and mariadb-install-db are not on PATH or in /usr/sbin (apt install mariadb-server)"
             );
             return None;
-        };
+        }
         Self::start_in(tempfile::tempdir().expect("a temporary directory"), options)
     }
 

@@ -11,6 +11,9 @@ use fairtrial_protocol::load::{Endpoint, Loaded, Progress, TpccLoad};
 use support::mariadb::{Server, shared};
 use support::{SEED, assert_consistent, number, sql, sqlite};
 
+/// Units of 72 that are in when a server is killed: more than the items, which are shared and weigh nothing.
+const ENOUGH: i64 = 30;
+
 const PARAMETERS: &str = "FAIRTRIAL_TEST_LOAD";
 
 /// Loads when it is a child; as a test of its own it has nothing to do.
@@ -142,8 +145,8 @@ fn a_load_whose_server_was_killed_goes_on_once_it_is_back() {
         "SELECT COUNT(*) FROM information_schema.tables WHERE table_name = 'fairtrial_load'";
     let in_it = "SELECT COUNT(*) FROM killed.fairtrial_load";
     let mysql = server.endpoint("mysql");
-    while number(&mysql, journalled) == 0 || number(&mysql, in_it) < 10 {
-        assert!(!loading.is_finished(), "ten units are not all");
+    while number(&mysql, journalled) == 0 || number(&mysql, in_it) < ENOUGH {
+        assert!(!loading.is_finished(), "these are not all units");
     }
     server.kill();
     let lost = loading
@@ -153,8 +156,16 @@ fn a_load_whose_server_was_killed_goes_on_once_it_is_back() {
     assert!(matches!(lost, LoadError::Statement { .. }), "{lost:?}");
     server.restart();
     let units = number(&mysql, in_it);
-    assert!(units >= 10, "what was committed is still there: {units}");
+    // A commit can be seen a moment before its log is written: one of each of the two threads.
+    assert!(
+        units + 2 >= ENOUGH,
+        "what was committed is still there: {units}"
+    );
     let (loaded, said) = load(&asked);
     assert_eq!(loaded.expect("it loads"), uninterrupted(SEED));
-    assert!(said.expect("it says how far it is") > 0.2, "it went on");
+    let said = said.expect("it says how far it is");
+    assert!(
+        said > 0.2,
+        "a load from the beginning says 0.1 first: {said}"
+    );
 }

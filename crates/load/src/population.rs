@@ -1,7 +1,9 @@
 //! What fills tables: units of rows that any thread can make in any order, loaded in parallel and known by one hash.
 
 pub mod content;
+mod journal;
 pub mod load;
+mod pace;
 
 use crate::driver::batch::Batch;
 use crate::driver::dialect::Dialect;
@@ -14,6 +16,9 @@ use crate::driver::table::Table;
 pub trait Population: Sync {
     /// Memory for the rows of one unit after another.
     type Rows: Default;
+
+    /// Everything that determines the rows, in words: equal for equal content.
+    fn identity(&self) -> String;
 
     /// All tables, in the order of the content hash.
     fn tables(&self) -> Vec<&'static Table>;

@@ -2,18 +2,14 @@
 
 mod support;
 
-use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use base64::Engine as _;
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Arrivals, Driven, Endpoint, Spacing};
 use fairtrial_protocol::oltp::{OltpDrive, Profile};
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use support::histograms::merged;
 use support::oltp::{SPECIAL, drive, load, loading, parameters, try_drive};
 use support::{completed, sqlite};
 use tempfile::TempDir;
@@ -34,29 +30,6 @@ fn asked(profile: Profile, arrivals: Arrivals, seconds: f64) -> (TempDir, OltpDr
     asked.drive.arrivals = arrivals;
     (asked.drive.transactions, asked.drive.duration_s) = (None, Some(seconds));
     (directory, asked)
-}
-
-/// All histograms of a file together.
-fn merged(directory: &Path, name: &str) -> Histogram<u64> {
-    let text = std::fs::read_to_string(directory.join(name)).expect("the file is there");
-    let lines: String = text
-        .lines()
-        .filter(|line| !line.starts_with('"'))
-        .flat_map(|line| [line, "\n"])
-        .collect();
-    let mut all = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("bounds");
-    for entry in IntervalLogIterator::new(lines.as_bytes()) {
-        if let LogEntry::Interval(interval) = entry.expect("readable") {
-            let bytes = base64::engine::general_purpose::STANDARD
-                .decode(interval.encoded_histogram())
-                .expect("base64");
-            let one: Histogram<u64> = Deserializer::new()
-                .deserialize(&mut bytes.as_slice())
-                .expect("a histogram");
-            all.add(&one).expect("equal bounds");
-        }
-    }
-    all
 }
 
 fn begun(driven: &Driven, profile: Profile) -> u64 {

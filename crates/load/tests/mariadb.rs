@@ -2,13 +2,13 @@
 
 mod support;
 
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use fairtrial_load::LoadError;
-use fairtrial_protocol::load::{Endpoint, Sql, TpccDrive};
+use fairtrial_protocol::load::{Endpoint, Sql};
 use support::mariadb::{Server, shared};
+use support::under_way::begin;
 use support::{
     assert_consistent, completed, drive, effects, load, number, parameters, sql, sqlite,
 };
@@ -116,19 +116,13 @@ fn a_server_killed_and_restarted_costs_counted_errors_and_no_hang() {
     let mut asked = parameters(endpoint.clone(), directory.path());
     (asked.warehouses, asked.drive.virtual_users) = (1, 4);
     (asked.drive.transactions, asked.drive.duration_s) = (None, Some(12.0));
-    let (lines, driving) = begin(asked);
-    lines
-        .recv_timeout(Duration::from_mins(1))
-        .expect("the window begins");
+    let driving = begin(move |progress| fairtrial_load::drive(&asked, progress));
     thread::sleep(Duration::from_secs(1));
     server.kill();
     thread::sleep(Duration::from_secs(1));
     server.restart();
     let committed_at_restart = number(&endpoint, "SELECT COUNT(*) FROM history");
-    let driven = driving
-        .join()
-        .expect("the drive does not panic")
-        .expect("the drive ends at its deadline");
+    let driven = driving.end().expect("the drive ends at its deadline");
     assert_eq!(
         driven.window.end_ns - driven.window.start_ns,
         12_000_000_000
@@ -179,15 +173,9 @@ fn a_server_that_stops_answering_ends_a_drive_that_waits_for_transactions(
     let mut asked = parameters(server.endpoint("killed"), directory);
     (asked.warehouses, asked.drive.virtual_users) = (1, 4);
     asked.drive.transactions = Some(1_000_000_000);
-    let (lines, driving) = begin(asked);
-    lines
-        .recv_timeout(Duration::from_mins(1))
-        .expect("the window begins");
+    let driving = begin(move |progress| fairtrial_load::drive(&asked, progress));
     server.freeze();
-    let stalled = driving
-        .join()
-        .expect("the drive does not panic")
-        .expect_err("it cannot end well");
+    let stalled = driving.end().expect_err("it cannot end well");
     assert!(
         matches!(
             stalled,
@@ -203,29 +191,6 @@ fn a_server_that_stops_answering_ends_a_drive_that_waits_for_transactions(
     let driven: fairtrial_protocol::load::Driven =
         serde_json::from_slice(&result).expect("a result");
     assert!(driven.window.end_ns > driven.window.start_ns);
-}
-
-type Driving = thread::JoinHandle<Result<fairtrial_protocol::load::Driven, LoadError>>;
-
-/// Begins a drive on a thread; the channel speaks once the window begins.
-fn begin(parameters: TpccDrive) -> (mpsc::Receiver<()>, Driving) {
-    struct Lines(mpsc::Sender<()>);
-    impl std::io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            if String::from_utf8_lossy(bytes).contains("\"measuring\"") {
-                self.0.send(()).map_err(std::io::Error::other)?;
-            }
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let (said, lines) = mpsc::channel();
-    (
-        lines,
-        thread::spawn(move || fairtrial_load::drive(&parameters, &mut Lines(said))),
-    )
 }
 
 #[test]

@@ -232,6 +232,9 @@ pub struct Outcomes {
     /// Statements sent, those that begin and end a transaction and those of repeated attempts included.
     #[serde(default)]
     pub statements: u64,
+    /// Committed or rolled back by rule, but slower than histograms tell apart (an hour): recorded as an hour.
+    #[serde(default)]
+    pub saturated: u64,
 }
 
 /// Errors of one kind.
@@ -241,7 +244,7 @@ pub struct ErrorCount {
     pub transaction: String,
     /// The system's code: `1213` (MariaDB), `SQLITE_BUSY`, `connection_lost`.
     pub code: String,
-    /// Its kind: `deadlock`, `lock_timeout`, `busy`, `connection`, `other`.
+    /// Its kind: `deadlock`, `lock_timeout`, `busy`, `connection`, `disk_full`, `other`.
     pub kind: String,
     /// One message, as an example.
     pub message: String,
@@ -259,6 +262,13 @@ pub enum Progress {
         done: f64,
         /// Units in all.
         total: f64,
+        /// Rows in the tables so far, those of an earlier, interrupted load included.
+        rows: u64,
+        /// Rows per second since this load began.
+        rows_per_s: f64,
+        /// Seconds left at this pace; absent until there is one. Indexes come after that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left_s: Option<f64>,
     },
     /// All users are connected and ramp-up begins.
     RampUp {

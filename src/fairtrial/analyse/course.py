@@ -12,6 +12,7 @@ from fairtrial.words import counted
 
 CLIENT_BUSY: Final = "client_busy_share"
 TIMED_OUT: Final = "timed_out_share"
+SATURATED_LATENCIES: Final = "saturated_latencies"
 # A thread that waits for less than a tenth of its time answers late: by queueing theory its queue is ten deep.
 SATURATED_SHARE: Final = 0.9
 
@@ -34,6 +35,7 @@ def course(
     yield from _restless(selection)
     yield from _saturated(selection)
     yield from _timed_out(selection)
+    yield from _beyond_histograms(selection)
     yield from _failed(expected)
     yield from _order(plan, selection)
 
@@ -95,6 +97,20 @@ def _timed_out(selection: Selection) -> Iterator[Doubt]:
             message=f"in {len(left)} of {selection.counts.used} used trials transactions were given up before they "
             f"began, in {worst} {left[worst]:.2g} of those that should have begun",
             advice=f"latency and lateness leave them out and look better for it: read them beside `{TIMED_OUT}`",
+        )
+
+
+def _beyond_histograms(selection: Selection) -> Iterator[Doubt]:
+    """Asks whether latencies were longer than histograms tell apart; workloads that do not say are not asked."""
+    beyond = {trial.trial.id: int(trial.scalars.get(SATURATED_LATENCIES, 0)) for trial in selection.used}
+    beyond = {name: count for name, count in beyond.items() if count}
+    if beyond:
+        yield Doubt(
+            code="latency_saturated",
+            message=f"{counted(sum(beyond.values()), 'transaction')} of {len(beyond)} used trials took longer than an "
+            f"hour and stand in the histograms as an hour, {max(beyond.values())} in "
+            f"{max(beyond, key=lambda name: beyond[name])}",
+            advice="maximum, mean and the percentiles that reach there are lower bounds: lower the load, or the rate",
         )
 
 

@@ -27,6 +27,7 @@ DOUBT_CODES: Final = (
     "not_at_rest",
     "client_saturated",
     "timed_out",
+    "latency_saturated",
     "few_blocks",
     "non_positive",
     "not_computable",

@@ -27,6 +27,16 @@ def outcome(trial: TrialRecord) -> str:
     return "done"
 
 
+def loading(line: Mapping[str, Any]) -> str:
+    """How far a load is: units, rows, rows per second, time left."""
+    text = f"loading {line['done']:.0f}/{line['total']:.0f}"
+    if "rows" in line:
+        text += f"  {line['rows']:,} rows  {line['rows_per_s']:,.0f}/s"
+    if line.get("left_s") is not None:
+        text += f"  {duration(line['left_s'])} left"
+    return text
+
+
 class Lines:
     """One line per finished trial, for logs and pipes."""
 
@@ -85,7 +95,7 @@ class Bar:
         if line.get("progress") == "rate":
             self._bar.update(self._task, now=f"{self._what}  {line['per_s'] * MINUTE_S:,.0f} tpm")
         elif line.get("progress") == "loading":
-            self._bar.update(self._task, now=f"{self._what}  loading {line['done']:.0f}/{line['total']:.0f}")
+            self._bar.update(self._task, now=f"{self._what}  {loading(line)}")
 
     def trial_finished(self, trial: TrialRecord) -> None:
         """See `fairtrial.run.Progress`."""

@@ -21,13 +21,14 @@ NANOSECONDS_PER_SECOND: Final = 1e9
 
 
 class Outcomes(BaseModel):
-    """How transactions of one type ended inside the window; statements are 0 in records of older engines."""
+    """How transactions of one type ended inside the window; the last two are 0 in records of older engines."""
 
     committed: int
     rolled_back: int
     failed: int
     retried: int
     statements: int = 0
+    saturated: int = 0
 
     @property
     def done(self) -> int:
@@ -171,13 +172,14 @@ def compute(directory: Path, driven: Driven, *, window: Window) -> dict[str, flo
             "retries": float(sum(outcome.retried for outcome in driven.transactions.values())),
             "deadlocks": float(sum(error.count for error in driven.errors if error.kind == "deadlock")),
             "failed_share": failed / (done + failed) if done + failed else 0.0,
+            "saturated_latencies": float(sum(outcome.saturated for outcome in driven.transactions.values())),
         }
     )
 
 
 def definition(name: str, label: str, *, unit: str, better: Better = "lower", source: str) -> MetricDefinition:
     """A metric from `result.json`; rates are wall-clock quantities, everything else is a count."""
-    wall_clock = name.startswith(("throughput", "client_")) or name.endswith("_per_s")
+    wall_clock = name.startswith(("throughput", "goodput", "client_")) or name.endswith("_per_s")
     kind: MetricKind = "wall_clock" if wall_clock else "count"
     return MetricDefinition(name=name, label=label, unit=unit, better=better, kind=kind, source=f"{FILE}: {source}")
 
@@ -212,6 +214,12 @@ DEFINITIONS: Final = per_transaction.DEFINITIONS | {
             "failed transactions",
             unit="share",
             source="transactions given up, as a share of all that ended in the window",
+        ),
+        definition(
+            "saturated_latencies",
+            "latencies beyond the histogram",
+            unit="transactions",
+            source="transactions that took longer than an hour, which histograms keep as an hour",
         ),
     )
 }

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from fairtrial.metrics import arrivals, drive, search
+from fairtrial.metrics import arrivals, drive, goodput, search
 from fairtrial.record.models import Window
 
 
-def compute(directory: Path, *, window: Window) -> dict[str, float]:
+def compute(directory: Path, *, window: Window, parameters: Mapping[str, Any] | None = None) -> dict[str, float]:
     """Scalars of one trial, by metric name; see `DEFINITIONS`.
+
+    Args:
+        directory: the trial's.
+        window: the measured one.
+        parameters: of the workload; its `objective` shapes goodput.
 
     Raises:
         RecordError: `result.json` is damaged, or the window has no length.
@@ -25,6 +31,7 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
     )
     return common | {
         "throughput_tps": driven.done / seconds,
+        "goodput_tps": goodput.committed(directory, driven, parameters or {}) / seconds,
         "statements_per_s": statements / seconds,
     }
 
@@ -32,6 +39,7 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
 DEFINITIONS: Final = {
     each.name: each
     for each in (
+        goodput.goodput("goodput_tps", unit="transactions/s", period="second"),
         drive.definition(
             "throughput_tps",
             "throughput",

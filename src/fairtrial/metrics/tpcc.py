@@ -6,10 +6,11 @@ it; NOPM counts committed new orders only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from fairtrial.metrics import arrivals, drive, search
+from fairtrial.metrics import arrivals, drive, goodput, search
 from fairtrial.metrics.drive import FILE
 from fairtrial.record.models import Window
 
@@ -19,8 +20,13 @@ TYPES: Final = ("new_order", "payment", "order_status", "delivery", "stock_level
 SECONDS_PER_MINUTE: Final = 60
 
 
-def compute(directory: Path, *, window: Window) -> dict[str, float]:
+def compute(directory: Path, *, window: Window, parameters: Mapping[str, Any] | None = None) -> dict[str, float]:
     """Scalars of one trial, by metric name; see `DEFINITIONS`.
+
+    Args:
+        directory: the trial's.
+        window: the measured one.
+        parameters: of the workload; its `objective` shapes goodput.
 
     Raises:
         RecordError: `result.json` is damaged, or the window has no length.
@@ -35,6 +41,7 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
     )
     return common | {
         "throughput_tpm": driven.done / minutes,
+        "goodput_tpm": goodput.committed(directory, driven, parameters or {}) / minutes,
         "throughput_nopm": (new_orders.committed if new_orders else 0) / minutes,
     }
 
@@ -42,6 +49,7 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
 DEFINITIONS: Final = {
     each.name: each
     for each in (
+        goodput.goodput("goodput_tpm", unit="transactions/min", period="minute"),
         drive.definition(
             "throughput_tpm",
             "throughput",

@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from fairtrial.errors import AgentError, PlaceError
+from fairtrial.errors import AgentError, PlaceError, SystemStartError
 from fairtrial.run import workspace
 from fairtrial.run.kinds import Parts
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.systems import Identity, Launch
+from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import OnProgress
 
 KEY_CHARACTERS = 16
 RESTORE_S = 3600.0
 MOVE_S = 60.0
+CREATED = "created"  # beside the data of a load under way: the boot in which their system was created
+BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 @dataclass(frozen=True)
@@ -66,18 +68,13 @@ def ensure(place: OpenPlace, key: str, parts: Parts, *, on_progress: OnProgress)
 
 def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progress: OnProgress) -> Mapping[str, Any]:
     """Creates, starts, loads, stops slowly, and only then gives the data their final name."""
-    building = place.state_directory / "work" / f"building-{directory.name}"  # removed when the place is next opened
-    workspace.remove(place, building)
-    for name in ("data", "server"):
-        workspace.make(place, building / name, owner=place.server_user)
+    building = place.state_directory / "building" / directory.name
     launch = Launch(
         data_directory=building / "data",
         work_directory=building / "server",
         log_path=building / "server.log",
     )
-    parameters = parts.system.for_loading(parts.system_parameters)
-    parts.system.create(place, parameters, launch)
-    instance = parts.system.start(place, parameters, launch)
+    instance = _resumed(place, launch, parts) or _begun(place, launch, parts)
     if instance.endpoint is None:
         raise PlaceError(
             "this workload needs a database, and the system is none",
@@ -90,12 +87,43 @@ def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progre
         raise
     parts.system.stop(place, instance, settled=True)
     workspace.remove(place, building / "server")
+    workspace.remove(place, building / CREATED)
     manifest = {"content_sha256": loaded.content_sha256, "rows": dict(loaded.rows)}
     place.agent.put(str(building / "manifest.json"), json.dumps(manifest).encode(), mode=0o644)
     place.require(["sync", "-f", str(building)], hint="check the place's disk", timeout_s=RESTORE_S)
     workspace.make(place, directory.parent)
     place.require(["mv", "-T", str(building), str(directory)], hint="check the place's disk", timeout_s=MOVE_S)
     return manifest
+
+
+def _resumed(place: OpenPlace, launch: Launch, parts: Parts) -> Instance | None:
+    """The system of a load that was interrupted, started again: the loader goes on where it was.
+
+    None if there is nothing to go on from. Loading syncs nothing, so data that saw the machine go down are not used.
+    """
+    building = launch.data_directory.parent
+    boot = place.require(["cat", BOOT], hint="the place's kernel must have procfs mounted")
+    if place.execute(["cat", str(building / CREATED)]).output != boot:
+        return None
+    workspace.remove(place, building / "server")
+    workspace.make(place, building / "server", owner=place.server_user)
+    try:
+        return parts.system.start(place, parts.system.for_loading(parts.system_parameters), launch)
+    except SystemStartError:
+        return None  # what the kill left does not start: made anew
+
+
+def _begun(place: OpenPlace, launch: Launch, parts: Parts) -> Instance:
+    """A new system, in place of whatever loads have left, of other data too: one is under way at a time."""
+    building = launch.data_directory.parent
+    workspace.remove(place, building.parent)
+    for name in ("data", "server"):
+        workspace.make(place, building / name, owner=place.server_user)
+    parameters = parts.system.for_loading(parts.system_parameters)
+    parts.system.create(place, parameters, launch)
+    boot = place.require(["cat", BOOT], hint="the place's kernel must have procfs mounted")
+    place.agent.put(str(building / CREATED), boot.encode())
+    return parts.system.start(place, parameters, launch)
 
 
 def restore(place: OpenPlace, prepared: Prepared, target: PurePosixPath) -> Mapping[str, Any]:

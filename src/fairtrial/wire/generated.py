@@ -135,7 +135,7 @@ class ErrorCount(BaseModel):
     count: Annotated[int, Field(ge=0)]
     """How often."""
     kind: str
-    """Its kind: `deadlock`, `lock_timeout`, `busy`, `connection`, `other`."""
+    """Its kind: `deadlock`, `lock_timeout`, `busy`, `connection`, `disk_full`, `other`."""
     message: str
     """One message, as an example."""
     transaction: str
@@ -372,7 +372,13 @@ class LoadingProgress(BaseModel):
     )
     done: float
     """Units done (warehouses, rows)."""
+    left_s: float | None = None
+    """Seconds left at this pace; absent until there is one. Indexes come after that."""
     progress: Literal["loading"] = "loading"
+    rows: Annotated[int, Field(ge=0)]
+    """Rows in the tables so far, those of an earlier, interrupted load included."""
+    rows_per_s: float
+    """Rows per second since this load began."""
     total: float
     """Units in all."""
 
@@ -475,6 +481,8 @@ class Outcomes(BaseModel):
     """Attempts repeated after the system rolled one back."""
     rolled_back: Annotated[int, Field(ge=0)]
     """Rolled back by the workload's own rule (1 % of new orders, clause 2.4.1.4)."""
+    saturated: Annotated[int, Field(ge=0)] = 0
+    """Committed or rolled back by rule, but slower than histograms tell apart (an hour): recorded as an hour."""
     statements: Annotated[int, Field(ge=0)] = 0
     """Statements sent, those that begin and end a transaction and those of repeated attempts included."""
 

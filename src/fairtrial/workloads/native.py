@@ -55,6 +55,18 @@ class DriveParameters(BaseModel):
         "exponential", description="How times between arrivals (of `rate` or `arrivals`) and thinking times are spread."
     )
     retries: int = Field(20, ge=0, description="Attempts after the system rolled a transaction back.")
+    objective: Seconds | None = Field(
+        None,
+        gt=0,
+        le=3600,
+        description="Latency within which a committed transaction counts as goodput; without it every one does.",
+    )
+    lost_connections_limit: int = Field(
+        0, ge=0, description="Connections that a valid trial may lose or be refused inside the measured window."
+    )
+    failed_share_limit: float = Field(
+        1.0, ge=0, le=1, description="Largest share of transactions that may have been given up in a valid trial."
+    )
     interval: Seconds = Field(1.0, ge=0.1, le=60, description="Width of timeline and histogram intervals.")
     data_seed: int = Field(1, ge=0, description="Seed of the data.")
     load_threads: int = Field(2, ge=1, le=64, description="Connections that load in parallel.")
@@ -156,7 +168,7 @@ def run(
     return Driven(
         window=Window.model_validate(result["window"]),
         effective=result["effective"],
-        invalid_reason=why_invalid(result),
+        invalid_reason=why_invalid(result, parameters),
     )
 
 
@@ -189,21 +201,43 @@ def _arrivals(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> 
     return {"kind": "open", "rate_per_s": parameters["rate"], "spacing": spacing}
 
 
-def why_invalid(result: Mapping[str, Any]) -> str:
-    """A lost connection means that the server went away: what follows is not the same experiment."""
+def why_invalid(result: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """Why a trial is invalid by the study's rule, with the commonest error; empty if it is valid.
+
+    A lost connection means that the server went away: what follows is not the same experiment, unless the study says
+    how many may be lost. A trial without any commit measured nothing, whatever the study says.
+    """
     searched = result.get("search")
     lost = (
         sum(probe["connections_lost"] for probe in searched["probes"])
         if searched
         else sum(error["count"] for error in result["errors"] if error["kind"] == "connection")
     )
-    if lost:
-        return f"{lost} transactions lost their connection to the server"
+    outcomes = result["transactions"].values()
+    failed = sum(outcome["failed"] for outcome in outcomes)
+    ended = failed + sum(outcome["committed"] + outcome["rolled_back"] for outcome in outcomes)
+    limit = parameters["lost_connections_limit"]
+    if lost > limit:
+        allowed = f", {limit} may be" if limit else ""
+        return f"{lost} connections to the server were lost or refused{allowed}{_commonest(result)}"
     if searched and (censored := metrics.search.why_censored(searched)):
-        return censored
-    if not any(outcome["committed"] for outcome in result["transactions"].values()):
-        return "no transaction committed inside the measured window"
+        return str(censored)
+    if ended and failed / ended > parameters["failed_share_limit"]:
+        return (
+            f"{failed} of {ended} transactions failed, more than a share of "
+            f"{parameters['failed_share_limit']:g}{_commonest(result)}"
+        )
+    if not any(outcome["committed"] for outcome in outcomes):
+        return f"no transaction committed inside the measured window{_commonest(result)}"
     return ""
+
+
+def _commonest(result: Mapping[str, Any]) -> str:
+    errors = result["errors"]
+    if not errors:
+        return ""
+    most = max(errors, key=lambda error: int(error["count"]))
+    return f" ({most['count']} times {most['code']}: {most['message']})"
 
 
 def checks(result: Mapping[str, Any]) -> list[Check]:

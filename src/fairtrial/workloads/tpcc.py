@@ -113,6 +113,7 @@ def check(place: OpenPlace, parameters: Mapping[str, Any], endpoint: Mapping[str
     return native.checks(place.native("check", asked, timeout_s=CHECK_S))
 
 
-def scalars(directory: Path, _parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
+def scalars(directory: Path, parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
     """Throughput, errors and latency from `result.json` and `latency.hlog`."""
-    return {**metrics.tpcc.compute(directory, window=window), **metrics.latency.compute(directory)}
+    own = metrics.tpcc.compute(directory, window=window, parameters=parameters)
+    return {**own, **metrics.latency.compute(directory)}

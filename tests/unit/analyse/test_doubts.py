@@ -174,6 +174,20 @@ def test_trials_in_which_transactions_were_given_up_are_counted() -> None:
     assert "timed_out" not in raised(analyse(case.plan(), left[:18]))
 
 
+def test_latencies_beyond_the_histogram_are_counted() -> None:
+    case = Case(FACTORS, blocks=10)
+    trials = case.trials(tpm=lambda levels, block: 1000 + noise(levels["kernel"], block))
+    counts = [0] * 18 + [4, 7]
+    slow = [
+        each.model_copy(update={"scalars": each.scalars | {"saturated_latencies": count}})
+        for each, count in zip(trials, counts, strict=True)
+    ]
+    doubt = raised(analyse(case.plan(), slow))["latency_saturated"]
+    assert doubt.message.startswith("11 transactions of 2 used trials took longer than an hour")
+    assert doubt.message.endswith(f"7 in {slow[19].trial.id}")
+    assert "latency_saturated" not in raised(analyse(case.plan(), slow[:18]))
+
+
 def test_pairing_that_finds_what_welch_does_not_is_said() -> None:
     found = raised(
         analysed(lambda name, block: 1000 + 60 * ((block * 7) % 10) + 10 * (name == "base") + noise(name, block, 3))

@@ -70,6 +70,11 @@ def test_a_terminal_gets_a_bar_with_the_rate_now_and_notes_above_it() -> None:
         assert task.fields["now"] == "trial 1/2  all · a  3,600 tpm"
         progress.load({"progress": "loading", "done": 3.0, "total": 9.0})
         assert task.fields["now"].endswith("loading 3/9")
+        told = {"progress": "loading", "done": 3.0, "total": 9.0, "rows": 1_500_000, "rows_per_s": 50_000.4}
+        progress.load(told)
+        assert task.fields["now"].endswith("loading 3/9  1,500,000 rows  50,000/s")
+        progress.load({**told, "left_s": 300.0})
+        assert task.fields["now"].endswith("50,000/s  5 min left")
         progress.phase("check")
         assert task.fields["now"].endswith("check")
         progress.trial_finished(trial_record(planned(1, "a"), valid=False))

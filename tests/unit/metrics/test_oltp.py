@@ -34,6 +34,8 @@ def result(directory: Path, **changes: Any) -> Path:
 def test_scalars_of_a_known_result(tmp_path: Path) -> None:
     assert oltp.compute(result(tmp_path), window=WINDOW) == {
         "throughput_tps": 49.5,
+        "goodput_tps": 49.5,
+        "saturated_latencies": 0,
         "statements_per_s": 1005,
         "transactions": 990,
         "errors": 14,
@@ -50,7 +52,7 @@ def test_every_scalar_is_defined_and_rates_are_wall_clock(tmp_path: Path) -> Non
     assert set(oltp.compute(result(tmp_path), window=WINDOW)) == own
     clocks = {name for name in own if oltp.DEFINITIONS[name].kind == "wall_clock"}
     client = {"client_busy_share", "client_longest_turn_s"}
-    assert clocks == {"throughput_tps", "statements_per_s"} | client
+    assert clocks == {"throughput_tps", "goodput_tps", "statements_per_s"} | client
     assert all(oltp.DEFINITIONS[name].better == "higher" for name in clocks - client)
 
 
@@ -59,7 +61,7 @@ def test_both_workloads_count_the_same_things_alike(tmp_path: Path) -> None:
     directory = result(tmp_path)
     ours, theirs = oltp.compute(directory, window=WINDOW), tpcc.compute(directory, window=WINDOW)
     shared = both - set(per_transaction.DEFINITIONS)
-    counted = {"transactions", "errors", "retries", "deadlocks", "failed_share"}
+    counted = {"saturated_latencies", "transactions", "errors", "retries", "deadlocks", "failed_share"}
     assert shared == counted | {"client_busy_share", "client_longest_turn_s"}
     for name in shared:
         assert ours[name] == theirs[name]

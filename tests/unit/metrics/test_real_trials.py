@@ -153,6 +153,9 @@ def test_throughput_and_failures_follow_from_the_counts(real_run: Path) -> None:
         assert scalars["throughput_tpm"] == pytest.approx(float(done / minutes), rel=EXACT)
         new_orders = found["transactions"]["new_order"]["committed"]
         assert scalars["throughput_nopm"] == pytest.approx(float(new_orders / minutes), rel=EXACT)
+        committed = sum(each["committed"] for each in counted)
+        assert scalars["goodput_tpm"] == pytest.approx(float(committed / minutes), rel=EXACT)
+        assert scalars["saturated_latencies"] == 0
         assert scalars["retries"] == sum(each["retried"] for each in counted)
         assert scalars["errors"] == sum(error["count"] for error in found["errors"])
         deadlocks = [error["count"] for error in found["errors"] if error["kind"] == "deadlock"]
@@ -241,9 +244,28 @@ def test_what_a_transaction_cost_is_the_count_over_the_transactions(real_run: Pa
 
 
 def test_no_scalar_escapes_these_checks(real_run: Path) -> None:
-    checked = ("latency_", "cpu_", "throughput_", "_per_transaction", "_pages", "pages_", "_stall_share", "disk_")
+    checked = (
+        "latency_",
+        "cpu_",
+        "throughput_",
+        "goodput_",
+        "_per_transaction",
+        "_pages",
+        "pages_",
+        "_stall_share",
+        "disk_",
+    )
     named = {
-        *("transactions", "errors", "retries", "deadlocks", "failed_share", "context_switches", "major_faults"),
+        *(
+            "transactions",
+            "errors",
+            "retries",
+            "deadlocks",
+            "failed_share",
+            "saturated_latencies",
+            "context_switches",
+            "major_faults",
+        ),
         *("refaults", "page_cache_bytes_mean", "inactive_file_share", "swapped_out_share"),
     }
     for trial in trials(real_run):

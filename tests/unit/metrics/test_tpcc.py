@@ -42,6 +42,8 @@ def test_scalars_of_a_known_result(tmp_path: Path) -> None:
     assert tpcc.compute(_result(tmp_path), window=WINDOW) == {
         "throughput_tpm": (450 + 5 + 100 + 40) * 2,
         "throughput_nopm": 900,
+        "goodput_tpm": (450 + 100 + 40) * 2,
+        "saturated_latencies": 0,
         "transactions": 595,
         "errors": 9,
         "retries": 18,
@@ -60,7 +62,7 @@ def test_every_scalar_has_a_definition_with_its_direction(tmp_path: Path) -> Non
     watched = _result(tmp_path, loops=[{"busy_s": 1.0, "idle_s": 3.0, "longest_turn_s": 0.5}])
     assert set(tpcc.compute(watched, window=WINDOW)) == own
     higher = {name for name in own if tpcc.DEFINITIONS[name].better == "higher"}
-    assert higher == {"throughput_tpm", "throughput_nopm", "transactions"}
+    assert higher == {"goodput_tpm", "throughput_tpm", "throughput_nopm", "transactions"}
 
 
 def test_counts_of_telemetry_are_given_per_transaction(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from support.places import place_here
 
-from fairtrial.errors import PlaceError
+from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.run import prepared
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.study.resolved import ResolvedTrial
@@ -79,6 +79,7 @@ class Making:
     def __init__(self, *, fails: bool = False, endpoint: Mapping[str, Any] | None = None) -> None:
         self.calls: list[str] = []
         self.fails = fails
+        self.starts_failing = 0
         self.endpoint = {"kind": "file"} if endpoint is None else endpoint
 
     @property
@@ -100,6 +101,9 @@ class Making:
 
     def start(self, *_: Any) -> Instance:
         self.calls.append("start")
+        if self.starts_failing:
+            self.starts_failing -= 1
+            raise SystemStartError("it does not start on purpose", hint="none")
         return Instance(endpoint=self.endpoint or None, process=None)
 
     def load(self, *_: Any, **__: Any) -> Loaded:
@@ -136,11 +140,43 @@ def test_data_that_broke_while_being_made_are_not_used(tmp_path: Path) -> None:
         assert broken.calls[-1] == "stop now"
         whole = Making()
         ensure(place, whole)
-        assert whole.calls[0] == "create"
+        assert whole.calls == ["start", "load", "stop slowly"], "the loader knows what is in"
+
+
+def test_an_interrupted_load_goes_on_after_the_run_was_started_again(tmp_path: Path) -> None:
+    broken, whole = Making(fails=True), Making()
+    with place_here(tmp_path) as place, pytest.raises(PlaceError, match="on purpose"):
+        ensure(place, broken)
+    with place_here(tmp_path) as place:
+        found = ensure(place, whole)
+    assert whole.calls == ["start", "load", "stop slowly"]
+    assert sorted(path.name for path in Path(found.directory).parent.iterdir()) == ["data", "manifest.json"]
+
+
+@pytest.mark.parametrize("harm", ["another boot", "does not start"])
+def test_a_load_that_cannot_go_on_begins_anew(tmp_path: Path, harm: str) -> None:
+    broken, whole = Making(fails=True), Making()
+    with place_here(tmp_path) as place:
+        with pytest.raises(PlaceError, match="on purpose"):
+            ensure(place, broken)
+        if harm == "another boot":
+            (tmp_path / "state" / "building" / "key" / "created").write_text("another\n")
+        else:
+            whole.starts_failing = 1
+        ensure(place, whole)
+    assert whole.calls[-4:] == ["create", "start", "load", "stop slowly"]
+
+
+def test_a_load_of_other_data_takes_the_place_of_an_interrupted_one(tmp_path: Path) -> None:
+    with place_here(tmp_path) as place:
+        with pytest.raises(PlaceError, match="on purpose"):
+            ensure(place, Making(fails=True))
+        prepared.ensure(place, "other", Making().parts, on_progress=lambda _line: None)
+    assert list((tmp_path / "state" / "building").iterdir()) == []
 
 
 def test_a_directory_that_a_kill_left_half_made_is_not_used(tmp_path: Path) -> None:
-    half = tmp_path / "state" / "work" / "building-key"
+    half = tmp_path / "state" / "building" / "key"
     (half / "data").mkdir(parents=True)
     (half / "data" / "old").touch()
     (half / "manifest.json").write_text(json.dumps({"content_sha256": "of another"}))

@@ -12,6 +12,7 @@ from fairtrial.workloads import WORKLOADS, native, oltp, tpcc
 
 MODELS = {"tpcc": tpcc.TpccParameters, "oltp": oltp.OltpParameters}
 STEPS = {"steps": [{"rate": 5, "length": "1s"}]}
+ENDED = {"committed": 5, "rolled_back": 0, "failed": 0}
 LOOPS = pytest.mark.parametrize("workload", MODELS)
 
 
@@ -72,9 +73,11 @@ def test_a_search_whose_bound_lies_outside_or_whose_server_went_away_does_not_co
         "missed_per_s": 10,
         "probes": [probe, probe],
     }
-    result: dict[str, Any] = {"errors": [], "transactions": {"point_select": {"committed": 5}}, "search": search}
-    assert "not even the lowest rate of the search, 10/s" in native.why_invalid(result)
+    result: dict[str, Any] = {"errors": [], "transactions": {"point_select": ENDED}, "search": search}
+    rule = parameters("tpcc").model_dump()
+    assert "not even the lowest rate of the search, 10/s" in native.why_invalid(result, rule)
     search |= {"met_per_s": 20, "missed_per_s": 25}
-    assert native.why_invalid(result) == ""
+    assert native.why_invalid(result, rule) == ""
     search["probes"] = [probe, {"connections_lost": 2}]
-    assert native.why_invalid(result) == "2 transactions lost their connection to the server"
+    assert native.why_invalid(result, rule) == "2 connections to the server were lost or refused"
+    assert native.why_invalid(result, {**rule, "lost_connections_limit": 2}) == ""

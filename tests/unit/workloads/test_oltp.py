@@ -20,7 +20,7 @@ RESULT = {
     "window": {"start_ns": 10, "end_ns": 20},
     "effective": {},
     "errors": [],
-    "transactions": {"read_write": {"committed": 3}},
+    "transactions": {"read_write": {"committed": 3, "rolled_back": 0, "failed": 0}},
 }
 LOADED = {"content_sha256": "d" * 64, "rows": {"sbtest1": 500}}
 

@@ -21,7 +21,10 @@ RESULT = {
     "window": {"start_ns": 10, "end_ns": 20},
     "effective": {"journal_mode": "wal"},
     "errors": [],
-    "transactions": {"new_order": {"committed": 3}, "payment": {"committed": 0}},
+    "transactions": {
+        "new_order": {"committed": 3, "rolled_back": 0, "failed": 0},
+        "payment": {"committed": 0, "rolled_back": 0, "failed": 0},
+    },
 }
 
 
@@ -124,17 +127,41 @@ def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
     assert [line["per_s"] for line in heard] == [7]
 
 
-def test_a_lost_connection_makes_the_trial_invalid() -> None:
-    errors = [{"kind": "connection", "count": 2}, {"kind": "deadlock", "count": 9}, {"kind": "connection", "count": 1}]
-    driven, _, _ = drive(parameters(duration="5s"), result={**RESULT, "errors": errors})
-    assert driven.invalid_reason == "3 transactions lost their connection to the server"
+def error(kind: str, count: int) -> dict[str, Any]:
+    return {"transaction": "payment", "kind": kind, "code": f"{kind} code", "message": "why", "count": count}
+
+
+def reason(*, errors: list[dict[str, Any]] = [], outcomes: dict[str, int] | None = None, **rule: Any) -> str:  # noqa: B006 - never changed
+    ended = {"committed": 90, "rolled_back": 0, "failed": 10, **(outcomes or {})}
+    result = {**RESULT, "errors": errors, "transactions": {"payment": ended}}
+    return drive(parameters(duration="5s", **rule), result=result)[0].invalid_reason
+
+
+def test_a_lost_connection_makes_the_trial_invalid_and_the_commonest_error_is_named() -> None:
+    errors = [error("connection", 2), error("deadlock", 9), error("connection", 1)]
+    assert reason(errors=errors) == "3 connections to the server were lost or refused (9 times deadlock code: why)"
+
+
+def test_a_study_says_how_many_connections_a_valid_trial_may_lose() -> None:
+    errors = [error("connection", 3)]
+    assert reason(errors=errors, lost_connections_limit=3) == ""
+    assert "3 connections to the server were lost or refused, 2 may be" in reason(
+        errors=errors, lost_connections_limit=2
+    )
+
+
+def test_a_study_says_which_share_of_a_valid_trials_transactions_may_fail() -> None:
+    assert reason() == reason(failed_share_limit=0.1) == ""
+    errors = [error("disk_full", 10)]
+    said = reason(errors=errors, failed_share_limit=0.09)
+    assert said == "10 of 100 transactions failed, more than a share of 0.09 (10 times disk_full code: why)"
 
 
 def test_deadlocks_are_part_of_the_load_and_a_window_without_a_commit_is_not() -> None:
-    deadlocks = [{"kind": "deadlock", "count": 9}]
-    assert drive(parameters(duration="5s"), result={**RESULT, "errors": deadlocks})[0].invalid_reason == ""
-    nothing = {**RESULT, "transactions": {"new_order": {"committed": 0}}}
-    assert "no transaction committed" in drive(parameters(duration="5s"), result=nothing)[0].invalid_reason
+    assert reason(errors=[error("deadlock", 9)]) == ""
+    assert reason(outcomes={"committed": 0, "failed": 0}) == "no transaction committed inside the measured window"
+    lost = reason(outcomes={"committed": 0}, lost_connections_limit=99, errors=[error("connection", 4)])
+    assert lost.startswith("no transaction committed inside the measured window (4 times connection code")
 
 
 def test_an_engine_that_fails_says_so_in_its_own_words() -> None:

@@ -110,6 +110,7 @@ fn add_outcomes(sum: &mut Outcomes, other: &Outcomes) {
     sum.failed += other.failed;
     sum.retried += other.retried;
     sum.statements += other.statements;
+    sum.saturated += other.saturated;
 }
 
 #[derive(Debug)]
@@ -201,6 +202,7 @@ impl Recorder {
         }
         if run.outcome != Outcome::Failed {
             let latency_ns = u64::try_from(finished_ns - run.started_ns).unwrap_or_default();
+            shard.open.counts[kind].saturated += u64::from(latency_ns > LONGEST_NS);
             shard.open.latencies[kind].saturating_record(latency_ns);
         }
         moment == Moment::After || schedule.missing() == Some(0)
@@ -441,5 +443,6 @@ mod tests {
         let slot = measured(&recorder);
         assert_eq!(slot.latencies[0].len(), 1);
         assert!(slot.latencies[0].max() >= LONGEST_NS / 1_000 * 999);
+        assert_eq!(slot.counts[0].saturated, 1, "and said to be so");
     }
 }

@@ -244,7 +244,9 @@ impl<D: Driver, W: Workload> User<D, W> {
                 Ok(Ended::RolledBack) => run.outcome = Outcome::RolledBack,
                 Err(error) => {
                     let again = self.recover(kind, &error).await;
-                    if again && attempt < self.shared.parameters.retries {
+                    // Once the window is over, nobody counts what a repetition would bring.
+                    let wanted = again && !self.shared.stop.stopping();
+                    if wanted && attempt < self.shared.parameters.retries {
                         let factor = self.state.spread();
                         self.pause(back_off(RETRY_FIRST, RETRY_LONGEST, attempt).mul_f64(factor))
                             .await;

@@ -43,6 +43,8 @@ pub enum ErrorKind {
     Busy,
     /// The connection was refused, lost or killed.
     Connection,
+    /// The system has no room left on its disk.
+    DiskFull,
     /// Anything else.
     Other,
 }
@@ -56,6 +58,7 @@ impl ErrorKind {
             Self::LockTimeout => "lock_timeout",
             Self::Busy => "busy",
             Self::Connection => "connection",
+            Self::DiskFull => "disk_full",
             Self::Other => "other",
         }
     }

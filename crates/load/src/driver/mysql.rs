@@ -203,6 +203,8 @@ fn classify_server(code: u16, message: String) -> DriverError {
         1040 | 1203 | 1226 | 1044 | 1045 | 1049 | 1053 | 1927 | 3169 => {
             (ErrorKind::Connection, false)
         }
+        // ER_DISK_FULL; ER_RECORD_FILE_FULL, as InnoDB calls a file that cannot grow: room may come, but not at once
+        1021 | 1114 => (ErrorKind::DiskFull, false),
         _ => (ErrorKind::Other, false),
     };
     DriverError {

@@ -33,9 +33,10 @@ const ALWAYS_READ: [&str; 5] = [
     "locking_mode",
 ];
 
-/// While loading, a crash costs no more than loading again.
+/// While loading: nothing is synced, so a crash of the machine costs loading again. A rollback journal lets a load that
+/// was killed go on; it holds old pages only, and a load writes new ones.
 const LOADING: [(&str, &str); 4] = [
-    ("journal_mode", "off"),
+    ("journal_mode", "delete"),
     ("synchronous", "off"),
     ("cache_size", "-65536"),
     ("locking_mode", "exclusive"),
@@ -416,6 +417,7 @@ fn classify(error: &rusqlite::Error) -> DriverError {
     let kind = match primary {
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => ErrorKind::Busy,
         ffi::SQLITE_CANTOPEN => ErrorKind::Connection,
+        ffi::SQLITE_FULL => ErrorKind::DiskFull,
         _ => ErrorKind::Other,
     };
     DriverError {

@@ -32,6 +32,7 @@ pub struct Rows {
     table_size: u32,
     keys: Keys,
     seed: u64,
+    identity: String,
 }
 
 /// One unit's rows.
@@ -71,6 +72,14 @@ impl Rows {
             table_size,
             keys: Keys::new(&parameters.distribution, 1, parameters.table_size.into()),
             seed: parameters.seed,
+            identity: format!(
+                "oltp, {:?}, {} tables of {}, {:?}, seed {}",
+                parameters.layout,
+                parameters.tables,
+                table_size,
+                parameters.distribution,
+                parameters.seed
+            ),
         })
     }
 
@@ -90,6 +99,10 @@ impl Rows {
 
 impl Population for Rows {
     type Rows = Unit;
+
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
 
     fn tables(&self) -> Vec<&'static Table> {
         self.tables.clone()

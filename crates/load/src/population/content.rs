@@ -195,7 +195,8 @@ impl Hash {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Two digits a byte.
+pub fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.

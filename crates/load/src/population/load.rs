@@ -1,4 +1,5 @@
-//! Fills the tables, in parallel where the system can, and hashes what it made.
+//! Fills the tables, in parallel where the system can, and hashes what it made. A load that was killed goes on where it
+//! was: what is in is known to its journal.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -7,16 +8,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use fairtrial_protocol::load::{Endpoint, Loaded, Progress};
+use fairtrial_protocol::load::{Endpoint, Loaded};
 
 use super::Population;
 use super::content::{self, Digest};
+use super::journal::{self, Done};
+use super::pace::Pace;
 use crate::driver::endpoint::{self, Job};
 use crate::driver::{Access, Connection, Driver, DriverError};
 use crate::error::LoadError;
 use crate::progress;
 
-/// Creates and fills the tables on this many threads, replacing what is there.
+/// Creates and fills the tables on this many threads, replacing what is there unless it is an interrupted load of the
+/// same rows.
 pub fn load<P: Population>(
     endpoint: &Endpoint,
     population: &P,
@@ -45,9 +49,10 @@ struct Loading<'a, P> {
     progress: &'a mut dyn Write,
 }
 
-/// What threads share: the units and which of them is next.
+/// What threads share: the units that are missing and which of them is next.
 struct Plan<'a, P> {
     population: &'a P,
+    missing: Vec<usize>,
     next: AtomicUsize,
 }
 
@@ -63,14 +68,22 @@ impl<P: Population> Job for Loading<'_, P> {
             move |source| LoadError::Statement { doing, source }
         };
         let population = self.population;
-        blocking(&driver, create(&driver, population))?.map_err(failed("creating the tables"))?;
+        let found = blocking(&driver, journal::find(&driver, population))?;
+        if found.is_none() {
+            let created = blocking(&driver, create(&driver, population))?;
+            created.map_err(failed("creating the tables"))?;
+        }
+        let done = found.unwrap_or_default();
         let plan = Plan {
             population,
+            missing: (0..population.units())
+                .filter(|unit| !done.contains_key(unit))
+                .collect(),
             next: 0.into(),
         };
-        let threads = driver.load_threads(self.threads).min(population.units());
-        let digests =
-            fill(&driver, &plan, threads, self.progress)?.map_err(failed("filling the tables"))?;
+        let threads = driver.load_threads(self.threads).min(plan.missing.len());
+        let filled = fill(&driver, &plan, (threads, done), self.progress)?;
+        let digests = filled.map_err(failed("filling the tables"))?;
         blocking(&driver, finish(&driver, population))?.map_err(failed("creating the indexes"))?;
         let tables = population.tables();
         let mut rows: BTreeMap<String, u64> = tables
@@ -97,7 +110,12 @@ fn blocking<D: Driver, T>(driver: &D, future: impl Future<Output = T>) -> Result
 async fn create<D: Driver, P: Population>(driver: &D, population: &P) -> Result<(), DriverError> {
     driver.begin_load().await?;
     let mut connection = driver.load_connection().await?;
-    for statement in population.create(driver.dialect()) {
+    // The old journal goes first and the new one comes last: a journal never speaks of tables that are not its own.
+    let statements = [journal::forget()]
+        .into_iter()
+        .chain(population.create(driver.dialect()))
+        .chain(journal::begin(population, driver.dialect()));
+    for statement in statements {
         connection.text(&statement).await?;
     }
     Ok(())
@@ -106,16 +124,20 @@ async fn create<D: Driver, P: Population>(driver: &D, population: &P) -> Result<
 async fn finish<D: Driver, P: Population>(driver: &D, population: &P) -> Result<(), DriverError> {
     let mut connection = driver.load_connection().await?;
     for statement in population.finish(driver.dialect()) {
-        connection.text(&statement).await?;
+        match connection.text(&statement).await {
+            Err(error) if !journal::is_already_there(&error) => return Err(error),
+            _ => {}
+        }
     }
+    connection.text(&journal::forget()).await?;
     driver.end_load(connection).await
 }
 
-/// Fills all units on `threads` connections; the digests come back in the units' order.
+/// Fills all units that are not done on `threads` connections; the digests come back in the units' order.
 fn fill<D: Driver, P: Population>(
     driver: &D,
     plan: &Plan<'_, P>,
-    threads: usize,
+    (threads, done): (usize, Done),
     out: &mut dyn Write,
 ) -> Result<Result<Vec<Vec<Digest>>, DriverError>, LoadError> {
     let (report, reports) = mpsc::channel::<Report>();
@@ -134,14 +156,22 @@ fn fill<D: Driver, P: Population>(
         }
         drop(report);
         let units = plan.population.units();
+        let weight = |unit| plan.population.weight(unit);
+        let mut pace = Pace::begin(
+            (0..units).map(weight).sum(),
+            done.keys().map(|unit| weight(*unit)).sum(),
+            done.values().map(|unit| rows_of(unit)).sum(),
+        );
         let mut digests = vec![Vec::new(); units];
-        let total: f64 = (0..units).map(|unit| plan.population.weight(unit)).sum();
-        let (mut done, mut told) = (0.0, 0.0);
+        for (position, unit) in done {
+            digests[position] = unit;
+        }
+        let mut told = pace.done();
         for report in reports {
             match report {
                 Ok((position, unit)) => {
+                    pace.add(weight(position), rows_of(&unit));
                     digests[position] = unit;
-                    done += plan.population.weight(position);
                 }
                 Err(error) => {
                     // The other threads find no further unit and end.
@@ -149,14 +179,18 @@ fn fill<D: Driver, P: Population>(
                     return Ok(Err(error));
                 }
             }
-            if done - told >= plan.population.tell_every() {
-                told = done;
-                progress::say(out, &Progress::Loading { done, total })?;
+            if pace.done() - told >= plan.population.tell_every() {
+                told = pace.done();
+                progress::say(out, &pace.progress())?;
             }
         }
-        progress::say(out, &Progress::Loading { done: total, total })?;
+        progress::say(out, &pace.progress())?;
         Ok(Ok(digests))
     })
+}
+
+fn rows_of(digests: &[Digest]) -> u64 {
+    digests.iter().map(|digest| digest.rows).sum()
 }
 
 async fn work<D: Driver, P: Population>(
@@ -167,19 +201,31 @@ async fn work<D: Driver, P: Population>(
     let mut connection = driver.load_connection().await?;
     let mut rows = P::Rows::default();
     loop {
-        let unit = plan.next.fetch_add(1, Ordering::Relaxed);
-        if unit >= plan.population.units() {
+        let next = plan.next.fetch_add(1, Ordering::Relaxed);
+        let Some(&unit) = plan.missing.get(next) else {
             return Ok(());
-        }
+        };
         plan.population.fill(unit, &mut rows);
-        let mut digests = Vec::new();
+        let tables = plan.population.selections(unit).into_iter().enumerate();
+        let batches: Vec<_> = tables
+            .map(|(position, (table, _))| (table, plan.population.batch(&rows, position)))
+            .collect();
+        let digests: Vec<_> = batches
+            .iter()
+            .map(|(table, batch)| content::of_batch(table, batch))
+            .collect();
         connection.begin(Access::ReadWrite).await?;
-        for (position, (table, _)) in plan.population.selections(unit).into_iter().enumerate() {
-            let batch = plan.population.batch(&rows, position);
-            connection.insert(table, batch).await?;
-            digests.push(content::of_batch(table, batch));
+        match connection.text(&journal::enter(unit, &digests)).await {
+            Ok(_) => {
+                for (table, batch) in batches {
+                    connection.insert(table, batch).await?;
+                }
+                connection.commit().await?;
+            }
+            // The interrupted load's last commit came after this one had looked: the unit is in.
+            Err(error) if journal::is_already_there(&error) => connection.rollback().await?,
+            Err(error) => return Err(error),
         }
-        connection.commit().await?;
         if report.send(Ok((unit, digests))).is_err() {
             return Ok(());
         }

@@ -38,6 +38,10 @@ impl Warehouses {
 impl Population for Warehouses {
     type Rows = Rows;
 
+    fn identity(&self) -> String {
+        format!("tpcc, {} units, seed {}", self.units.len(), self.seed)
+    }
+
     fn tables(&self) -> Vec<&'static Table> {
         TABLES.to_vec()
     }

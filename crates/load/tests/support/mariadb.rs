@@ -25,13 +25,23 @@ impl Server {
 
     /// The same with options of the test's own, given the server's directory.
     pub fn start_with(options: impl FnOnce(&Path) -> Vec<String>) -> Option<Self> {
-        let (Some(server), Some(install)) = (find("mariadbd"), find("mariadb-install-db")) else {
+        if !is_installed() {
             eprintln!(
                 "skipped: mariadbd and mariadb-install-db are not on PATH or in /usr/sbin (apt install mariadb-server)"
             );
             return None;
+        }
+        Self::start_in(tempfile::tempdir().expect("a temporary directory"), options)
+    }
+
+    /// The same in a directory that the test has prepared.
+    pub fn start_in(
+        directory: TempDir,
+        options: impl FnOnce(&Path) -> Vec<String>,
+    ) -> Option<Self> {
+        let (Some(server), Some(install)) = (find("mariadbd"), find("mariadb-install-db")) else {
+            return None;
         };
-        let directory = tempfile::tempdir().expect("a temporary directory");
         let data = directory.path().join("data");
         let installed = Command::new(install)
             .args([
@@ -82,6 +92,12 @@ impl Server {
     pub fn kill(&mut self) {
         self.process.kill().expect("the server is ours to kill");
         self.process.wait().expect("it is gone");
+    }
+
+    /// Lets a frozen server go on.
+    pub fn thaw(&self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::CONT).expect("it is ours");
     }
 
     /// Stops the server's process where it is: its connections stay open and nothing answers.
@@ -164,6 +180,11 @@ fn spawn(server: &Path, directory: &Path, options: &[String]) -> Child {
         .stderr(log)
         .spawn()
         .expect("the server starts")
+}
+
+/// Whether there is a server to start.
+pub fn is_installed() -> bool {
+    find("mariadbd").is_some() && find("mariadb-install-db").is_some()
 }
 
 fn user() -> String {

@@ -2,9 +2,14 @@
 #![allow(dead_code)] // every test binary uses a part of it
 
 pub mod effects;
+pub mod histograms;
 pub mod mariadb;
 pub mod oltp;
 pub mod postgres;
+pub mod proxy;
+pub mod scene;
+pub mod small_disk;
+pub mod under_way;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

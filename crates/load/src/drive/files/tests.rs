@@ -67,6 +67,7 @@ fn every_count_has_its_own_column_in_the_documented_order() {
             failed: first + 2,
             retried: first + 3,
             statements: 99,
+            saturated: 0,
         };
     }
     timeline.append(&slot, None, true, 0).expect("appended");

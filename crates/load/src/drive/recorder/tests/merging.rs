@@ -33,6 +33,7 @@ fn adding_slots_adds_counts_and_latencies_type_by_type() {
             failed: 100 * factor,
             retried: 1_000 * factor,
             statements: 10_000 * factor,
+            saturated: factor,
         };
         slot.latencies[1]
             .record(factor * 1_000_000)
@@ -47,6 +48,7 @@ fn adding_slots_adds_counts_and_latencies_type_by_type() {
             failed: 600,
             retried: 6_000,
             statements: 60_000,
+            saturated: 6,
         }
     );
     assert_eq!(sum.counts[0], Outcomes::default());

@@ -219,7 +219,7 @@ fn the_server_codes_that_a_workload_meets_are_classified() {
         (3169, ErrorKind::Connection, false),
         (1062, ErrorKind::Other, false),
         (1064, ErrorKind::Other, false),
-        (1114, ErrorKind::Other, false),
+        (1114, ErrorKind::DiskFull, false),
         (1146, ErrorKind::Other, false),
         (1290, ErrorKind::Other, false),
         (65_535, ErrorKind::Other, false),

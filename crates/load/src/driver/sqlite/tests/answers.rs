@@ -155,7 +155,7 @@ const CODES: [(i32, ErrorKind, &str, bool); 14] = [
         "SQLITE_CANTOPEN",
         false,
     ),
-    (ffi::SQLITE_FULL, ErrorKind::Other, "SQLITE_FULL", false),
+    (ffi::SQLITE_FULL, ErrorKind::DiskFull, "SQLITE_FULL", false),
     (
         ffi::SQLITE_CORRUPT,
         ErrorKind::Other,

@@ -1,0 +1,79 @@
+//! A file system so small that a server's data fill it; needs a user that may mount.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::mariadb::{Server, is_installed};
+
+/// A server's own files take about half of it.
+const SIZE: &str = "160m";
+
+/// A file system in memory, mounted for one test.
+pub struct SmallDisk {
+    directory: PathBuf,
+}
+
+impl SmallDisk {
+    /// Mounts one; `None`, said on standard error, where there is no server or nothing may be mounted.
+    pub fn mount() -> Option<Self> {
+        if !is_installed() {
+            eprintln!("skipped: no MariaDB is installed");
+            return None;
+        }
+        let directory = tempfile::tempdir().expect("a temporary directory").keep();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={SIZE}"), "none"])
+            .arg(&directory)
+            .output();
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            eprintln!(
+                "skipped: a full disk needs a small file system, and this user may mount none"
+            );
+            fs::remove_dir(&directory).expect("it is empty");
+            return None;
+        }
+        Some(Self { directory })
+    }
+
+    /// A server whose data lie on it, its own files kept small.
+    pub fn server(&self) -> Option<Server> {
+        let on_it = tempfile::tempdir_in(&self.directory).expect("there is room");
+        Server::start_in(on_it, |_| {
+            vec![
+                "--skip-networking".into(),
+                "--innodb-log-file-size=8M".into(),
+            ]
+        })
+    }
+
+    /// Takes all room that is left.
+    pub fn fill(&self) {
+        let zeros = Command::new("dd")
+            .args(["if=/dev/zero", "bs=64k"])
+            .arg(format!("of={}", self.filler().display()))
+            .output()
+            .expect("dd runs");
+        assert!(
+            !zeros.status.success(),
+            "it ends when nothing fits any more"
+        );
+    }
+
+    /// Gives it back.
+    pub fn free(&self) {
+        fs::remove_file(self.filler()).expect("it was filled");
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.directory.join("filler")
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // The server is gone by now; what it wrote goes with the file system.
+        let _ = Command::new("umount").arg(&self.directory).output();
+        let _ = fs::remove_dir(&self.directory);
+    }
+}

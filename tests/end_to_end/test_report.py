@@ -40,7 +40,7 @@ class References(HTMLParser):
 @pytest.mark.servers
 @pytest.mark.parametrize(("contrast", "place"), [("journal", "report"), ("users", "report/by-users")])
 def test_r_computes_the_reports_figures_from_the_raw_data_alone(
-    real_copy: Path, here: Desk, contrast: str, place: str
+    real_copy: Path, here: Desk, *, contrast: str, place: str
 ) -> None:
     here.fairtrial("report", real_copy, "--arm", contrast)
     script = real_copy / place / "raw_data.r"

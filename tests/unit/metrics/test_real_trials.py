@@ -120,6 +120,9 @@ def test_latency_scalars_are_those_of_the_library(real_run: Path) -> None:
         for one in recorded.values():
             whole.add(one)
         for prefix, histogram in {"": whole, **{f"{kind}_": one for kind, one in recorded.items()}}.items():
+            if not histogram.get_total_count():  # a short window may meet none of a rare type
+                assert f"{prefix}latency_count" not in scalars
+                continue
             assert scalars[f"{prefix}latency_count"] == histogram.get_total_count()
             for name, percent in percentiles.items():
                 assert scalars[f"{prefix}latency_ns_{name}"] == histogram.get_value_at_percentile(percent), prefix

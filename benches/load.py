@@ -57,10 +57,14 @@ class Bench:
     seconds: float
     agent: Path
 
+    def endpoint(self, database: str) -> dict[str, object]:
+        """`Endpoint` of crates/protocol."""
+        return {"kind": "mysql", "socket": str(self.socket), "user": "root", "database": database}
 
-def timed(command: list[str], *, given: str = "") -> tuple[str, float]:
+
+def timed(command: list[str], *, given: str = "", directory: Path | None = None) -> tuple[str, float]:
     """Runs a client; gives what it printed and its user + system seconds, its children's excluded."""
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=directory) as process:
         assert process.stdin
         assert process.stdout
         process.stdin.write(given)
@@ -92,11 +96,10 @@ def run_floor(bench: Bench, users: int, how: str) -> Run:
     return of_floor(*timed([program, *arguments]))
 
 
-def drive_document(bench: Bench, profile: str, users: int) -> dict[str, object]:
-    """`OltpDrive` of crates/protocol."""
-    endpoint = {"kind": "mysql", "socket": str(bench.socket), "user": "root", "database": DATABASE}
-    drive = {
-        "endpoint": endpoint,
+def drive_parameters(bench: Bench, database: str, users: int) -> dict[str, object]:
+    """`Drive` of crates/protocol."""
+    return {
+        "endpoint": bench.endpoint(database),
         "virtual_users": users,
         "seed": 1,
         "ramp_up_s": 0.0,
@@ -106,8 +109,12 @@ def drive_document(bench: Bench, profile: str, users: int) -> dict[str, object]:
         "interval_ms": 1000,
         "output_directory": str(bench.directory),
     }
+
+
+def drive_document(bench: Bench, profile: str, users: int) -> dict[str, object]:
+    """`OltpDrive` of crates/protocol."""
     return {
-        "drive": drive,
+        "drive": drive_parameters(bench, DATABASE, users),
         "profile": profile,
         "tables": 1,
         "table_size": TABLE_SIZE,

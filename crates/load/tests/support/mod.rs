@@ -1,6 +1,7 @@
 //! Databases for tests: loaded once per test binary, copied for each test.
 #![allow(dead_code)] // every test binary uses a part of it
 
+pub mod certificates;
 pub mod effects;
 pub mod histograms;
 pub mod mariadb;
@@ -13,8 +14,10 @@ pub mod under_way;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{OnceLock, mpsc};
+use std::thread;
 
+use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{
     Arrivals, Checked, Drive, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
@@ -148,4 +151,39 @@ pub fn completed(driven: &Driven) -> u64 {
         .values()
         .map(|outcomes| outcomes.committed + outcomes.rolled_back)
         .sum()
+}
+
+pub type Driving = thread::JoinHandle<Result<Driven, LoadError>>;
+
+/// Where a drive tells that its window begins.
+pub struct Lines(mpsc::Sender<()>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if String::from_utf8_lossy(bytes).contains("\"measuring\"") {
+            self.0.send(()).map_err(std::io::Error::other)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Begins a drive on a thread; the channel speaks once the window begins.
+pub fn begin(
+    drive: impl FnOnce(&mut Lines) -> Result<Driven, LoadError> + Send + 'static,
+) -> (mpsc::Receiver<()>, Driving) {
+    let (said, lines) = mpsc::channel();
+    (lines, thread::spawn(move || drive(&mut Lines(said))))
+}
+
+/// Errors of a drive by their codes.
+pub fn codes(driven: &Driven) -> BTreeMap<&str, u64> {
+    let mut codes = BTreeMap::new();
+    for error in &driven.errors {
+        *codes.entry(error.code.as_str()).or_default() += error.count;
+    }
+    codes
 }

@@ -214,12 +214,18 @@ pub fn error(body: &[u8]) -> DriverError {
     classify(&severity, code, message)
 }
 
+/// Reads a notice that is the last word of a server: when it crashes it warns (57P02), and closes the connection.
+pub fn farewell(body: &[u8]) -> Option<DriverError> {
+    Some(error(body)).filter(|error| error.code.starts_with("57P"))
+}
+
 /// What a workload can do about an error (PostgreSQL, appendix A).
 fn classify(severity: &str, code: String, message: String) -> DriverError {
     let (kind, retryable) = match code.as_str() {
         "40P01" => (ErrorKind::Deadlock, true),
-        // serialization failure: the row was changed since the snapshot
-        "40001" => (ErrorKind::Other, true),
+        // serialization failure: the row was changed since the snapshot; a key that is there already may be the same in
+        // disguise, as where two transactions replace one row (PostgreSQL 13.5.1)
+        "40001" | "23505" => (ErrorKind::Other, true),
         // lock_timeout or NOWAIT; statement_timeout
         "55P03" | "57014" => (ErrorKind::LockTimeout, true),
         // too many connections; no such database; shutting down, crashed, starting

@@ -185,6 +185,10 @@ impl PostgresConnection {
                     }
                     problem.get_or_insert(error);
                 }
+                b'N' => match answer::farewell(body) {
+                    Some(error) => return Err(error),
+                    None => {}
+                },
                 b'C' => ended = answer::Reader::new(body).text()?,
                 b'G' | b'W' | b'H' => {
                     return Err(DriverError {

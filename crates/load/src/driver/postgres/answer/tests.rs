@@ -109,6 +109,18 @@ fn errors_are_classified_by_what_the_workload_can_do_about_them() {
         (ErrorKind::Connection, false),
         "whatever its code"
     );
-    assert_eq!(kind("ERROR", "23505"), (ErrorKind::Other, false));
+    assert_eq!(kind("ERROR", "23505"), (ErrorKind::Other, true));
+    assert_eq!(kind("ERROR", "23502"), (ErrorKind::Other, false));
     assert_eq!(error(b"Mwithout a code\0\0").code, "unexpected_answer");
+}
+
+#[test]
+fn a_warning_that_ends_the_connection_is_its_error_and_others_are_none() {
+    let warning = |code: &str| farewell(format!("VWARNING\0C{code}\0Mwords\0\0").as_bytes());
+    let last = warning("57P02").expect("the server crashed");
+    assert_eq!(
+        (last.kind, last.code.as_str()),
+        (ErrorKind::Connection, "57P02")
+    );
+    assert_eq!(warning("01000"), None);
 }

@@ -10,6 +10,7 @@ pub mod postgres;
 pub mod proxy;
 pub mod scene;
 pub mod small_disk;
+pub mod sysbench;
 pub mod under_way;
 
 use std::collections::BTreeMap;

@@ -8,6 +8,7 @@ pub mod oid {
     pub const INT8: u32 = 20;
     pub const INT2: u32 = 21;
     pub const INT4: u32 = 23;
+    pub const BPCHAR: u32 = 1042;
     pub const NUMERIC: u32 = 1700;
 }
 
@@ -160,9 +161,15 @@ fn cell(value: &[u8], kind: u32) -> Result<Cell, DriverError> {
         oid::INT8 => fixed(value).map(i64::from_be_bytes)?,
         oid::NUMERIC => units(value)?,
         oid::BOOL => i64::from(value == b"t"),
-        _ => return Ok(Cell::Text(String::from_utf8_lossy(value).into_owned())),
+        // Blanks at the end of CHAR are no content, as MySQL has it.
+        oid::BPCHAR => return Ok(Cell::Text(read(value).trim_end_matches(' ').into())),
+        _ => return Ok(Cell::Text(read(value))),
     };
     Ok(Cell::Integer(integer))
+}
+
+fn read(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
 }
 
 fn fixed<const N: usize>(value: &[u8]) -> Result<[u8; N], DriverError> {

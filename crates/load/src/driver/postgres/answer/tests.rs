@@ -47,6 +47,13 @@ fn cells_are_what_their_types_say() {
 }
 
 #[test]
+fn blanks_that_pad_fixed_text_are_no_content_of_it() {
+    let found = row(&body(&[Some(b" a  "), Some(b"b ")]), &[oid::BPCHAR, 25]);
+    let expected = [Cell::Text(" a".into()), Cell::Text("b ".into())];
+    assert_eq!(found, Ok(Row(expected.to_vec())));
+}
+
+#[test]
 fn rows_that_are_cut_or_of_other_columns_are_errors_of_the_connection() {
     let whole = body(&[Some(b"abc"), None]);
     for cut in 0..whole.len() {

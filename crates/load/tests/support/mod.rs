@@ -2,6 +2,7 @@
 #![allow(dead_code)] // every test binary uses a part of it
 
 pub mod certificates;
+pub mod contents;
 pub mod effects;
 pub mod histograms;
 pub mod mariadb;

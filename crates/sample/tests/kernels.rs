@@ -82,6 +82,7 @@ impl Place {
                 .iter()
                 .map(|(name, pid)| ((*name).to_owned(), *pid))
                 .collect(),
+            process_trees: BTreeMap::new(),
             server: None,
             output_directory: self.output.path().to_str().expect("plain").to_owned(),
         };
@@ -446,6 +447,7 @@ fn a_real_process_that_ends_ends_its_file_and_nothing_else() {
         interval_ms: 1000,
         sources: vec![Source::Cpu],
         processes: [("it".to_owned(), child.id().cast_signed())].into(),
+        process_trees: BTreeMap::new(),
         server: None,
         output_directory: output.path().to_str().expect("plain").to_owned(),
     };
@@ -469,4 +471,65 @@ fn a_real_process_that_ends_ends_its_file_and_nothing_else() {
         read.values().next().expect("a column").len()
     };
     assert_eq!((rows("cpu"), rows("process-it")), (5, 2));
+}
+
+/// Counts to a number, which takes a tick of the clock at least.
+const COUNTING: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+
+#[test]
+fn a_real_processs_children_count_while_they_live_and_once_they_have_ended() {
+    let output = tempfile::tempdir().expect("a directory");
+    // One child that has ended, one that lives; their parent does nothing itself.
+    let script = format!(
+        "({COUNTING}); ({COUNTING}; echo ready; read -r line <&3) & wait; echo over; read -r line"
+    );
+    let mut parent = std::process::Command::new("sh")
+        .args(["-c", &format!("exec 3<&0; {script}")])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut said = std::io::BufReader::new(parent.stdout.take().expect("a pipe"));
+    let mut told = parent.stdin.take().expect("a pipe");
+    let mut wait_for = |word: &str| {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut said, &mut line).expect("it speaks");
+        assert_eq!(line.trim(), word);
+    };
+    let process = parent.id().cast_signed();
+    wait_for("ready");
+    let parameters = Sample {
+        interval_ms: 1000,
+        sources: vec![],
+        processes: [("alone".to_owned(), process)].into(),
+        process_trees: [("all".to_owned(), process)].into(),
+        server: None,
+        output_directory: output.path().to_str().expect("plain").to_owned(),
+    };
+    let mut sampler = Sampler::open(Path::new("/proc"), &parameters).expect("opened");
+    sampler.tick().expect("sampled");
+    std::io::Write::write_all(&mut told, b"end\n").expect("it listens");
+    wait_for("over");
+    sampler.tick().expect("sampled");
+    sampler.finish().expect("finished");
+    drop(told);
+    parent.wait().expect("a child");
+
+    let sampled = |name: &str| {
+        columns(
+            &output
+                .path()
+                .join(format!("telemetry-process-{name}.arrows")),
+        )
+    };
+    let (alone, all) = (sampled("alone"), sampled("all"));
+    assert_eq!(all["processes"], [Some(2), Some(1)]);
+    for row in 0..2 {
+        let ticks = |columns: &std::collections::BTreeMap<String, Vec<Option<u64>>>| {
+            columns["user_ticks"][row].expect("ticks")
+                + columns["system_ticks"][row].expect("ticks")
+        };
+        assert!(ticks(&all) >= ticks(&alone) + 2, "two children, row {row}");
+    }
+    assert!(all["user_ticks"][1] >= all["user_ticks"][0]);
 }

@@ -66,26 +66,7 @@ fn ended_backends_a_crash_and_a_restart_are_counted_by_code_and_users_come_back(
     let (lines, driving) = begin(move |lines| fairtrial_load::drive(&asked, lines));
     lines.recv_timeout(BEGIN_LIMIT).expect("the window begins");
 
-    // No room to come back to for a second.
-    sql(&endpoint, &["ALTER DATABASE killed CONNECTION LIMIT 0"]);
-    let terminate = format!("SELECT COUNT(pg_terminate_backend(pid)) {BACKENDS}");
-    let ended = number(&endpoint, &terminate);
-    thread::sleep(Duration::from_secs(1));
-    sql(&endpoint, &["ALTER DATABASE killed CONNECTION LIMIT -1"]);
-    let before = wait_for_more(&endpoint, 0);
-
-    // One backend crashes: the server ends all others and recovers.
-    let pid = number(&endpoint, &format!("SELECT MIN(pid) {BACKENDS}"));
-    let pid = rustix::process::Pid::from_raw(pid.try_into().expect("a process id"));
-    rustix::process::kill_process(pid.expect("not 0"), rustix::process::Signal::KILL)
-        .expect("a child of our server");
-    thread::sleep(Duration::from_secs(2));
-    let before = wait_for_more(&endpoint, before);
-
-    server.crash();
-    thread::sleep(Duration::from_millis(500));
-    server.restart();
-    wait_for_more(&endpoint, before);
+    let ended = break_everything(&mut server, &endpoint);
 
     let driven = driving
         .join()
@@ -122,6 +103,32 @@ fn ended_backends_a_crash_and_a_restart_are_counted_by_code_and_users_come_back(
     });
     let conditions = checked.expect("it can be checked").conditions;
     assert!(conditions.iter().all(|condition| condition.violations == 0));
+}
+
+/// Ends all backends, crashes one, and crashes the server, waiting each time until users go on; returns how many
+/// backends were ended.
+fn break_everything(server: &mut Server, endpoint: &Endpoint) -> i64 {
+    // No room to come back to for a second.
+    sql(endpoint, &["ALTER DATABASE killed CONNECTION LIMIT 0"]);
+    let terminate = format!("SELECT COUNT(pg_terminate_backend(pid)) {BACKENDS}");
+    let ended = number(endpoint, &terminate);
+    thread::sleep(Duration::from_secs(1));
+    sql(endpoint, &["ALTER DATABASE killed CONNECTION LIMIT -1"]);
+    let before = wait_for_more(endpoint, 0);
+
+    // One backend crashes: the server ends all others and recovers.
+    let pid = number(endpoint, &format!("SELECT MIN(pid) {BACKENDS}"));
+    let pid = rustix::process::Pid::from_raw(pid.try_into().expect("a process id"));
+    rustix::process::kill_process(pid.expect("not 0"), rustix::process::Signal::KILL)
+        .expect("a child of our server");
+    thread::sleep(Duration::from_secs(2));
+    let before = wait_for_more(endpoint, before);
+
+    server.crash();
+    thread::sleep(Duration::from_millis(500));
+    server.restart();
+    wait_for_more(endpoint, before);
+    ended
 }
 
 /// Waits until users commit more than before, so that they have all come through; gives what there is then.

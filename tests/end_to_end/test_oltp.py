@@ -120,6 +120,10 @@ def test_writers_are_compared_on_a_private_postgresql(here: Desk) -> None:
     for trial in found.trials:
         assert trial.valid, trial.invalid_reason
         assert trial.scalars["statements_per_s"] > 15 * trial.scalars["throughput_tps"] > 0
+        assert trial.scalars["server_cpu_s"] > 0
+        assert trial.options["autovacuum"] == "on"
+        processes = pl.read_parquet(found.trial_directory(trial.trial.id) / "telemetry-process-server.parquet")
+        assert processes["processes"].max() >= 4 + 1, "four users and the main process at least"
         assert all(check.violations == 0 for check in trial.checks)
     assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
     here.fairtrial("verify", here.run)

@@ -81,7 +81,11 @@ def start(
         followed: processes, from `followed`.
         server: whose own counters to sample, from `sampled_server`; None: no server's.
     """
-    parameters = {"interval_ms": interval_ms, "sources": list(SOURCES), **{kind: dict(of) for kind, of in followed.items()}}
+    parameters = {
+        "interval_ms": interval_ms,
+        "sources": list(SOURCES),
+        **{kind: dict(of) for kind, of in followed.items()},
+    }
     return Sampler(place, directory, parameters | ({"server": dict(server)} if server else {}))
 
 

@@ -53,14 +53,14 @@ fn a_real_processs_children_count_while_they_live_and_once_they_have_ended() {
     drop(told);
     parent.wait().expect("a child");
 
-    let sampled = |name: &str| {
+    let read = |name: &str| {
         columns(
             &output
                 .path()
                 .join(format!("telemetry-process-{name}.arrows")),
         )
     };
-    let (alone, all) = (sampled("alone"), sampled("all"));
+    let (alone, all) = (read("alone"), read("all"));
     assert_eq!(all["processes"], [Some(2), Some(1)]);
     for row in 0..2 {
         let ticks = |columns: &std::collections::BTreeMap<String, Vec<Option<u64>>>| {

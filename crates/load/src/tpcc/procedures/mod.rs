@@ -195,7 +195,7 @@ mod tests {
                 let name = call
                     .split('(')
                     .next()
-                    .and_then(|head| head.split(' ').last());
+                    .and_then(|head| head.rsplit(' ').next());
                 let name = name.expect("a name");
                 let (_, kind_and_name) = pair[1].split_once(' ').expect("a head");
                 let (kind_and_name, _) = kind_and_name.split_once('(').expect("parameters");

@@ -10,13 +10,11 @@ use fairtrial_protocol::load::{Driven, Endpoint, TpccCheck};
 use fairtrial_protocol::oltp::{OltpDrive, Profile};
 use support::oltp::{SPECIAL, loading};
 use support::postgres::Server;
-use support::{begin, codes, load, number, parameters, sql};
+use support::under_way::begin;
+use support::{codes, load, number, parameters, sql};
 
 const TRUST: &str = "local all all trust\n";
 const LOCAL_ONLY: [&str; 2] = ["-c", "listen_addresses="];
-
-/// Longest wait for a drive to begin.
-const BEGIN_LIMIT: Duration = Duration::from_mins(1);
 
 /// Of users that meet at every row.
 const TRANSACTIONS: u64 = 300;
@@ -63,15 +61,11 @@ fn ended_backends_a_crash_and_a_restart_are_counted_by_code_and_users_come_back(
     let mut asked = parameters(as_driver(endpoint.clone()), directory.path());
     (asked.warehouses, asked.drive.virtual_users) = (1, 4);
     (asked.drive.transactions, asked.drive.duration_s) = (None, Some(12.0));
-    let (lines, driving) = begin(move |lines| fairtrial_load::drive(&asked, lines));
-    lines.recv_timeout(BEGIN_LIMIT).expect("the window begins");
+    let driving = begin(move |lines| fairtrial_load::drive(&asked, lines));
 
     let ended = break_everything(&mut server, &endpoint);
 
-    let driven = driving
-        .join()
-        .expect("no panic")
-        .expect("the drive ends at its deadline");
+    let driven = driving.end().expect("the drive ends at its deadline");
     assert_eq!(
         driven.window.end_ns - driven.window.start_ns,
         12_000_000_000
@@ -224,8 +218,7 @@ fn deadlocks_serialization_failures_and_timeouts_are_counted_by_code_and_repeate
         // Long enough to outlast the lock: back-off grows to a tenth of a second.
         asked.drive.retries = 100;
         let endpoint = asked.drive.endpoint.clone();
-        let (lines, driving) = begin(move |lines| fairtrial_load::drive_oltp(&asked, lines));
-        lines.recv_timeout(BEGIN_LIMIT).expect("the window begins");
+        let driving = begin(move |lines| fairtrial_load::drive_oltp(&asked, lines));
         let hold = [
             "SET lock_timeout = 0",
             "SET statement_timeout = 0",
@@ -235,7 +228,7 @@ fn deadlocks_serialization_failures_and_timeouts_are_counted_by_code_and_repeate
             "COMMIT",
         ];
         sql(&endpoint, &hold);
-        let driven = driving.join().expect("no panic").expect("it ends");
+        let driven = driving.end().expect("it ends");
         assert_retried(&driven, code);
         let timeouts = driven.errors.iter().filter(|error| error.code == code);
         assert!(

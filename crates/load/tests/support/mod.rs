@@ -16,10 +16,8 @@ pub mod under_way;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{OnceLock, mpsc};
-use std::thread;
+use std::sync::OnceLock;
 
-use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{
     Arrivals, Checked, Drive, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
@@ -153,32 +151,6 @@ pub fn completed(driven: &Driven) -> u64 {
         .values()
         .map(|outcomes| outcomes.committed + outcomes.rolled_back)
         .sum()
-}
-
-pub type Driving = thread::JoinHandle<Result<Driven, LoadError>>;
-
-/// Where a drive tells that its window begins.
-pub struct Lines(mpsc::Sender<()>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if String::from_utf8_lossy(bytes).contains("\"measuring\"") {
-            self.0.send(()).map_err(std::io::Error::other)?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Begins a drive on a thread; the channel speaks once the window begins.
-pub fn begin(
-    drive: impl FnOnce(&mut Lines) -> Result<Driven, LoadError> + Send + 'static,
-) -> (mpsc::Receiver<()>, Driving) {
-    let (said, lines) = mpsc::channel();
-    (lines, thread::spawn(move || drive(&mut Lines(said))))
 }
 
 /// Errors of a drive by their codes.

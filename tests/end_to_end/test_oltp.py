@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -11,6 +12,8 @@ from support.command_line import Desk
 from fairtrial import record
 
 MARIADB = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin/postgres"), default=None)
 
 SQLITE_STUDY = """\
 study: transactions
@@ -42,6 +45,22 @@ factors:
 arm: protocol
 trials: {blocks: 2, seed: 5}
 metrics: {primary: throughput_tps, secondary: [latency_ns_p50]}
+telemetry: {interval: 100ms}
+"""
+
+
+POSTGRES_STUDY = """\
+study: commits
+question: What does waiting for the disk cost writers of PostgreSQL?
+system: {postgres: {base_directory: BASE, options: {shared_buffers: 64MB}}}
+workload: {oltp: {profile: read_write, virtual_users: 4, ramp_up: 300ms, duration: 1s, interval: 100ms}}
+factors:
+  commit:
+    waiting: {}
+    lazy: {system: {postgres: {options: {synchronous_commit: off}}}}
+arm: commit
+trials: {blocks: 2, seed: 5}
+metrics: {primary: throughput_tps, secondary: [latency_ns_p50, server_cpu_s]}
 telemetry: {interval: 100ms}
 """
 
@@ -89,6 +108,25 @@ def test_protocols_are_compared_on_a_private_mariadb(here: Desk) -> None:
         ceiling
     ]
     assert f"{ceiling:,.0f}" in (here.run / "report" / "report.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.servers
+@pytest.mark.skipif(POSTGRES is None, reason="needs postgres: `make test` installs it when run as root")
+def test_writers_are_compared_on_a_private_postgresql(here: Desk) -> None:
+    assert POSTGRES is not None
+    here.fairtrial("run", here.study(POSTGRES_STUDY.replace("BASE", str(POSTGRES.parents[1]))))
+    found = record.read(here.run)
+    assert len(found.trials) == 4
+    for trial in found.trials:
+        assert trial.valid, trial.invalid_reason
+        assert trial.scalars["statements_per_s"] > 15 * trial.scalars["throughput_tps"] > 0
+        assert trial.scalars["server_cpu_s"] > 0
+        assert trial.options["autovacuum"] == "on"
+        processes = pl.read_parquet(found.trial_directory(trial.trial.id) / "telemetry-process-server.parquet")
+        assert int(processes["processes"].to_numpy().max()) >= 1 + 4 + 4, "main, four of its own, four users at least"
+        assert all(check.violations == 0 for check in trial.checks)
+    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    here.fairtrial("verify", here.run)
 
 
 def test_a_misspelt_distribution_is_said_before_anything_starts(here: Desk) -> None:

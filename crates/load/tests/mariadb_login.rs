@@ -2,12 +2,9 @@
 
 mod support;
 
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Endpoint, Sql, Tls};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use support::certificates::{Certificates, free_port, signed_by};
 use support::mariadb::Server;
 
 const ACCOUNTS: [&str; 4] = [
@@ -19,50 +16,22 @@ const ACCOUNTS: [&str; 4] = [
 
 const CIPHER: &str = "SHOW SESSION STATUS LIKE 'Ssl_cipher'";
 
-fn signed_by(authorities: Option<&PathBuf>) -> Tls {
-    Tls {
-        authorities: authorities.map(|path| path.to_string_lossy().into()),
-    }
-}
-
 struct Place {
     server: Server,
     port: u16,
-    authority: PathBuf,
-    stranger: PathBuf,
-}
-
-/// An authority, and if asked a certificate for `localhost` that it has signed.
-fn authority(directory: &Path, name: &str) -> (PathBuf, CertifiedIssuer<'static, KeyPair>) {
-    let mut parameters = CertificateParams::default();
-    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate().expect("a key");
-    let issuer = CertifiedIssuer::self_signed(parameters, key).expect("signed by itself");
-    let path = directory.join(name);
-    std::fs::write(&path, issuer.pem()).expect("written");
-    (path, issuer)
+    files: Certificates,
 }
 
 fn place() -> Option<Place> {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    drop(listener);
-    let mut files = (PathBuf::new(), PathBuf::new());
+    let port = free_port();
+    let mut files = Certificates::default();
     let server = Server::start_with(|directory| {
-        let (authority, issuer) = self::authority(directory, "authority.pem");
-        files = (authority, self::authority(directory, "stranger.pem").0);
-        let key = KeyPair::generate().expect("a key");
-        let parameters = CertificateParams::new(vec!["localhost".into()]).expect("a name");
-        let certificate = parameters.signed_by(&key, &issuer).expect("signed");
-        let (certificate_path, key_path) =
-            (directory.join("server.pem"), directory.join("server.key"));
-        std::fs::write(&certificate_path, certificate.pem()).expect("written");
-        std::fs::write(&key_path, key.serialize_pem()).expect("written");
+        files = Certificates::write(directory);
         vec![
             "--bind-address=127.0.0.1".into(),
             format!("--port={port}"),
-            format!("--ssl-cert={}", certificate_path.display()),
-            format!("--ssl-key={}", key_path.display()),
+            format!("--ssl-cert={}", files.certificate.display()),
+            format!("--ssl-key={}", files.key.display()),
         ]
     })?;
     let sql = Sql {
@@ -71,12 +40,10 @@ fn place() -> Option<Place> {
         connect_timeout_ms: 0,
     };
     fairtrial_load::sql(&sql).expect("accounts");
-    let (authority, stranger) = files;
     Some(Place {
         server,
         port,
-        authority,
-        stranger,
+        files,
     })
 }
 
@@ -110,7 +77,7 @@ fn passwords_are_proved_by_every_plugin_in_clear_and_encrypted() {
         ("curve", "öffne dich"),
     ] {
         assert_eq!(place.login(user, password, None).expect(user), "");
-        for authorities in [None, Some(&place.authority)] {
+        for authorities in [None, Some(&place.files.authority)] {
             let cipher = place
                 .login(user, password, Some(signed_by(authorities)))
                 .expect(user);
@@ -125,7 +92,7 @@ fn passwords_are_proved_by_every_plugin_in_clear_and_encrypted() {
     let error = place.login(
         "native",
         "open sesame",
-        Some(signed_by(Some(&place.stranger))),
+        Some(signed_by(Some(&place.files.stranger))),
     );
     let said = format!("{:?}", error.expect_err("signed by somebody else"));
     assert!(said.contains("invalid peer certificate"), "{said}");

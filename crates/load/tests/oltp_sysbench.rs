@@ -3,13 +3,11 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-use std::process::Command;
-
 use fairtrial_protocol::load::Endpoint;
 use fairtrial_protocol::oltp::{Distribution, Profile, Protocol};
 use support::mariadb::{Server, shared};
-use support::oltp::{PROFILES, SPECIAL, TABLE_SIZE, drive, load, loading, parameters, tables};
+use support::oltp::{PROFILES, drive, load, loading, parameters, tables};
+use support::sysbench::{self, Counts, Tool, assert_alike, difference};
 use support::{number, sql};
 
 /// Events that a comparison is about: those of a long run less those of a short one, so that what a tool does once
@@ -35,14 +33,6 @@ const COUNTERS: [&str; 15] = [
     "Sort_rows",
 ];
 
-type Counts = BTreeMap<String, i64>;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Tool {
-    Ours,
-    Sysbench,
-}
-
 /// A database and how keys are drawn in it.
 struct Bench {
     endpoint: Endpoint,
@@ -52,14 +42,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Keys whose ranges end inside the table, unless the profile's rows depend on which keys repeat: then all alike.
     fn distribution(&self) -> Distribution {
-        match self.profile {
-            Profile::Delete | Profile::SelectRandomPoints | Profile::SelectRandomRanges => {
-                Distribution::Uniform {}
-            }
-            _ => SPECIAL,
-        }
+        sysbench::distribution(self.profile)
     }
 
     fn sysbench(&self, arguments: &[String]) {
@@ -69,42 +53,17 @@ impl Bench {
         else {
             panic!("a MySQL endpoint")
         };
-        let random = match self.distribution() {
-            Distribution::Uniform {} => "uniform",
-            _ => "special",
-        };
-        let name = match self.profile {
-            Profile::BulkInsert | Profile::SelectRandomPoints | Profile::SelectRandomRanges => {
-                self.profile.name().to_owned()
-            }
-            other => format!("oltp_{}", other.name()),
-        };
-        let mut command = Command::new("sysbench");
-        command.arg(&name).args([
+        let mut all = vec![
             format!("--mysql-socket={}", socket.as_deref().expect("a socket")),
             format!("--mysql-db={database}"),
-            format!("--rand-type={random}"),
             "--mysql-user=root".into(),
-            "--rand-seed=5".into(),
-            "--threads=1".into(),
-        ]);
-        if self.profile != Profile::BulkInsert {
-            command.arg(format!("--tables={}", tables(self.profile)));
-            command.arg(format!("--table-size={TABLE_SIZE}"));
-        }
+        ];
         if self.text {
-            command.arg("--db-ps-mode=disable");
+            all.push("--db-ps-mode=disable".into());
         }
-        let ran = command
-            .args(&self.extra)
-            .args(arguments)
-            .output()
-            .expect("sysbench runs");
-        let said = String::from_utf8_lossy(&ran.stdout);
-        assert!(
-            ran.status.success() && !said.contains("FATAL"),
-            "{name}: {said}"
-        );
+        all.extend(self.extra.iter().map(ToString::to_string));
+        all.extend_from_slice(arguments);
+        sysbench::run(self.profile, &all);
     }
 
     fn load(&self, tool: Tool) {
@@ -193,14 +152,8 @@ fn counters(endpoint: &Endpoint) -> Counts {
     found
 }
 
-fn difference(after: &Counts, before: &Counts) -> Counts {
-    let one = |(name, value): (&String, &i64)| (name.clone(), value - before[name]);
-    after.iter().map(one).collect()
-}
-
 fn server() -> Option<std::sync::MutexGuard<'static, Server>> {
-    if Command::new("sysbench").arg("--version").output().is_err() {
-        eprintln!("skipped: sysbench is not on PATH (apt install sysbench)");
+    if !sysbench::is_installed() {
         return None;
     }
     let server = shared()?;
@@ -222,16 +175,6 @@ fn bench(server: &Server, profile: Profile) -> Bench {
         text: false,
         extra: Vec::new(),
     }
-}
-
-/// Counts that hang on which keys repeat; they agree as two samples do.
-#[allow(clippy::cast_precision_loss)] // counts of a test
-fn assert_alike(profile: Profile, name: &str, ours: i64, theirs: i64) {
-    let bound = 5.0 * ((ours + theirs) as f64).sqrt();
-    assert!(
-        ((ours - theirs) as f64).abs() <= bound && ours > 0,
-        "{profile:?}: {name} is {ours} and {theirs}, further apart than {bound:.0}"
-    );
 }
 
 #[test]

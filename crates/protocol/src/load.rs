@@ -62,7 +62,7 @@ pub enum Endpoint {
         /// Password; empty for none.
         #[serde(default)]
         password: String,
-        /// Encrypts the connection, where it is TCP.
+        /// Encrypts the connection, which must be TCP: an error beside a socket's directory.
         #[serde(default)]
         tls: Option<Tls>,
         /// Database; created by the loader if missing.

@@ -18,6 +18,10 @@ pub struct Sample {
     /// Processes to follow: name → process id; each gives `telemetry-process-<name>.arrows`.
     #[serde(default)]
     pub processes: BTreeMap<String, i32>,
+    /// Processes to follow with their children, whose counters are summed: name → process id; the names are others than
+    /// those of `processes`, and the files are called alike.
+    #[serde(default)]
+    pub process_trees: BTreeMap<String, i32>,
     /// A server whose own counters are sampled too.
     #[serde(default)]
     pub server: Option<SampledServer>,

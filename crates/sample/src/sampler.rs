@@ -45,10 +45,18 @@ impl Sampler {
                 source::open_process(root, *process),
             )
         });
-        if let Some(name) = parameters.processes.keys().find(|name| !is_plain(name)) {
+        let trees = parameters
+            .process_trees
+            .iter()
+            .map(|(name, process)| (format!("process-{name}"), source::open_tree(root, *process)));
+        let mut names = parameters
+            .processes
+            .keys()
+            .chain(parameters.process_trees.keys());
+        if let Some(name) = names.find(|name| !is_plain(name)) {
             return Err(SampleError::ProcessName { name: name.clone() });
         }
-        for (name, opened) in sources.chain(processes) {
+        for (name, opened) in sources.chain(processes).chain(trees) {
             match opened {
                 Ok(opened) => sampler.follow(directory, name, opened, rows)?,
                 Err(error) => sampler

@@ -23,6 +23,7 @@ fn written(ticks: usize) -> Vec<u8> {
         interval_ms: 1000,
         sources: vec![Source::Vmstat],
         processes: [].into(),
+        process_trees: [].into(),
         server: None,
         output_directory: output.path().to_str().expect("plain").to_owned(),
     };
@@ -86,6 +87,7 @@ fn a_full_batch_is_in_the_file_before_the_next_tick() {
         interval_ms: 1000,
         sources: vec![Source::Vmstat],
         processes: [].into(),
+        process_trees: [].into(),
         server: None,
         output_directory: output.path().to_str().expect("plain").to_owned(),
     };

@@ -71,6 +71,7 @@ impl Place {
                 .iter()
                 .map(|(name, process)| ((*name).to_owned(), *process))
                 .collect(),
+            process_trees: BTreeMap::new(),
             server: None,
             output_directory: self.output.path().to_str().expect("plain").to_owned(),
         }

@@ -82,6 +82,7 @@ impl Place {
                 .iter()
                 .map(|(name, pid)| ((*name).to_owned(), *pid))
                 .collect(),
+            process_trees: BTreeMap::new(),
             server: None,
             output_directory: self.output.path().to_str().expect("plain").to_owned(),
         };
@@ -446,6 +447,7 @@ fn a_real_process_that_ends_ends_its_file_and_nothing_else() {
         interval_ms: 1000,
         sources: vec![Source::Cpu],
         processes: [("it".to_owned(), child.id().cast_signed())].into(),
+        process_trees: BTreeMap::new(),
         server: None,
         output_directory: output.path().to_str().expect("plain").to_owned(),
     };

@@ -29,6 +29,7 @@ fn parameters(endpoint: Endpoint, output: &Path) -> Sample {
         interval_ms: 100,
         sources: vec![Source::Cpu],
         processes: BTreeMap::new(),
+        process_trees: BTreeMap::new(),
         server: Some(SampledServer {
             endpoint,
             interval_ms: SHORTEST_SERVER_INTERVAL_MS,

@@ -38,11 +38,11 @@ LEVELS: Final = {
     ),
     "memory": re.compile(r".*"),
     "server": re.compile(
-        r"threads_.*|history_list_length|checkpoint_age_.*|buffer_pool_pages_(dirty|data|free|total)"
+        r"threads_.*|autovacuum_workers|history_list_length|checkpoint_age_.*|buffer_pool_pages_(dirty|data|free|total)"
         r"|row_lock_current_waits|waiting_.*|answer_ns"
     ),
     "lock_waits": re.compile(r".*"),
-    "process": re.compile(r"threads|resident_bytes|swapped_bytes"),
+    "process": re.compile(r"threads|processes|resident_bytes|swapped_bytes"),
 }
 
 

@@ -69,7 +69,7 @@ def start(
     directory: PurePosixPath,
     *,
     interval_ms: int,
-    processes: Mapping[str, int],
+    followed: Mapping[str, Mapping[str, int]],
     server: Mapping[str, Any] | None = None,
 ) -> Sampler:
     """Starts sampling into `directory`; returns once every source has been read for the first time.
@@ -78,11 +78,22 @@ def start(
         place: where.
         directory: for the files; exists, with a `log` in it.
         interval_ms: between two samples.
-        processes: to follow, name → process id.
+        followed: processes, from `followed`.
         server: whose own counters to sample, from `sampled_server`; None: no server's.
     """
-    parameters = {"interval_ms": interval_ms, "sources": list(SOURCES), "processes": dict(processes)}
+    parameters = {
+        "interval_ms": interval_ms,
+        "sources": list(SOURCES),
+        **{kind: dict(of) for kind, of in followed.items()},
+    }
     return Sampler(place, directory, parameters | ({"server": dict(server)} if server else {}))
+
+
+def followed(process: int | None, *, is_one_process: bool) -> dict[str, dict[str, int]]:
+    """The sampler's parameters for a server's process, by its number: alone, or with its children."""
+    if process is None:
+        return {}
+    return {"processes" if is_one_process else "process_trees": {"server": process}}
 
 
 def sampled_server(endpoint: Mapping[str, Any] | None, *, interval_ms: int, lock_waits: bool) -> dict[str, Any] | None:

@@ -265,7 +265,7 @@ class Attempt:
             self.place,
             self.remote / "out",
             interval_ms=interval_ms,
-            processes={"server": process.pid} if process is not None and instance.is_one_process else {},
+            followed=telemetry.followed(process.pid if process else None, is_one_process=instance.is_one_process),
             server=telemetry.sampled_server(
                 instance.monitoring, interval_ms=interval_ms, lock_waits=plan.telemetry_lock_waits
             ),

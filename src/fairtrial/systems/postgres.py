@@ -3,7 +3,7 @@
 The server sees one generated configuration file: initdb's own and `ALTER SYSTEM`'s are not read, so "an option passed
 twice" cannot happen unseen. Autovacuum is off while data are prepared and as the study says in trials; prepared data
 are vacuumed, frozen and analysed once, so that trials begin with statistics. Each connection has a process of its own,
-so the main process is not followed: its processor time would be taken for the server's.
+so the sampler follows the main process with its children.
 """
 
 from __future__ import annotations

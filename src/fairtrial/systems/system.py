@@ -55,8 +55,8 @@ class Instance:
         process: its main process; None where it is embedded in the load.
         options: effective options as read back.
         monitoring: how the sampler reaches its own counters, an endpoint too; None: it has none.
-        is_one_process: whether the main process does all its work; else the sampler does not follow it, because a part
-            would be taken for the whole.
+        is_one_process: whether the main process does all its work; else the sampler adds up its children's, because a
+            part would be taken for the whole.
     """
 
     endpoint: Mapping[str, Any] | None

@@ -1140,7 +1140,7 @@ class PostgresEndpoint(BaseModel):
     socket_directory: str | None = None
     """Directory of the Unix socket, whose name holds the port; wins over the host."""
     tls: Tls | None = None
-    """Encrypts the connection, where it is TCP."""
+    """Encrypts the connection, which must be TCP: an error beside a socket's directory."""
     user: str
     """User."""
 
@@ -1567,6 +1567,11 @@ class Sample(BaseModel):
     """Width of an interval, milliseconds, 10 at least."""
     output_directory: str
     """Directory for the files; must exist."""
+    process_trees: dict[str, int] = {}
+    """
+    Processes to follow with their children, whose counters are summed: name → process id; the names are others than
+    those of `processes`, and the files are called alike.
+    """
     processes: dict[str, int] = {}
     """Processes to follow: name → process id; each gives `telemetry-process-<name>.arrows`."""
     server: SampledServer | None = None

@@ -19,7 +19,7 @@ SAMPLING = '{"sampling":["cpu"]}'
 
 def test_it_is_asked_for_every_source_and_ended_by_a_signal() -> None:
     with place_in_memory(lambda _spawn: Ran(code=None, stdout=[SAMPLING])) as (place, fake):
-        sampler = telemetry.start(place, OUT, interval_ms=250, processes={"server": 17})
+        sampler = telemetry.start(place, OUT, interval_ms=250, followed={"processes": {"server": 17}})
         asked = json.loads(spawned(fake, "sampler").stdin or "")
         assert asked == {
             "interval_ms": 250,
@@ -39,7 +39,7 @@ def test_a_server_is_asked_over_its_own_endpoint_and_not_too_often() -> None:
     assert (telemetry.sampled_server(endpoint, interval_ms=2000, lock_waits=False) or {})["interval_ms"] == 2000
     assert telemetry.sampled_server(None, interval_ms=1000, lock_waits=True) is None
     with place_in_memory(lambda _spawn: Ran(code=None, stdout=[SAMPLING])) as (place, fake):
-        telemetry.start(place, OUT, interval_ms=10, processes={}, server=asked)
+        telemetry.start(place, OUT, interval_ms=10, followed={}, server=asked)
         sent = wire.Sample.model_validate_json(spawned(fake, "sampler").stdin or "")
     assert sent.server is not None
     assert sent.server.lock_waits
@@ -47,7 +47,7 @@ def test_a_server_is_asked_over_its_own_endpoint_and_not_too_often() -> None:
 
 def test_a_sampler_that_failed_makes_its_telemetry_unbelievable_in_its_own_words() -> None:
     with place_in_memory(lambda _spawn: Ran(code=1, stderr=["no such directory"])) as (place, _fake):
-        reason = telemetry.start(place, OUT, interval_ms=250, processes={}).stop()
+        reason = telemetry.start(place, OUT, interval_ms=250, followed={}).stop()
     assert "code 1" in reason
     assert "no such directory" in reason
 
@@ -56,7 +56,7 @@ def test_a_real_sampler_leaves_streams_that_become_parquet(tmp_path: Path) -> No
     with place_here(tmp_path) as place:
         out = PurePosixPath(tmp_path / "out")
         (tmp_path / "out" / "log").mkdir(parents=True)
-        sampler = telemetry.start(place, out, interval_ms=10, processes={})
+        sampler = telemetry.start(place, out, interval_ms=10, followed={})
         assert (tmp_path / "out" / "telemetry-cpu.arrows").exists(), "the first sample is there once it is started"
         assert sampler.stop() == ""
     (tmp_path / "out" / "telemetry-empty.arrows").touch()
@@ -65,3 +65,9 @@ def test_a_real_sampler_leaves_streams_that_become_parquet(tmp_path: Path) -> No
     assert "empty" not in sources
     assert list((tmp_path / "out").glob("*.arrows")) == []
     assert pl.read_parquet(tmp_path / "out" / "telemetry-cpu.parquet").height >= 1
+
+
+def test_a_server_of_many_processes_is_followed_with_its_children() -> None:
+    assert telemetry.followed(17, is_one_process=True) == {"processes": {"server": 17}}
+    assert telemetry.followed(17, is_one_process=False) == {"process_trees": {"server": 17}}
+    assert telemetry.followed(None, is_one_process=True) == {}

@@ -64,6 +64,14 @@ pub fn with<T, J: Job<Output = Result<T, LoadError>>>(
             database,
         } => {
             let port = port.unwrap_or(Postgres::DEFAULT_PORT);
+            if socket_directory.is_some() && tls.is_some() {
+                return Err(LoadError::Parameter {
+                    field: "endpoint.tls",
+                    problem: "PostgreSQL encrypts TCP only, so `tls` needs a host and no \
+                        socket_directory"
+                        .into(),
+                });
+            }
             let socket = socket_directory
                 .as_ref()
                 .map(|directory| Postgres::socket(directory, port));

@@ -88,7 +88,7 @@ impl Postgres {
         }
     }
 
-    /// The same over encrypted connections.
+    /// The same over encrypted connections, which must be TCP.
     pub fn encrypted(self, config: Arc<ClientConfig>) -> Self {
         Self {
             tls: Some(config),
@@ -111,8 +111,7 @@ impl Postgres {
                 Address::Socket(_) => "localhost",
                 Address::Tcp { host, .. } => host,
             },
-            // The server encrypts TCP only.
-            tls: self.tls.clone().filter(|_| !is_local),
+            tls: self.tls.clone(),
             is_local,
         };
         PostgresConnection::open(&self.address, &account).await

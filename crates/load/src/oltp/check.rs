@@ -52,8 +52,9 @@ const RULES: [Rule; 3] = [
         statement: "c holds ten and pad five groups of eleven digits",
         query: |table, _| {
             let groups = |count| vec!["_".repeat(11); count].join("-");
+            // PostgreSQL compares a CHAR with its padding.
             format!(
-                "SELECT id, c, pad FROM {table} WHERE c NOT LIKE '{}' OR pad NOT LIKE '{}'",
+                "SELECT id, c, pad FROM {table} WHERE RTRIM(c) NOT LIKE '{}' OR RTRIM(pad) NOT LIKE '{}'",
                 groups(10),
                 groups(5)
             )

@@ -71,7 +71,7 @@ impl Workload for Tpcc {
 
     fn statements(&self, dialect: Dialect) -> Vec<String> {
         if self.procedures {
-            procedures::calls()
+            procedures::calls(dialect)
         } else {
             statements::all(dialect)
         }

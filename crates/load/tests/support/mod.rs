@@ -1,6 +1,8 @@
 //! Databases for tests: loaded once per test binary, copied for each test.
 #![allow(dead_code)] // every test binary uses a part of it
 
+pub mod certificates;
+pub mod contents;
 pub mod effects;
 pub mod histograms;
 pub mod mariadb;
@@ -9,6 +11,7 @@ pub mod postgres;
 pub mod proxy;
 pub mod scene;
 pub mod small_disk;
+pub mod sysbench;
 pub mod under_way;
 
 use std::collections::BTreeMap;
@@ -148,4 +151,13 @@ pub fn completed(driven: &Driven) -> u64 {
         .values()
         .map(|outcomes| outcomes.committed + outcomes.rolled_back)
         .sum()
+}
+
+/// Errors of a drive by their codes.
+pub fn codes(driven: &Driven) -> BTreeMap<&str, u64> {
+    let mut codes = BTreeMap::new();
+    for error in &driven.errors {
+        *codes.entry(error.code.as_str()).or_default() += error.count;
+    }
+    codes
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use fairtrial_protocol::load::{Endpoint, Sql};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// How long a fresh server may take to answer.
@@ -20,20 +21,25 @@ pub const USER: &str = "tester";
 pub struct Server {
     directory: TempDir,
     process: Child,
+    options: Vec<String>,
 }
 
 impl Server {
     /// Starts a server with these lines in its `pg_hba.conf` and options on its command line; `None`, said on standard
     /// error, where none is installed.
     pub fn start(hba: &str, options: &[&str]) -> Option<Self> {
+        let options = options.iter().map(ToString::to_string).collect();
+        Self::start_with(hba, |_| options)
+    }
+
+    /// The same with options that need files: given the server's directory, to put them in.
+    pub fn start_with(hba: &str, options: impl FnOnce(&Path) -> Vec<String>) -> Option<Self> {
         let Some(programs) = programs() else {
             eprintln!("skipped: postgres and initdb are not installed (apt install postgresql)");
             return None;
         };
         let directory = tempfile::tempdir().expect("a temporary directory");
-        if rustix::process::geteuid().is_root() {
-            chown(directory.path(), Some(NOBODY), Some(NOBODY)).expect("root may give it away");
-        }
+        give(directory.path());
         let data = directory.path().join("data");
         let created = command(&programs.join("initdb"))
             .args(["--no-sync", "--locale=C", "--encoding=UTF8", "--auth=trust"])
@@ -44,21 +50,31 @@ impl Server {
         let words = String::from_utf8_lossy(&created.stderr);
         assert!(created.status.success(), "{words}");
         std::fs::write(data.join("pg_hba.conf"), hba).expect("our own file");
-        let log = std::fs::File::create(directory.path().join("log")).expect("a log file");
-        let process = command(&programs.join("postgres"))
-            .arg("-D")
-            .arg(&data)
-            .arg("-k")
-            .arg(directory.path())
-            .args(["-c", "fsync=off", "-c", "shared_buffers=128MB"])
-            .args(options)
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("the server starts");
-        let server = Self { directory, process };
+        let options = options(directory.path());
+        let process = spawn(directory.path(), &options);
+        let server = Self {
+            directory,
+            process,
+            options,
+        };
         server.wait();
         Some(server)
+    }
+
+    /// Ends the server as a crash would: nothing is written back, and clients are told.
+    pub fn crash(&mut self) {
+        self.signal(Signal::QUIT);
+        self.process.wait().expect("it is gone");
+    }
+
+    /// Starts it again on the same data.
+    pub fn restart(&mut self) {
+        self.process = spawn(self.directory.path(), &self.options);
+        self.wait();
+    }
+
+    fn signal(&self, signal: Signal) {
+        let _ = kill_process(Pid::from_child(&self.process), signal);
     }
 
     /// The server's endpoint for one database.
@@ -66,12 +82,21 @@ impl Server {
         Endpoint::Postgres {
             socket_directory: Some(self.directory.path().to_string_lossy().into()),
             host: None,
-            port: None,
+            port: self.port(),
             user: USER.into(),
             password: String::new(),
             tls: None,
             database: database.into(),
         }
+    }
+
+    /// The port that the options give: the name of the socket holds it.
+    fn port(&self) -> Option<u16> {
+        let given = self
+            .options
+            .iter()
+            .find_map(|option| option.strip_prefix("port="))?;
+        Some(given.parse().expect("a number"))
     }
 
     fn wait(&self) {
@@ -90,11 +115,33 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.process);
         // Immediate shutdown: the server ends its own children, which a kill would leave behind.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
+        self.signal(Signal::QUIT);
         let _ = self.process.wait();
     }
+}
+
+/// Makes a file or directory the server's.
+pub fn give(path: &Path) {
+    if rustix::process::geteuid().is_root() {
+        chown(path, Some(NOBODY), Some(NOBODY)).expect("root may give it away");
+    }
+}
+
+fn spawn(directory: &Path, options: &[String]) -> Child {
+    let log = std::fs::File::create(directory.join("log")).expect("a log file");
+    let programs = programs().expect("it was found before");
+    command(&programs.join("postgres"))
+        .arg("-D")
+        .arg(directory.join("data"))
+        .arg("-k")
+        .arg(directory)
+        .args(["-c", "fsync=off", "-c", "shared_buffers=128MB"])
+        .args(options)
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("the server starts")
 }
 
 /// A program that ends with the thread that started it, as an unprivileged user.

@@ -17,6 +17,7 @@ const VIEWS: [(&str, &str); 5] = [
     (
         "activity",
         "(SELECT count(*) FILTER (WHERE state = 'active') AS active, \
+         count(*) FILTER (WHERE backend_type = 'autovacuum worker') AS autovacuum_workers, \
          count(*) FILTER (WHERE wait_event_type = 'Activity') AS waiting_activity, \
          count(*) FILTER (WHERE wait_event_type = 'BufferPin') AS waiting_bufferpin, \
          count(*) FILTER (WHERE wait_event_type = 'Client') AS waiting_client, \

@@ -5,6 +5,7 @@ mod disks;
 mod keyed;
 mod pressure;
 mod process;
+mod tree;
 
 use std::io;
 use std::path::Path;
@@ -58,6 +59,11 @@ pub fn open(root: &Path, source: Source) -> io::Result<Opened> {
 pub fn open_process(root: &Path, process: i32) -> io::Result<Opened> {
     let (process, missing) = process::Process::open(root, process)?;
     Ok((Box::new(process), missing))
+}
+
+/// Opens a process with its children below `root`.
+pub fn open_tree(root: &Path, process: i32) -> io::Result<Opened> {
+    Ok((Box::new(tree::Tree::open(root, process)?), vec![]))
 }
 
 fn damaged(what: &str) -> io::Error {

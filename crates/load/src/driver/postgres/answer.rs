@@ -8,6 +8,7 @@ pub mod oid {
     pub const INT8: u32 = 20;
     pub const INT2: u32 = 21;
     pub const INT4: u32 = 23;
+    pub const BPCHAR: u32 = 1042;
     pub const NUMERIC: u32 = 1700;
 }
 
@@ -160,9 +161,15 @@ fn cell(value: &[u8], kind: u32) -> Result<Cell, DriverError> {
         oid::INT8 => fixed(value).map(i64::from_be_bytes)?,
         oid::NUMERIC => units(value)?,
         oid::BOOL => i64::from(value == b"t"),
-        _ => return Ok(Cell::Text(String::from_utf8_lossy(value).into_owned())),
+        // Blanks at the end of CHAR are no content, as MySQL has it.
+        oid::BPCHAR => return Ok(Cell::Text(read(value).trim_end_matches(' ').into())),
+        _ => return Ok(Cell::Text(read(value))),
     };
     Ok(Cell::Integer(integer))
+}
+
+fn read(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
 }
 
 fn fixed<const N: usize>(value: &[u8]) -> Result<[u8; N], DriverError> {
@@ -214,12 +221,18 @@ pub fn error(body: &[u8]) -> DriverError {
     classify(&severity, code, message)
 }
 
+/// Reads a notice that is the last word of a server: when it crashes it warns (57P02), and closes the connection.
+pub fn farewell(body: &[u8]) -> Option<DriverError> {
+    Some(error(body)).filter(|error| error.code.starts_with("57P"))
+}
+
 /// What a workload can do about an error (PostgreSQL, appendix A).
 fn classify(severity: &str, code: String, message: String) -> DriverError {
     let (kind, retryable) = match code.as_str() {
         "40P01" => (ErrorKind::Deadlock, true),
-        // serialization failure: the row was changed since the snapshot
-        "40001" => (ErrorKind::Other, true),
+        // serialization failure: the row was changed since the snapshot; a key that is there already may be the same in
+        // disguise, as where two transactions replace one row (PostgreSQL 13.5.1)
+        "40001" | "23505" => (ErrorKind::Other, true),
         // lock_timeout or NOWAIT; statement_timeout
         "55P03" | "57014" => (ErrorKind::LockTimeout, true),
         // too many connections; no such database; shutting down, crashed, starting

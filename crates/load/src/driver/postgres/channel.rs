@@ -110,11 +110,25 @@ impl Channel {
         &mut self.outgoing
     }
 
-    /// Sends what was begun.
+    /// Sends what was begun. A server that has closed the connection has mostly said why before; what it said is then
+    /// the next message, and sending is no error.
     pub async fn send(&mut self) -> io::Result<()> {
         let sent = self.stream.send(self.outgoing.close()).await;
         self.outgoing.clear();
-        sent
+        match sent {
+            Err(error) if is_closed(&error) && self.has_last_words().await => Ok(()),
+            sent => sent,
+        }
+    }
+
+    /// Whether a message can still be read; it stays unread.
+    async fn has_last_words(&mut self) -> bool {
+        let length = match self.next().await {
+            Ok((_, body)) => HEADER + body.len(),
+            Err(_) => return false,
+        };
+        self.taken -= length;
+        true
     }
 
     /// The tag and body of the next message, waiting for it if need be.
@@ -138,6 +152,15 @@ impl Channel {
         }
         self.taken = 0;
     }
+}
+
+/// Whether the other side has closed.
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    matches!(
+        error.kind(),
+        BrokenPipe | ConnectionReset | ConnectionAborted
+    )
 }
 
 /// The tag of the message that begins at `start` and where its body is, if all of it has come.

@@ -185,6 +185,11 @@ impl PostgresConnection {
                     }
                     problem.get_or_insert(error);
                 }
+                b'N' => {
+                    if let Some(error) = answer::farewell(body) {
+                        return Err(error);
+                    }
+                }
                 b'C' => ended = answer::Reader::new(body).text()?,
                 b'G' | b'W' | b'H' => {
                     return Err(DriverError {

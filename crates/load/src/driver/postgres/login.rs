@@ -81,7 +81,10 @@ fn reply(
 ) -> Result<Option<Vec<u8>>, DriverError> {
     let mut reader = Reader::new(body);
     match (reader.u32()?, scram) {
-        (asked::DONE, _) => Ok(None),
+        (asked::DONE, None) => Ok(None),
+        (asked::DONE, Some(_)) => Err(refused(
+            "the server ended the login before it had proved that it knows the password",
+        )),
         (asked::CLEAR, _) if !account.is_private() => Err(refused(
             "the server asks for the password in clear over a connection that others can read",
         )),
@@ -115,10 +118,11 @@ fn reply(
             scram.update(reader.rest()).map_err(problem)?;
             Ok(Some(scram.message().to_vec()))
         }
-        (asked::SASL_FINAL, Some(scram)) => {
+        (asked::SASL_FINAL, proof @ Some(_)) => {
             let problem =
                 |error| refused(format!("the server does not know the password: {error}"));
-            scram.finish(reader.rest()).map_err(problem)?;
+            let ended = proof.take().map(|mut scram| scram.finish(reader.rest()));
+            ended.transpose().map_err(problem)?;
             Ok(None)
         }
         (other, _) => Err(refused(format!(

@@ -32,22 +32,32 @@ impl Call {
 pub fn create(dialect: Dialect) -> Option<impl Iterator<Item = &'static str>> {
     let file = match dialect {
         Dialect::Mysql => include_str!("mysql.sql"),
-        Dialect::Sqlite | Dialect::Postgres => return None,
+        Dialect::Postgres => include_str!("postgres.sql"),
+        Dialect::Sqlite => return None,
     };
     Some(file.split(MARK).skip(1).map(str::trim))
 }
 
-/// The calls to prepare.
-pub fn calls() -> Vec<String> {
-    [
-        "CALL tpcc_new_order(?, ?, ?, ?, ?)",
-        "CALL tpcc_payment(?, ?, ?, ?, ?, ?, ?, ?)",
-        "CALL tpcc_order_status(?, ?, ?, ?)",
-        "CALL tpcc_delivery(?, ?, ?)",
-        "CALL tpcc_stock_level(?, ?, ?)",
-    ]
-    .map(Into::into)
-    .to_vec()
+/// The calls to prepare. They take the same values and answer with the same first columns everywhere.
+pub fn calls(dialect: Dialect) -> Vec<String> {
+    let calls = match dialect {
+        // What a procedure gives back are parameters here, and need something in their places.
+        Dialect::Postgres => [
+            "CALL tpcc_new_order(?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+            "CALL tpcc_payment(?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+            "SELECT * FROM tpcc_order_status(?, ?, ?, ?)",
+            "CALL tpcc_delivery(?, ?, ?, NULL, NULL)",
+            "SELECT tpcc_stock_level(?, ?, ?)",
+        ],
+        Dialect::Mysql | Dialect::Sqlite => [
+            "CALL tpcc_new_order(?, ?, ?, ?, ?)",
+            "CALL tpcc_payment(?, ?, ?, ?, ?, ?, ?, ?)",
+            "CALL tpcc_order_status(?, ?, ?, ?)",
+            "CALL tpcc_delivery(?, ?, ?)",
+            "CALL tpcc_stock_level(?, ?, ?)",
+        ],
+    };
+    calls.map(Into::into).to_vec()
 }
 
 /// Runs one transaction: a call that begins and ends it. After an error the caller rolls back.
@@ -177,22 +187,28 @@ mod tests {
 
     #[test]
     fn every_procedure_is_dropped_before_it_is_created_and_has_a_call() {
-        let statements: Vec<_> = create(Dialect::Mysql).expect("MariaDB has them").collect();
-        let calls = calls();
-        assert_eq!(statements.len(), 2 * calls.len());
-        for (pair, call) in statements.chunks(2).zip(calls) {
-            let name = call.split(['(', ' ']).nth(1).expect("a name");
-            assert_eq!(pair[0], format!("DROP PROCEDURE IF EXISTS {name}"));
-            let (head, _) = pair[1].split_once("BEGIN").expect("a body");
-            assert!(
-                head.starts_with(&format!("CREATE PROCEDURE {name}(")),
-                "{head}"
-            );
-            assert_eq!(
-                head.matches("p_").count(),
-                call.matches('?').count(),
-                "{head}"
-            );
+        for dialect in [Dialect::Mysql, Dialect::Postgres] {
+            let statements: Vec<_> = create(dialect).expect("it has them").collect();
+            let calls = calls(dialect);
+            assert_eq!(statements.len(), 2 * calls.len());
+            for (pair, call) in statements.chunks(2).zip(calls) {
+                let name = call
+                    .split('(')
+                    .next()
+                    .and_then(|head| head.rsplit(' ').next());
+                let name = name.expect("a name");
+                let (_, kind_and_name) = pair[1].split_once(' ').expect("a head");
+                let (kind_and_name, _) = kind_and_name.split_once('(').expect("parameters");
+                assert!(kind_and_name.ends_with(&format!(" {name}")), "{call}");
+                let dropped = kind_and_name.replace(' ', " IF EXISTS ");
+                assert_eq!(pair[0], format!("DROP {dropped}"));
+                let head = pair[1].split("BEGIN").next().expect("a head");
+                let head = head.split("LANGUAGE").next().expect("parameters");
+                let parameters = head.matches(" p_").count() + head.matches("(p_").count();
+                assert_eq!(parameters, call.matches('?').count(), "{head}");
+                let given_back = head.matches("INOUT").count();
+                assert_eq!(given_back, call.matches("NULL").count(), "{head}");
+            }
         }
         assert!(create(Dialect::Sqlite).is_none());
     }

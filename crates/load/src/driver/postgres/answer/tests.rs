@@ -47,6 +47,13 @@ fn cells_are_what_their_types_say() {
 }
 
 #[test]
+fn blanks_that_pad_fixed_text_are_no_content_of_it() {
+    let found = row(&body(&[Some(b" a  "), Some(b"b ")]), &[oid::BPCHAR, 25]);
+    let expected = [Cell::Text(" a".into()), Cell::Text("b ".into())];
+    assert_eq!(found, Ok(Row(expected.to_vec())));
+}
+
+#[test]
 fn rows_that_are_cut_or_of_other_columns_are_errors_of_the_connection() {
     let whole = body(&[Some(b"abc"), None]);
     for cut in 0..whole.len() {
@@ -109,6 +116,18 @@ fn errors_are_classified_by_what_the_workload_can_do_about_them() {
         (ErrorKind::Connection, false),
         "whatever its code"
     );
-    assert_eq!(kind("ERROR", "23505"), (ErrorKind::Other, false));
+    assert_eq!(kind("ERROR", "23505"), (ErrorKind::Other, true));
+    assert_eq!(kind("ERROR", "23502"), (ErrorKind::Other, false));
     assert_eq!(error(b"Mwithout a code\0\0").code, "unexpected_answer");
+}
+
+#[test]
+fn a_warning_that_ends_the_connection_is_its_error_and_others_are_none() {
+    let warning = |code: &str| farewell(format!("VWARNING\0C{code}\0Mwords\0\0").as_bytes());
+    let last = warning("57P02").expect("the server crashed");
+    assert_eq!(
+        (last.kind, last.code.as_str()),
+        (ErrorKind::Connection, "57P02")
+    );
+    assert_eq!(warning("01000"), None);
 }

@@ -1,0 +1,86 @@
+//! What TPC-C's tables hold after a drive, in a form that can be compared.
+
+use std::path::Path;
+
+use fairtrial_protocol::load::Endpoint;
+
+use super::{assert_consistent, completed, drive, effects, load, parameters};
+
+/// Everything a drive writes but the times at which it did.
+const TABLES: [(&str, &str); 9] = [
+    ("warehouse", "w_id, w_ytd"),
+    ("district", "d_w_id, d_id, d_ytd, d_next_o_id"),
+    (
+        "customer",
+        "c_w_id, c_d_id, c_id, c_balance, c_ytd_payment, c_payment_cnt, c_delivery_cnt, c_data",
+    ),
+    (
+        "history",
+        "h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_amount, h_data",
+    ),
+    (
+        "orders",
+        "o_w_id, o_d_id, o_id, o_c_id, COALESCE(o_carrier_id, 0), o_ol_cnt, o_all_local",
+    ),
+    ("new_order", "no_w_id, no_d_id, no_o_id"),
+    (
+        "order_line",
+        "ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info, \
+         ol_delivery_d IS NULL",
+    ),
+    (
+        "stock",
+        "s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt",
+    ),
+    ("item", "i_id, i_price"),
+];
+
+/// Rows and a sum over hashes of each, by table: the same for the same rows in any order. `hash` is the system's SQL
+/// for a number made of `ROW_TEXT`.
+pub fn contents(hash: &str, endpoint: &Endpoint) -> Vec<String> {
+    TABLES
+        .iter()
+        .map(|(table, columns)| {
+            let number = hash.replace("ROW_TEXT", &format!("CONCAT_WS('|', {columns})"));
+            let query = format!("SELECT COUNT(*), SUM({number}) FROM {table}");
+            let rows = super::sql(endpoint, &[&query]);
+            format!("{table} {:?}", rows[0].rows)
+        })
+        .collect()
+}
+
+/// Loads, drives 1,000 transactions, and gives what the tables hold then, having looked at what must hold of it.
+pub fn driven(
+    hash: &str,
+    endpoint: &Endpoint,
+    directory: &Path,
+    procedures: bool,
+    users: u32,
+) -> Vec<String> {
+    load(endpoint.clone(), 2, 2);
+    let before = effects::look(endpoint);
+    let mut asked = parameters(endpoint.clone(), directory);
+    (asked.procedures, asked.drive.virtual_users) = (procedures, users);
+    asked.drive.transactions = Some(1_000);
+    let driven = drive(&asked);
+    assert_eq!(completed(&driven), 1_000, "{:?}", driven.errors);
+    if procedures {
+        let sent: u64 = driven
+            .transactions
+            .values()
+            .map(|outcomes| outcomes.statements)
+            .sum();
+        let calls: u64 = driven
+            .transactions
+            .values()
+            .map(|outcomes| outcomes.retried)
+            .sum();
+        assert_eq!(sent, 1_000 + calls, "one call each");
+    }
+    if users == 1 {
+        effects::assert_counts(endpoint, &before, &driven);
+    }
+    effects::assert_changed(endpoint, &before);
+    assert_consistent(endpoint);
+    contents(hash, endpoint)
+}

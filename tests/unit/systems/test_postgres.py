@@ -1,0 +1,173 @@
+"""PostgreSQL's life without a server: what it is given, what is read back, and its own words when it fails."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+from support.places import place_in_memory, spawned
+
+from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.systems import Instance, Launch, postgres
+from fairtrial.wire import generated as wire
+from fairtrial.wire.fake import FakeTransport, Ran
+
+LAUNCH = Launch(
+    data_directory=PurePosixPath("/w/data"),
+    work_directory=PurePosixPath("/w/server"),
+    log_path=PurePosixPath("/w/out/log/server.log"),
+    environment={"LD_PRELOAD": "lib.so"},
+    processors=(0, 1),
+)
+
+
+def parameters(**options: Any) -> dict[str, Any]:
+    dumped: dict[str, Any] = postgres.PostgresParameters.model_validate({"options": options}).model_dump(mode="json")
+    return dumped
+
+
+def server(
+    *, settings: dict[str, tuple[str, str | None]] | None = None, exits: bool = False, found: str = "postgres"
+) -> Callable[[wire.Spawn], Ran]:
+    """A place with a PostgreSQL whose settings, with their units, are given."""
+
+    def run(spawn: wire.Spawn) -> Ran:
+        wanted = spawn.argv[-1]
+        rows = [[name, value, unit] for name, (value, unit) in (settings or {}).items()]
+        answers = {
+            "sh": Ran(stdout=[f"/bin/{wanted}"]) if wanted.endswith(found) else Ran(code=127),
+            "server": Ran(code=1) if exits else Ran(code=None),
+            "grep": Ran(code=1 if exits else 0),
+            "tail": Ran(stdout=["FATAL:  could not map anonymous shared memory", "database system is shut down"]),
+            "sql": Ran(stdout=[json.dumps({"rows": rows})]),
+            "readlink": Ran(stdout=["/opt/pg/bin/postgres"]),
+            "test": Ran(code=0 if found == "postgres" else 1),
+        }
+        return answers.get(spawn.name, Ran(stdout=["postgres (PostgreSQL) 15.18"]))
+
+    return run
+
+
+def configuration(fake: FakeTransport) -> list[str]:
+    return fake.files["/w/server/postgresql.conf"].decode().splitlines()
+
+
+def statements(fake: FakeTransport) -> list[str]:
+    return [
+        statement
+        for request in fake.requests
+        if isinstance(request, wire.Spawn) and request.name == "sql"
+        for statement in json.loads(request.stdin or "{}")["statements"]
+    ]
+
+
+def test_the_server_sees_one_file_with_every_option_once_and_nobody_else_reaches_it() -> None:
+    asked = parameters(synchronous_commit=False, shared_buffers="128MB", autovacuum="off")
+    effective = {
+        "synchronous_commit": ("off", None),
+        "shared_buffers": ("16384", "8kB"),
+        "autovacuum": ("off", None),
+        "deadlock_timeout": ("1000", "ms"),
+    }
+    with place_in_memory(server(settings=effective)) as (place, fake):
+        instance = postgres.start(place, asked, LAUNCH)
+        lines = configuration(fake)
+        started = spawned(fake, "server")
+        access = {path: fake.files[f"/w/server/{path}"] for path in ("pg_hba.conf", "pg_ident.conf")}
+        removed = spawned(fake, "rm")
+    assert {"data_directory = '/w/data'", "unix_socket_directories = '/w/server'", "listen_addresses = ''"} <= set(
+        lines
+    )
+    assert {"synchronous_commit = 'off'", "shared_buffers = '128MB'", "autovacuum = 'off'"} <= set(lines)
+    names = [line.partition(" ")[0] for line in lines]
+    assert len(names) == len(set(names))
+    assert access == {"pg_hba.conf": b"local all fairtrial trust\n", "pg_ident.conf": b""}
+    assert removed.argv[-1] == "/w/data/postgresql.auto.conf", "what ALTER SYSTEM left"
+    assert started.argv == ["/bin/postgres", "-D", "/w/data", "-c", "config_file=/w/server/postgresql.conf"]
+    assert started.processors == [0, 1]
+    assert started.environment == {"LD_PRELOAD": "lib.so"}
+    assert instance.options == {
+        "synchronous_commit": "off",
+        "shared_buffers": "16384 8kB",
+        "autovacuum": "off",
+        "deadlock_timeout": "1000 ms",
+    }
+    assert not instance.is_one_process, "its connections are processes"
+    assert instance.endpoint is not None
+    assert instance.endpoint["socket_directory"] == "/w/server"
+
+
+def test_what_makes_loading_fast_never_reaches_a_trial() -> None:
+    asked = parameters(wal_segment_size="64MB", autovacuum=True)
+    loading = postgres.for_loading(asked)["options"]
+    assert loading["autovacuum"] == "off", "the load vacuums once, at its end"
+    assert loading["wal_segment_size"] == "64MB"
+    effective = {"wal_segment_size": ("67108864", "B"), "autovacuum": ("on", None)}
+    with place_in_memory(server(settings=effective)) as (place, fake):
+        postgres.start(place, asked, LAUNCH)
+        names = {line.partition(" ")[0] for line in configuration(fake)}
+    assert not names & (set(postgres.LOADING_OPTIONS) - set(asked["options"]))
+    assert "wal_segment_size" not in names, "fixed in the data, and no line of a file"
+
+
+def test_a_server_that_ends_at_start_shows_its_own_last_lines() -> None:
+    with (
+        place_in_memory(server(exits=True)) as (place, _fake),
+        pytest.raises(SystemStartError, match="exited at start") as failed,
+    ):
+        postgres.start(place, parameters(shared_buffers="900GB"), LAUNCH)
+    assert "could not map anonymous shared memory" in str(failed.value)
+
+
+def test_an_option_that_is_not_in_effect_stops_the_server_and_names_both_values() -> None:
+    with place_in_memory(server(settings={"max_connections": ("100", None)})) as (place, fake):
+        with pytest.raises(SystemStartError, match="max_connections: asked 10, the server says 100"):
+            postgres.start(place, parameters(max_connections=10), LAUNCH)
+        sent = [request.signal for request in fake.requests if isinstance(request, wire.Signal)]
+    assert sent[0] == signal.SIGINT, "SIGTERM would wait for every client"
+
+
+def test_a_server_that_does_not_answer_queries_is_not_left_running() -> None:
+    def mute(spawn: wire.Spawn) -> Ran:
+        return Ran(code=1, stderr=['{"error": "no answer", "hint": null}']) if spawn.name == "sql" else server()(spawn)
+
+    with place_in_memory(mute) as (place, fake):
+        with pytest.raises(PlaceError, match="no answer"):
+            postgres.start(place, parameters(), LAUNCH)
+        assert any(isinstance(request, wire.Signal) for request in fake.requests)
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_it_writes_everything_back_only_where_its_data_are_kept(settled: bool) -> None:  # noqa: FBT001
+    with place_in_memory(server()) as (place, fake):
+        instance = postgres.start(place, parameters(), LAUNCH)
+        postgres.stop(place, instance, settled=settled)
+        assert ("CHECKPOINT" in statements(fake)) == settled
+        assert instance.process is not None
+        assert instance.process.exited is not None
+        postgres.stop(place, instance, settled=settled)  # one that has ended is left alone
+    postgres.stop(place, Instance(endpoint=None, process=None), settled=settled)
+
+
+def test_a_missing_server_is_told_with_where_it_was_looked_for() -> None:
+    given = {**parameters(), "base_directory": "/opt/pg"}
+    with place_in_memory(server(found="nothing")) as (place, _fake):
+        with pytest.raises(PlaceError, match="looked for /opt/pg/bin/postgres"):
+            postgres.identity(place, given)
+        with pytest.raises(PlaceError, match="looked for postgres"):
+            postgres.identity(place, parameters())
+
+
+def test_data_are_created_with_what_is_fixed_then_by_the_servers_user_and_the_initdb_beside_it() -> None:
+    with place_in_memory(server()) as (place, fake):
+        place.server_user = "postgres"
+        postgres.create(place, parameters(data_checksums=True, max_connections=5), LAUNCH)
+        created = [request for request in fake.requests if isinstance(request, wire.Spawn)][-1]
+    assert created.argv[0] == "/opt/pg/bin/initdb"
+    assert {"--pgdata=/w/data", "--data-checksums", "--locale=C", "--encoding=UTF8"} <= set(created.argv)
+    assert not any("max_connections" in argument for argument in created.argv)
+    assert created.user == "postgres"

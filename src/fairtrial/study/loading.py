@@ -18,6 +18,7 @@ from fairtrial.errors import InputError, Problem
 from fairtrial.study import assignments
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.checking import check, factors_of
+from fairtrial.study.embedding import embed
 from fairtrial.study.expectations import Expectation
 from fairtrial.study.file_model import StudyFile, Trials
 from fairtrial.study.merging import SECTIONS, merge
@@ -126,7 +127,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
     problems = Problems()
     merged: Tree | None = None
     for document in read_documents(path, problems):
-        merged = merge(merged, document)
+        merged = merge(merged, embed(document, catalogue=catalogue, problems=problems))
     assert merged is not None  # noqa: S101 - a file gives at least itself
     _check_sizes(merged, problems)
     if size is not None:
@@ -134,7 +135,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
     for overlay in assignments.overlays(overrides, problems):
         for key in _ONLY_IN_FILES & overlay.entries.keys():
             problems.add("only a file says this", assignments.AT, field=(key,), suggestion="write it into the study")
-        merged = merge(merged, overlay)
+        merged = merge(merged, embed(overlay, catalogue=catalogue, problems=problems))
     tree = _completed(merged.without("sizes"), catalogue)
     file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
     checked = check(tree, catalogue=catalogue, problems=problems)

@@ -93,6 +93,8 @@ def _section(trial: Tree, section: str, *, catalogue: Catalogue, problems: Probl
             continue
         before = len(problems)
         value = validate(known[name].parameters, plain(node), node=node, prefix=path, problems=problems)
+        if len(problems) == before and isinstance(node, Tree):
+            known[name].check(value, node, path, problems)
         if len(problems) > before:
             complete = False
         else:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from fairtrial.study.nodes import Path, Tree
+from fairtrial.study.nodes import Branch
 from fairtrial.study.problems import Problems
 
 Better = Literal["higher", "lower"]
@@ -57,7 +57,7 @@ class Kind:
         disk_bytes: what this kind is expected to need on the place's disk, bytes, from the same.
         systems: kinds of system that a workload of this kind can load; empty: any.
         files: keys whose value names a YAML file, each with the key that the file's content takes the place of.
-        check: notes what a model cannot see in validated parameters, given their nodes and their path in the study.
+        check: notes what a model cannot see in validated parameters, given their nodes with their path.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Kind:
     example: Any = None
     systems: frozenset[str] = frozenset()
     files: Mapping[str, str] = field(default_factory=dict)
-    check: Callable[[Any, Tree, Path, Problems], None] = lambda _parameters, _tree, _path, _problems: None
+    check: Callable[[Any, Branch, Problems], None] = lambda _parameters, _branch, _problems: None
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,22 @@ class Tree:
 Node = Scalar | Listing | Tree
 
 
+@dataclass(frozen=True)
+class Branch:
+    """A mapping and its path in the study: where what is wrong in it is to be noted."""
+
+    node: Tree
+    path: Path
+
+    def below(self, key: str) -> Branch:
+        """The mapping below a key, or an empty one."""
+        return Branch(self.node.tree(key), (*self.path, key))
+
+    def field(self, *keys: str | int) -> Path:
+        """The path of something in it."""
+        return (*self.path, *map(str, keys))
+
+
 def is_null(node: Node | None) -> bool:
     """Whether the node is there and says `null`."""
     return isinstance(node, Scalar) and node.value is None

@@ -15,8 +15,7 @@ from fairtrial import metrics
 from fairtrial.errors import InputError, Problem
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import Kind, MetricDefinition
-from fairtrial.study.nodes import Path as Place
-from fairtrial.study.nodes import Tree
+from fairtrial.study.nodes import Branch
 from fairtrial.study.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import native
@@ -58,9 +57,9 @@ def _definitions(parameters: ScriptParameters) -> Mapping[str, MetricDefinition]
     return {**metrics.oltp.DEFINITIONS, **latencies, **parameters.loop_metrics()}
 
 
-def _check(parameters: ScriptParameters, node: Tree, path: Place, problems: Problems) -> None:
+def _check(parameters: ScriptParameters, branch: Branch, problems: Problems) -> None:
     if parameters.content is not None:
-        check_script(parameters.content, node.tree("content"), (*path, "content"), problems)
+        check_script(parameters.content, branch.below("content"), problems)
 
 
 def _script(parameters: Mapping[str, Any]) -> Script:

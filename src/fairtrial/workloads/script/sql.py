@@ -35,6 +35,8 @@ _UNCLOSED = {
     "dollar_open": "the dollar quote is never closed",
 }
 
+_ESCAPED = re.compile(r"\\'")
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -89,6 +91,8 @@ def _faults(text: str) -> Iterator[Fault]:
         if token is None:
             break
         yield from _faults_of(token)
+        if token["single"] is not None and _ESCAPED.search(token[0]):
+            return  # what is quoted after it and what is not, nobody can say
         if token["end"] is not None:
             ended = token.start()
         has_words = has_words or not (is_comment or token["end"] is not None)
@@ -103,6 +107,6 @@ def _faults_of(token: re.Match[str]) -> Iterator[Fault]:
             yield Fault(message, token.start())
     if token["mark"] is not None:
         yield Fault("a question mark means nothing here", token.start(), "write a parameter as `:name`")
-    if token["single"] is not None and re.search(r"\\'", token[0]):
-        place = token.start() + token[0].index("\\'")
+    if token["single"] is not None and (escaped := _ESCAPED.search(token[0])):
+        place = token.start() + escaped.start()
         yield Fault("a backslash before a quote means one thing to MariaDB and another to others", place, "write `''`")

@@ -24,6 +24,7 @@ mod workload;
 
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use fairtrial_protocol::load::{
     Checked, Drive, Driven, Endpoint, Loaded, Sql, TpccCheck, TpccDrive, TpccLoad,
@@ -33,6 +34,7 @@ use fairtrial_protocol::script::{Preflighted, ScriptDrive, ScriptLoad, ScriptPre
 use oltp::population::Rows;
 use oltp::workload::Oltp;
 
+use script::workload::Script;
 use tpcc::population::Warehouses;
 use tpcc::workload::Tpcc;
 
@@ -114,8 +116,16 @@ pub fn drive_script(
     parameters: &ScriptDrive,
     progress: &mut dyn Write,
 ) -> Result<Driven, LoadError> {
-    let workload = script::workload::Script::new(parameters)?;
-    drive::drive(&parameters.drive, workload, progress)
+    let numbers = Arc::default();
+    let make = |drive: &Drive| {
+        let drive = drive.clone();
+        let parameters = ScriptDrive {
+            drive,
+            ..parameters.clone()
+        };
+        Script::new(&parameters, &numbers)
+    };
+    drive::drive(&parameters.drive, make, progress)
 }
 
 /// Runs statements in order on one connection.

@@ -1,5 +1,8 @@
 //! A script made ready for drawing: names become places.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use fairtrial_protocol::script::{Scope, ScriptDrive, ScriptTransaction};
 
 use super::draw::{Source, sums};
@@ -14,6 +17,10 @@ pub struct Plan {
     pub transactions: Vec<Planned>,
     /// Weights up to each type's own.
     pub sums: Vec<f64>,
+    /// How far sequences had come when this drive began: probes of a search use one database after the other.
+    pub first_number: i64,
+    /// How far they have come, told by each user at its end.
+    pub numbers: Arc<AtomicI64>,
     /// Virtual users.
     pub users: u32,
     /// Seed of the run.
@@ -57,12 +64,14 @@ pub struct Step {
 }
 
 impl Plan {
-    /// The plan of a drive.
-    pub fn new(parameters: &ScriptDrive) -> Result<Self, LoadError> {
+    /// The plan of a drive, whose sequences go on from `numbers`.
+    pub fn new(parameters: &ScriptDrive, numbers: &Arc<AtomicI64>) -> Result<Self, LoadError> {
         let weights = parameters.transactions.iter().map(|each| each.weight);
         Ok(Self {
             transactions: planned(&parameters.transactions)?,
             sums: sums(weights)?,
+            first_number: numbers.load(Ordering::Acquire),
+            numbers: Arc::clone(numbers),
             users: parameters.drive.virtual_users,
             seed: parameters.drive.seed,
         })

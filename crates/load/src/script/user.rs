@@ -1,6 +1,7 @@
 //! One user of a script: draws a transaction with all its values, then runs it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::draw::{Slot, weighted};
 use super::plan::{Plan, Planned, Step};
@@ -48,6 +49,11 @@ impl ScriptUser {
             rows_changed: 0,
             plan,
         }
+    }
+
+    /// The first number of a sequence that no user has drawn in its turns so far.
+    fn past_numbers(&self) -> i64 {
+        self.plan.first_number + self.turns * i64::from(self.plan.users)
     }
 
     /// Runs one statement and keeps what later ones take from its first row.
@@ -128,7 +134,7 @@ impl User for ScriptUser {
         let planned = &plan.transactions[self.kind];
         self.is_rolled_back =
             planned.rollback_share > 0.0 && self.inputs.fraction() < planned.rollback_share;
-        let number = self.turns * i64::from(plan.users) + i64::from(self.number);
+        let number = self.past_numbers() + i64::from(self.number);
         self.turns += 1;
         for (source, slot) in planned.sources.iter().zip(&mut self.slots) {
             source.draw(&mut self.inputs, number, slot);
@@ -159,6 +165,8 @@ impl User for ScriptUser {
     }
 
     fn drawn(&self) -> Counts {
+        let numbers = &self.plan.numbers;
+        numbers.fetch_max(self.past_numbers(), Ordering::AcqRel);
         let mut counts = Counts::from([
             ("rows.read", self.rows_read),
             ("rows.changed", self.rows_changed),

@@ -1,6 +1,7 @@
 //! A script as the drive sees it: its transactions as types, its statements prepared on every connection.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use fairtrial_protocol::script::ScriptDrive;
 
@@ -20,9 +21,9 @@ pub struct Script {
 }
 
 impl Script {
-    /// The workload of these parameters.
-    pub fn new(parameters: &ScriptDrive) -> Result<Self, LoadError> {
-        let plan = Plan::new(parameters)?;
+    /// The workload of these parameters, whose sequences go on from `numbers`.
+    pub fn new(parameters: &ScriptDrive, numbers: &Arc<AtomicI64>) -> Result<Self, LoadError> {
+        let plan = Plan::new(parameters, numbers)?;
         Ok(Self {
             types: plan.transactions.iter().map(|each| each.name).collect(),
             plan: Arc::new(plan),

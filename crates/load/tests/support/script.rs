@@ -147,6 +147,7 @@ pub fn driving(
             duration_s: None,
             transactions: Some(400),
             arrivals: Arrivals::default(),
+            queue_timeout_s: None,
             retries: 20,
             interval_ms: 100,
             output_directory: directory.to_string_lossy().into_owned(),

@@ -155,6 +155,11 @@ class Statement(_Part):
         return {"sql": given} if isinstance(given, str) else given
 
 
+def _or_text_alone(schema: dict[str, Any]) -> None:
+    """For editors: a statement that needs no other key is given as its text."""
+    schema["items"] = {"anyOf": [{"type": "string"}, schema["items"]]}
+
+
 class Transaction(_Part):
     """One type of transaction."""
 
@@ -164,7 +169,9 @@ class Transaction(_Part):
     )
     rollback: Share = Field(0.0, le=1, description="Share that ends with `ROLLBACK`, drawn before it begins.")
     parameters: dict[Parameter, Draw] = Field(default_factory=dict, description="Its own parameters by name.")
-    statements: list[Statement] = Field(min_length=1, description="What it does, in order.")
+    statements: list[Statement] = Field(
+        min_length=1, description="What it does, in order.", json_schema_extra=_or_text_alone
+    )
 
     @model_validator(mode="after")
     def _something_to_roll_back(self) -> Self:

@@ -50,6 +50,7 @@ fn plan(transactions: Vec<ScriptTransaction>, seed: u64) -> Result<Arc<Plan>, Lo
         duration_s: None,
         transactions: Some(1),
         arrivals: Arrivals::default(),
+        queue_timeout_s: None,
         retries: 0,
         interval_ms: 100,
         output_directory: String::new(),
@@ -58,7 +59,7 @@ fn plan(transactions: Vec<ScriptTransaction>, seed: u64) -> Result<Arc<Plan>, Lo
         drive,
         transactions,
     };
-    Plan::new(&parameters).map(Arc::new)
+    Plan::new(&parameters, &Arc::default()).map(Arc::new)
 }
 
 fn shop(seed: u64) -> Arc<Plan> {
@@ -116,6 +117,27 @@ fn a_sequence_gives_no_number_twice_whoever_draws() {
         .collect();
     keys.sort_unstable();
     assert_eq!(keys, (1..=300).collect::<Vec<_>>());
+}
+
+#[test]
+fn another_drive_s_sequences_go_on_after_those_of_the_drive_before() {
+    let first = shop(5);
+    let mut user = ScriptUser::new(Arc::clone(&first), 2);
+    for _ in 0..7 {
+        user.next();
+    }
+    user.drawn();
+    let begun = first.numbers.load(Ordering::Acquire);
+    assert_eq!(begun, 21, "three users, seven turns");
+    let next = Plan {
+        first_number: begun,
+        ..Arc::try_unwrap({
+            drop(user);
+            first
+        })
+        .expect("nobody else has it")
+    };
+    assert_eq!(drawn(&Arc::new(next), 0, 1)[0].1, 22);
 }
 
 #[test]

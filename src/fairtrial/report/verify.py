@@ -90,7 +90,7 @@ def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
 
 def _undrawn(record: Record, trial: TrialRecord) -> list[str]:
     """Transactions that ended and were never drawn: the counts that fidelity is judged by would not be the drive's."""
-    if trial.window is None or fidelity.WORKLOAD not in trial.resolved.workload:
+    if trial.window is None or trial.resolved.workload.keys().isdisjoint(fidelity.WORKLOADS):
         return []
     return fidelity.contradictions(record.trial_directory(trial.trial.id))
 

@@ -62,19 +62,31 @@ def test_mistakes_of_every_kind_are_reported_together_with_those_of_the_study(mi
     """
     problems = mistakes(script, STUDY.replace("primary:", "primry:"))
     assert problems == [
-        "shop.yaml:3:5: transactions.look.wieght: unknown key; expected one of `weight`, `transaction`, `rollback`, "
-        "`parameters`, `statements` (did you mean `weight`?)",
-        "shop.yaml:7:14: transactions.order.parameters.state: unknown type `choise`; expected one of `integer`, "
-        "`decimal`, `text`, `choice`, `sequence` (did you mean `choice`?)",
-        "shop.yaml:8:34: transactions.order.parameters.size.length: expected a value greater than or equal to 0, "
-        "found -1",
-        "shop.yaml:9:18: transactions.order.transaction: expected 'read_write', 'read_only' or 'none', found "
-        "'readonly' (did you mean `read_only`?)",
-        "shop.yaml:11:25: transactions.order.statements.0.row: unknown key; expected one of `sql`, `rows`, `take` "
-        "(did you mean `rows`?)",
+        (
+            "shop.yaml:3:5: transactions.look.wieght: unknown key; expected one of `weight`, `transaction`, `rollback`, "
+            "`parameters`, `statements` (did you mean `weight`?)"
+        ),
+        (
+            "shop.yaml:7:14: transactions.order.parameters.state: unknown type `choise`; expected one of `integer`, "
+            "`decimal`, `text`, `choice`, `sequence` (did you mean `choice`?)"
+        ),
+        (
+            "shop.yaml:8:34: transactions.order.parameters.size.length: expected a value greater than or equal to 0, "
+            "found -1"
+        ),
+        (
+            "shop.yaml:9:18: transactions.order.transaction: expected 'read_write', 'read_only' or 'none', found "
+            "'readonly' (did you mean `read_only`?)"
+        ),
+        (
+            "shop.yaml:11:25: transactions.order.statements.0.row: unknown key; expected one of `sql`, `rows`, `take` "
+            "(did you mean `rows`?)"
+        ),
         "study.yaml:6:10: metrics.primary: required, but missing",
-        "study.yaml:6:11: metrics.primry: unknown key; expected one of `primary`, `secondary`, `guardrails` (did you "
-        "mean `primary`?)",
+        (
+            "study.yaml:6:11: metrics.primry: unknown key; expected one of `primary`, `secondary`, `guardrails` (did you "
+            "mean `primary`?)"
+        ),
     ]
 
 
@@ -173,12 +185,18 @@ def test_values_taken_from_rows_are_used_after_they_are_taken(mistakes: Mistakes
               - {sql: 'SELECT a FROM t', take: [price]}
     """
     assert mistakes(script) == [
-        "shop.yaml:6:16: transactions.order.statements.0: `:price` has no value yet: statement 2 takes it, and this is "
-        "statement 1 (use it after that statement)",
-        "shop.yaml:7:54: transactions.order.statements.1.take.1: `customer` is a parameter already, drawn before the "
-        "transaction begins (take the value under another name)",
-        "shop.yaml:8:41: transactions.order.statements.2.take.0: `price` is taken already, by statement 2 (take the "
-        "value under another name)",
+        (
+            "shop.yaml:6:16: transactions.order.statements.0: `:price` has no value yet: statement 2 takes it, and this is "
+            "statement 1 (use it after that statement)"
+        ),
+        (
+            "shop.yaml:7:54: transactions.order.statements.1.take.1: `customer` is a parameter already, drawn before the "
+            "transaction begins (take the value under another name)"
+        ),
+        (
+            "shop.yaml:8:41: transactions.order.statements.2.take.0: `price` is taken already, by statement 2 (take the "
+            "value under another name)"
+        ),
     ]
 
 

@@ -68,26 +68,26 @@ impl ScriptUser {
             .map(|slot| self.slots[*slot].value())
             .collect();
         let mut first = None;
-        let rows = if !step.gives_rows {
-            let rows = connection.execute(step.id, &values).await?;
-            self.rows_changed += rows;
-            rows
+        let is_taken_from = !step.take.is_empty();
+        let rows = if is_taken_from {
+            let rows = connection.query(step.id, &values).await?;
+            let count = rows.len() as u64;
+            first = rows.into_iter().next();
+            count
+        } else if step.gives_rows {
+            connection.read(step.id, &values).await?
         } else {
-            let rows = if step.take.is_empty() {
-                connection.read(step.id, &values).await?
-            } else {
-                let rows = connection.query(step.id, &values).await?;
-                let count = rows.len() as u64;
-                first = rows.into_iter().next();
-                count
-            };
-            self.rows_read += rows;
-            rows
+            connection.execute(step.id, &values).await?
         };
+        if step.gives_rows {
+            self.rows_read += rows;
+        } else {
+            self.rows_changed += rows;
+        }
         if let Some(expected) = step.rows.filter(|expected| *expected != rows) {
             return Err(differ(step, &format!("{rows} rows instead of {expected}")));
         }
-        if step.take.is_empty() {
+        if !is_taken_from {
             return Ok(());
         }
         let Row(cells) = first.ok_or_else(|| differ(step, "no row to take values from"))?;

@@ -63,7 +63,8 @@ def test_mistakes_of_every_kind_are_reported_together_with_those_of_the_study(mi
     problems = mistakes(script, STUDY.replace("primary:", "primry:"))
     assert problems == [
         (
-            "shop.yaml:3:5: transactions.look.wieght: unknown key; expected one of `weight`, `transaction`, `rollback`, "
+            "shop.yaml:3:5: "
+            "transactions.look.wieght: unknown key; expected one of `weight`, `transaction`, `rollback`, "
             "`parameters`, `statements` (did you mean `weight`?)"
         ),
         (
@@ -141,7 +142,7 @@ def test_mistakes_of_every_kind_are_reported_together_with_those_of_the_study(mi
         ),
     ],
 )
-def test_a_mistake_is_named_at_its_line_and_column(mistakes: Mistakes, old: str, new: str, expected: str) -> None:
+def test_a_mistake_is_named_at_its_line_and_column(mistakes: Mistakes, *, old: str, new: str, expected: str) -> None:
     assert old in RIGHT
     problems = mistakes(RIGHT.replace(old, new))
     assert problems[0].startswith(f"shop.yaml:{expected}"), problems
@@ -160,7 +161,7 @@ def test_a_mistake_is_named_at_its_line_and_column(mistakes: Mistakes, old: str,
     ],
 )
 def test_the_place_in_a_statement_is_found_however_yaml_writes_it(
-    mistakes: Mistakes, layout: str, line: int, column: int
+    mistakes: Mistakes, *, layout: str, line: int, column: int
 ) -> None:
     head = "".join(RIGHT.splitlines(keepends=True)[:-1])
     (problem, *_) = mistakes(head + layout)
@@ -186,15 +187,18 @@ def test_values_taken_from_rows_are_used_after_they_are_taken(mistakes: Mistakes
     """
     assert mistakes(script) == [
         (
-            "shop.yaml:6:16: transactions.order.statements.0: `:price` has no value yet: statement 2 takes it, and this is "
+            "shop.yaml:6:16: "
+            "transactions.order.statements.0: `:price` has no value yet: statement 2 takes it, and this is "
             "statement 1 (use it after that statement)"
         ),
         (
-            "shop.yaml:7:54: transactions.order.statements.1.take.1: `customer` is a parameter already, drawn before the "
+            "shop.yaml:7:54: "
+            "transactions.order.statements.1.take.1: `customer` is a parameter already, drawn before the "
             "transaction begins (take the value under another name)"
         ),
         (
-            "shop.yaml:8:41: transactions.order.statements.2.take.0: `price` is taken already, by statement 2 (take the "
+            "shop.yaml:8:41: "
+            "transactions.order.statements.2.take.0: `price` is taken already, by statement 2 (take the "
             "value under another name)"
         ),
     ]

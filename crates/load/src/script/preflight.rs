@@ -88,10 +88,10 @@ pub async fn look<C: Connection>(connection: &mut C, step: &mut Step) -> Result<
 }
 
 /// What the drive says of a refused statement.
-pub fn unfit(doing: String, source: DriverError) -> Unfit {
+pub fn unfit(what: &str, source: DriverError) -> Unfit {
     if source.kind == ErrorKind::Connection {
         return Unfit::Refused(source);
     }
-    let doing = format!("preparing {doing}");
+    let doing = format!("preparing {what}");
     Unfit::Tables(LoadError::Statement { doing, source })
 }

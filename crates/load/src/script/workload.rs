@@ -61,7 +61,7 @@ impl Workload for Script {
                 let looked = preflight::look(connection, step).await;
                 looked.map_err(|source| {
                     preflight::unfit(
-                        format!("statement {number} of {}", transaction.name),
+                        &format!("statement {number} of {}", transaction.name),
                         source,
                     )
                 })?;

@@ -51,6 +51,8 @@ def look_at(found: record.Record) -> None:
         assert trial.valid, trial.invalid_reason
         assert trial.scalars["transactions"] == 600
         assert trial.scalars["failed_share"] == 0, "every statement gave the rows the script expects"
+        checked = [(check.name, check.violations) for check in trial.checks]
+        assert checked == [("sold_for_its_price", 0), ("of_somebody", 0)]
         directory = found.trial_directory(trial.trial.id)
         result: dict[str, Any] = json.loads((directory / "result.json").read_text())
         weights = {"look": 70, "order": 25 if trial.levels["orders"] == "few" else 200, "pay": 5}
@@ -94,7 +96,7 @@ def test_a_script_is_driven_on_a_private_postgres(here: Desk) -> None:
 def test_a_mistake_in_the_script_is_said_before_anything_starts(here: Desk) -> None:
     wrong = ORDERS.read_text(encoding="utf-8").replace("stock - :quantity", "stock - :quanity")
     done = here.fairtrial("run", shop(here, SQLITE, script=wrong), code=2)
-    assert "shop/orders.yaml:44:51: workload.script.content.transactions.order.statements.1: unknown" in done.stderr
+    assert "shop/orders.yaml:49:51: workload.script.content.transactions.order.statements.1: unknown" in done.stderr
     assert "did you mean `quantity`?" in done.stderr
     assert not here.runs
 

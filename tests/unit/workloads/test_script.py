@@ -184,6 +184,20 @@ def test_equal_rows_made_by_other_statements_are_other_content() -> None:
     assert content() != content(finish=["INSERT INTO product VALUES (501)"])
 
 
+def test_a_check_is_its_query_with_a_row_for_each_violation() -> None:
+    checked = SHOP | {"checks": {"stock": "SELECT id, stock FROM product WHERE stock < 0 -- sold twice"}}
+    answered = {"columns": ["id", "stock"], "rows": [["7", "-1"], ["9", None]]}
+    with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(answered)])) as (place, fake):
+        (found,) = script.check(place, parameters(checked), ENDPOINT)
+        (asked,) = json.loads(spawned(fake, "sql").stdin or "")["statements"]
+    assert asked == (
+        "SELECT * FROM (SELECT id, stock FROM product WHERE stock < 0 -- sold twice\n) AS violations LIMIT 1000"
+    )
+    assert (found.name, found.violations, found.examples) == ("stock", 2, ["id=7, stock=-1", "id=9, stock=None"])
+    assert script.checks_after(parameters(checked)) == "every_trial"
+    assert script.checks_after(parameters(SHOP)) == "never"
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [

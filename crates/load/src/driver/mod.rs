@@ -111,10 +111,12 @@ pub enum Access {
 }
 
 /// What a prepared statement takes and gives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// Values.
     pub parameters: usize,
+    /// Those of them, by their places, that must be whole numbers: where the system decides so when it prepares.
+    pub integers: Vec<usize>,
     /// Columns of its rows; 0 for a statement that gives none.
     pub columns: usize,
 }

@@ -330,6 +330,7 @@ impl Connection for SqliteConnection {
             .map_err(|error| classify(&error))?;
         Ok(Shape {
             parameters: prepared.parameter_count(),
+            integers: Vec::new(),
             columns: prepared.column_count(),
         })
     }

@@ -125,6 +125,18 @@ impl Source {
         }
     }
 
+    /// Whether it gives whole numbers only, or nothing.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Self::Integers(_) | Self::Sequence(_) => true,
+            Self::Decimals(_, scale) => *scale == 0,
+            Self::Amounts(..) | Self::Text { .. } => false,
+            Self::Choice(values) => values
+                .iter()
+                .all(|(cell, _)| matches!(cell, Cell::Integer(_) | Cell::Null)),
+        }
+    }
+
     /// Draws the next value. `number` is what a sequence adds to its first.
     pub fn draw(&self, random: &mut Random, number: i64, slot: &mut Slot) {
         match self {

@@ -3,6 +3,7 @@
 use fairtrial_protocol::load::Endpoint;
 use fairtrial_protocol::script::{Preflighted, Refused, ScriptPreflight};
 
+use super::draw::Source;
 use super::plan::{Planned, Step, planned};
 use crate::driver::endpoint::{self, Job};
 use crate::driver::{Connection, Driver, DriverError, ErrorKind, Shape};
@@ -49,7 +50,7 @@ impl Asking {
         let mut refused = Vec::new();
         for transaction in &mut self.transactions {
             for (statement, step) in (1..).zip(&mut transaction.steps) {
-                match look(connection, step).await {
+                match look(connection, &transaction.sources, step).await {
                     Ok(()) => {}
                     Err(error) if error.kind == ErrorKind::Connection => return Err(error),
                     Err(error) => refused.push(Refused {
@@ -65,16 +66,29 @@ impl Asking {
     }
 }
 
-/// Looks at one statement.
-pub async fn look<C: Connection>(connection: &mut C, step: &mut Step) -> Result<(), DriverError> {
+/// Looks at one statement, whose values are drawn from `sources` or taken from rows.
+pub async fn look<C: Connection>(
+    connection: &mut C,
+    sources: &[Source],
+    step: &mut Step,
+) -> Result<(), DriverError> {
     let Shape {
         parameters,
+        integers,
         columns,
     } = connection.shape(&step.sql).await?;
     if parameters != step.values.len() {
         let given = step.values.len();
         return Err(DriverError::unexpected(format!(
             "the system finds {parameters} parameters where the script has {given}"
+        )));
+    }
+    let drawn = |place: &usize| sources.get(step.values[*place]);
+    let is_unfit = |place: &&usize| drawn(place).is_some_and(|source| !source.is_whole());
+    if let Some(place) = integers.iter().find(is_unfit) {
+        let number = place + 1;
+        return Err(DriverError::unexpected(format!(
+            "the system wants a whole number for parameter {number}, and the script draws none; CAST it"
         )));
     }
     if columns < step.take.len() {

@@ -58,7 +58,7 @@ impl Workload for Script {
                 transaction.sources = sources.map(Source::without_decimals).collect();
             }
             for (number, step) in (1..).zip(&mut transaction.steps) {
-                let looked = preflight::look(connection, step).await;
+                let looked = preflight::look(connection, &transaction.sources, step).await;
                 looked.map_err(|source| {
                     preflight::unfit(
                         &format!("statement {number} of {}", transaction.name),

@@ -19,7 +19,7 @@ from fairtrial.study.nodes import Branch
 from fairtrial.study.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import native
-from fairtrial.workloads.script import wire
+from fairtrial.workloads.script import sql, wire
 from fairtrial.workloads.script.checking import check as check_script
 from fairtrial.workloads.script.file import Script, TextDraw
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
@@ -31,6 +31,9 @@ PREFLIGHT_S = 300.0
 GUESSED_PER_S = 500.0  # to estimate a drive by count before anything was measured
 BYTES_PER_ROW = 40  # of headers and the key's index, beside the values
 BYTES_PER_NUMBER = 8
+CHECK_S = 3600.0
+VIOLATIONS_LIMIT = 1000  # a database that is wrong throughout need not be sent whole
+EXAMPLES_LIMIT = 20
 SCRIPT_SHA256 = "script_sha256"
 
 
@@ -168,14 +171,25 @@ def _refused(script: Script, refused: Mapping[str, Any]) -> Problem:
     return Problem(f"{message} ({refused['code']})", "script", field=f"transactions.{name}.statements.{number - 1}")
 
 
-def checks_after(_parameters: Mapping[str, Any]) -> str:
+def checks_after(parameters: Mapping[str, Any]) -> str:
     """Only its author knows what a script leaves true."""
-    return "never"
+    return "every_trial" if _script(parameters).checks else "never"
 
 
-def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[str, Any]) -> list[Check]:
-    """Nothing to check."""
-    return []
+def check(place: OpenPlace, parameters: Mapping[str, Any], endpoint: Mapping[str, Any]) -> list[Check]:
+    """The script's own checks."""
+    found = []
+    for name, query in _script(parameters).checks.items():
+        # On a line of its own, the bracket is in no comment. The query is the user's own, for a database of this trial.
+        limited = f"SELECT * FROM ({sql.read(query).sql}\n) AS violations LIMIT {VIOLATIONS_LIMIT}"  # noqa: S608
+        answer = place.native("sql", {"endpoint": endpoint, "statements": [limited]}, timeout_s=CHECK_S)
+        rows = [
+            ", ".join(f"{key}={value}" for key, value in zip(answer["columns"], row, strict=True))
+            for row in answer["rows"]
+        ]
+        words = " ".join(query.split())
+        found.append(Check(name=name, statement=words, violations=len(rows), examples=rows[:EXAMPLES_LIMIT]))
+    return found
 
 
 def scalars(directory: Path, _parameters: Mapping[str, Any], window: Window) -> dict[str, float]:

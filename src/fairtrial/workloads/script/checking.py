@@ -5,10 +5,10 @@ Everything is noted at its line and column in the script, inside a statement's t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fairtrial.study.nodes import Branch, Listing, Node, Position, Scalar, Tree
+from fairtrial.study.nodes import Branch, Listing, Node, Path, Position, Scalar, Tree
 from fairtrial.study.problems import Problems
 from fairtrial.study.texts import position_in
 from fairtrial.workloads.script import sql
@@ -20,6 +20,7 @@ def check(script: Script, branch: Branch, problems: Problems) -> None:
     checker = _Checker(problems)
     if script.setup is not None:
         checker.setup(script.setup, branch.below("setup"))
+    checker.checks(script.checks, branch.below("checks"))
     used: set[str] = set()
     clear = True
     for name, transaction in script.transactions.items():
@@ -40,20 +41,28 @@ class _Checker:
         """Statements that make the data: each for itself."""
         for key, texts in (("create", setup.create), ("finish", setup.finish)):
             for number, text in enumerate(texts):
-                for name, offset in self.read(text, branch, (key, number)).parameters:
-                    self.problems.add(
-                        f"`:{name}` stands for nothing: statements of `{key}` have no parameters",
-                        position_in(_text_node(branch.node, key, number), offset),
-                        field=branch.field(key, number),
-                        suggestion="rows with drawn values belong to `fill`",
-                    )
+                written = _text_node(branch.node, key, number)
+                field = branch.field(key, number)
+                self._alone(text, written, field=field, suggestion="rows with drawn values belong to `fill`")
 
-    def read(self, text: str, branch: Branch, place: tuple[str, int]) -> sql.Statement:
+    def checks(self, checks: Mapping[str, str], branch: Branch) -> None:
+        """Queries after a trial: each for itself."""
+        for name, text in checks.items():
+            node = branch.node.entries[name]
+            if isinstance(node, Scalar):
+                self._alone(text, node, field=branch.field(name), suggestion="write the value itself")
+
+    def _alone(self, text: str, written: Scalar, *, field: Path, suggestion: str) -> None:
+        for name, offset in self.read(text, written, field).parameters:
+            message = f"`:{name}` stands for nothing: only transactions have parameters"
+            self.problems.add(message, position_in(written, offset), field=field, suggestion=suggestion)
+
+    def read(self, text: str, written: Scalar, field: Path) -> sql.Statement:
         """Takes a statement apart and notes its faults."""
-        found, written = sql.read(text), _text_node(branch.node, *place)
+        found = sql.read(text)
         for fault in found.faults:
             at = position_in(written, fault.offset)
-            self.problems.add(fault.message, at, field=branch.field(*place), suggestion=fault.suggestion)
+            self.problems.add(fault.message, at, field=field, suggestion=fault.suggestion)
         return found
 
     def unused(self, parameters: Iterable[str], used: set[str], branch: Branch) -> None:
@@ -96,8 +105,8 @@ class _Names:
     def check(self) -> bool:
         """Notes what does not fit; whether all statements could be read and use what there is."""
         for number, statement in enumerate(self.transaction.statements):
-            found = self.checker.read(statement.sql, self.branch, ("statements", number))
             written = _text_node(self.branch.node, "statements", number)
+            found = self.checker.read(statement.sql, written, self.branch.field("statements", number))
             for name, offset in found.parameters:
                 self._use(name, number, at=position_in(written, offset))
             for place, name in enumerate(statement.take):

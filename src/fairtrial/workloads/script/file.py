@@ -207,3 +207,7 @@ class Script(_Part):
         default_factory=dict, description="Parameters of all transactions by name; a transaction's own hide them."
     )
     transactions: dict[Name, Transaction] = Field(min_length=1, description="Types of transactions by name.")
+    checks: dict[Name, str] = Field(
+        default_factory=dict,
+        description="What is always true, by name: queries that give a row for each violation, run after every trial.",
+    )

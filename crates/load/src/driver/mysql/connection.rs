@@ -101,6 +101,7 @@ impl MysqlConnection {
             id,
             shape: Shape {
                 parameters: parameters.into(),
+                integers: Vec::new(),
                 columns: columns.into(),
             },
             types: Vec::new(),

@@ -372,8 +372,13 @@ impl Connection for PostgresConnection {
         else {
             return Err(malformed());
         };
+        let kinds = parameters.iter().enumerate();
         Ok(Shape {
             parameters: parameters.len(),
+            integers: kinds
+                .filter(|(_, kind)| answer::format(**kind) == BINARY)
+                .map(|(place, _)| place)
+                .collect(),
             columns: columns.len(),
         })
     }

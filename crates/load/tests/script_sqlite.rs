@@ -43,6 +43,21 @@ fn rows_are_filled_as_the_script_says_and_the_same_for_equal_seeds() {
 }
 
 #[test]
+fn a_statement_of_the_setup_that_fails_ends_the_load_whatever_its_error() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut asked = loading(sqlite(&directory.path().join("shop.db")), 1);
+    for wrong in [
+        "CREATE TABLE computed (id INTEGER)",
+        "INSERT INTO computed SELECT id, balance FROM customer",
+    ] {
+        asked.finish.push(wrong.into());
+        let error = fairtrial_load::load_script(&asked, &mut Vec::new()).expect_err(wrong);
+        assert!(matches!(error, LoadError::Statement { .. }), "{error}");
+        asked.finish.pop();
+    }
+}
+
+#[test]
 fn transactions_commit_roll_back_and_use_what_they_read() {
     let (directory, endpoint) = loaded();
     let before = number(&endpoint, "SELECT SUM(visits) FROM customer");

@@ -111,6 +111,15 @@ pub struct Unit {
 impl Population for Rows {
     type Rows = Unit;
 
+    fn identity(&self) -> String {
+        format!("script, seed {}", self.seed)
+    }
+
+    /// What a user's statements do is not known: repeated, they may do it twice.
+    fn resumes(&self) -> bool {
+        false
+    }
+
     fn tables(&self) -> Vec<&'static Table> {
         self.fills.iter().map(|fill| fill.table).collect()
     }

@@ -73,6 +73,10 @@ def test_a_script_is_driven_on_embedded_sqlite(here: Desk) -> None:
     here.fairtrial("run", shop(here, SQLITE))
     look_at(record.read(here.run))
     assert len(list((here.state / "prepared").iterdir())) == 1, "a weight is no part of the data"
+    report = (here.run / "report" / "report.txt").read_text(encoding="utf-8")
+    assert "Counts of a script's transactions are of whole drives" in report
+    assert "order, rolled back" in report
+    assert "unfaithful" not in report
     here.fairtrial("verify", here.run)
 
 

@@ -32,7 +32,7 @@ RESULT = {
     "window": {"start_ns": 10, "end_ns": 20},
     "effective": {"synchronous": "0"},
     "errors": [],
-    "transactions": {"order": {"committed": 3}},
+    "transactions": {"order": {"committed": 3, "rolled_back": 0, "failed": 0}},
 }
 LOADED = {"content_sha256": "d" * 64, "rows": {"product": 500}}
 SHOP: dict[str, Any] = {

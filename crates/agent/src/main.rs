@@ -36,6 +36,12 @@ enum Command {
     OltpDrive,
     /// Check the OLTP family's tables (`OltpCheck` → `Checked`).
     OltpCheck,
+    /// Make a script's data (`ScriptLoad` → `Loaded`).
+    ScriptLoad,
+    /// Prepare a script's statements (`ScriptPreflight` → `Preflighted`).
+    ScriptPreflight,
+    /// Run a script's transactions (`ScriptDrive` → `Driven`).
+    ScriptDrive,
     /// Run SQL statements (`Sql` → one `Rows` per statement).
     Sql,
     /// Measure what the client can do at most on this host (`Ceiling` → `ClientCeiling`).
@@ -62,6 +68,9 @@ fn main() -> ExitCode {
         Command::OltpLoad => native::oltp_load(),
         Command::OltpDrive => native::oltp_drive(),
         Command::OltpCheck => native::oltp_check(),
+        Command::ScriptLoad => native::script_load(),
+        Command::ScriptPreflight => native::script_preflight(),
+        Command::ScriptDrive => native::script_drive(),
         Command::Sql => native::sql(),
         Command::Ceiling => native::ceiling(),
         Command::Noop => native::noop(),

@@ -45,6 +45,29 @@ pub fn oltp_check() -> anyhow::Result<()> {
     print(&fairtrial_load::check_oltp(&parameters()?)?)
 }
 
+/// Makes a script's data.
+pub fn script_load() -> anyhow::Result<()> {
+    let parameters = parameters()?;
+    print(&fairtrial_load::load_script(
+        &parameters,
+        &mut io::stdout(),
+    )?)
+}
+
+/// Prepares a script's statements.
+pub fn script_preflight() -> anyhow::Result<()> {
+    print(&fairtrial_load::preflight_script(&parameters()?)?)
+}
+
+/// Runs a script's transactions.
+pub fn script_drive() -> anyhow::Result<()> {
+    let parameters = parameters()?;
+    print(&fairtrial_load::drive_script(
+        &parameters,
+        &mut io::stdout(),
+    )?)
+}
+
 /// Runs SQL statements: one line of rows for each.
 pub fn sql() -> anyhow::Result<()> {
     fairtrial_load::sql(&parameters()?)?

@@ -3,7 +3,7 @@
 //! The schema is shaped for the generator of the Python types: the tag of a tagged enum stands inside the type it
 //! tags, and every variant has a title (`WriteAction`, `FileOutput`) that becomes its class.
 
-use fairtrial_protocol::{event, load, oltp, request, sample, state, step};
+use fairtrial_protocol::{event, load, oltp, request, sample, script, state, step};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -24,6 +24,10 @@ pub fn wire() -> Value {
     root::<oltp::OltpLoad>(&mut generator);
     root::<oltp::OltpDrive>(&mut generator);
     root::<oltp::OltpCheck>(&mut generator);
+    root::<script::ScriptLoad>(&mut generator);
+    root::<script::ScriptPreflight>(&mut generator);
+    root::<script::Preflighted>(&mut generator);
+    root::<script::ScriptDrive>(&mut generator);
     root::<load::Sql>(&mut generator);
     root::<load::Ceiling>(&mut generator);
     root::<load::ClientCeiling>(&mut generator);

@@ -1,4 +1,4 @@
-//! The load engine: TPC-C and the OLTP family (data, transactions, checks), and plain SQL.
+//! The load engine: TPC-C, the OLTP family and users' own scripts (data, transactions, checks), and plain SQL.
 //!
 //! Owns everything between a parameter document of `fairtrial_protocol::load` and its result. Workloads are written
 //! once against [`driver::Connection`]; which system answers, and which reactor waits for it, is known to one file
@@ -17,20 +17,24 @@ mod population;
 mod progress;
 mod random;
 mod reactor;
+mod script;
 mod sql;
 mod tpcc;
 mod workload;
 
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use fairtrial_protocol::load::{
     Checked, Drive, Driven, Endpoint, Loaded, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
 use fairtrial_protocol::oltp::{OltpCheck, OltpDrive, OltpLoad};
+use fairtrial_protocol::script::{Preflighted, ScriptDrive, ScriptLoad, ScriptPreflight};
 use oltp::population::Rows;
 use oltp::workload::Oltp;
 
+use script::workload::Script;
 use tpcc::population::Warehouses;
 use tpcc::workload::Tpcc;
 
@@ -93,6 +97,35 @@ pub fn check_oltp(parameters: &OltpCheck) -> Result<Checked, LoadError> {
 /// The hash of the OLTP tables' content as [`load_oltp`] gives it, read back row by row.
 pub fn oltp_content_sha256(parameters: &OltpLoad) -> Result<String, LoadError> {
     population::content::of_endpoint(&parameters.endpoint, &Rows::new(parameters)?)
+}
+
+/// Makes a script's data in a fresh database.
+pub fn load_script(parameters: &ScriptLoad, progress: &mut dyn Write) -> Result<Loaded, LoadError> {
+    let rows = script::population::Rows::new(parameters)?;
+    let (endpoint, threads) = (&parameters.endpoint, parameters.threads);
+    population::load::load(endpoint, &rows, threads, progress)
+}
+
+/// Prepares every statement of a script once, to hear what the system says to them.
+pub fn preflight_script(parameters: &ScriptPreflight) -> Result<Preflighted, LoadError> {
+    script::preflight::preflight(parameters)
+}
+
+/// Runs a script's transactions by their weights and writes the same files as [`drive`].
+pub fn drive_script(
+    parameters: &ScriptDrive,
+    progress: &mut dyn Write,
+) -> Result<Driven, LoadError> {
+    let numbers = Arc::default();
+    let make = |drive: &Drive| {
+        let drive = drive.clone();
+        let parameters = ScriptDrive {
+            drive,
+            ..parameters.clone()
+        };
+        Script::new(&parameters, &numbers)
+    };
+    drive::drive(&parameters.drive, make, progress)
 }
 
 /// Runs statements in order on one connection.

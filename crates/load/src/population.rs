@@ -20,6 +20,11 @@ pub trait Population: Sync {
     /// Everything that determines the rows, in words: equal for equal content.
     fn identity(&self) -> String;
 
+    /// Whether an interrupted load goes on where it was, and its last statements may be repeated.
+    fn resumes(&self) -> bool {
+        true
+    }
+
     /// All tables, in the order of the content hash.
     fn tables(&self) -> Vec<&'static Table>;
 

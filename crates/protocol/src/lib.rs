@@ -12,6 +12,7 @@ pub mod load;
 pub mod oltp;
 pub mod request;
 pub mod sample;
+pub mod script;
 pub mod state;
 pub mod step;
 

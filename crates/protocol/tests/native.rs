@@ -9,6 +9,7 @@ use fairtrial_protocol::load::{
 };
 use fairtrial_protocol::oltp::{OltpCheck, OltpDrive, OltpLoad, Profile};
 use fairtrial_protocol::sample::{Sample, Source};
+use fairtrial_protocol::script::{Preflighted, ScriptDrive, ScriptLoad, ScriptPreflight};
 use fairtrial_protocol::state::{Facts, Restore, Restored, Settle, Settled};
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -104,6 +105,11 @@ fn check_parameters<T: Serialize + DeserializeOwned + JsonSchema>(name: &str) {
         "/drive/endpoint",
         "/mix",
         "/distribution",
+        "/fill/0",
+        "/transactions/0",
+        "/transactions/0/statements/0",
+        "/transactions/0/parameters/0",
+        "/transactions/0/parameters/0/draw",
     ] {
         let mut below = example(name);
         if let Some(inner) = below.pointer_mut(place) {
@@ -121,6 +127,9 @@ fn parameters_survive_a_round_trip_and_refuse_what_they_do_not_know() {
     check_parameters::<OltpLoad>("oltp_load");
     check_parameters::<OltpDrive>("oltp_drive");
     check_parameters::<OltpCheck>("oltp_check");
+    check_parameters::<ScriptLoad>("script_load");
+    check_parameters::<ScriptPreflight>("script_preflight");
+    check_parameters::<ScriptDrive>("script_drive");
     check_parameters::<Sql>("sql");
     check_parameters::<Sample>("sample");
     check_parameters::<Restore>("restore");
@@ -132,6 +141,7 @@ fn results_survive_a_round_trip() {
     check::<Loaded>("loaded");
     check::<Driven>("driven");
     check::<Checked>("checked");
+    check::<Preflighted>("preflighted");
     check::<Rows>("rows");
     check::<Restored>("restored");
     check::<Settled>("settled");

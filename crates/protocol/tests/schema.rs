@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use fairtrial_protocol::{VERSION, event, load, oltp, request, sample, state, step};
+use fairtrial_protocol::{VERSION, event, load, oltp, request, sample, script, state, step};
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
@@ -44,6 +44,10 @@ fn wire() -> Value {
         oltp::OltpLoad,
         oltp::OltpDrive,
         oltp::OltpCheck,
+        script::ScriptLoad,
+        script::ScriptPreflight,
+        script::Preflighted,
+        script::ScriptDrive,
         load::Sql,
         load::Ceiling,
         load::ClientCeiling,

@@ -73,4 +73,6 @@ def compute(directory: Path, *, window: Window | None, facts: Mapping[str, Any],
         scalars |= tpcc.compute(directory, window=window)
     if workload == "oltp":
         return scalars | oltp.compute(directory, window=window) | latency.compute(directory, by_type=False)
+    if workload == "script":
+        scalars |= oltp.compute(directory, window=window)
     return scalars | latency.compute(directory)

@@ -1,4 +1,4 @@
-"""How faithful a record's TPC-C was: what its drives drew, held against the specification (revision 5.11).
+"""How faithful a record's drives were: what they drew, held against TPC-C's specification (revision 5.11) or a script.
 
 Counts come from `drawn` of each trial's `result.json`: whole drives, ramp-up included. Trials of equal parameters are
 added up; of those with equal seeds, which draw the same inputs, the longest stands for all. It must not know how trials
@@ -8,18 +8,21 @@ are compared.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fairtrial.errors import RecordError
+from fairtrial.metrics import fidelity_script
 from fairtrial.metrics.fidelity_points import MIX, Counts, Parameters, Point, Verdict, points
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 
-WORKLOAD: Final = "tpcc"
+TPCC: Final = "tpcc"
+SCRIPT: Final = "script"
+WORKLOADS: Final = (TPCC, SCRIPT)
 FILE: Final = "result.json"
 CONSTANT_LIMITS: Final = {"nurand_c_last_name_run": 255, "nurand_c_customer": 1023, "nurand_c_item": 8191}
 DELTAS: Final = range(65, 120)  # of the two constants for last names, clause 2.1.6.1
@@ -47,6 +50,7 @@ class Fidelity(BaseModel):
     """Trials of equal parameters against the specification.
 
     Attributes:
+        workload: `tpcc`, or `script`, whose specification is the script.
         trials: their identifiers.
         seeds: how many different seeds they have: as many drives are added up.
         points: what the specification asks for, and what was drawn.
@@ -55,6 +59,7 @@ class Fidelity(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    workload: Literal["tpcc", "script"]
     trials: tuple[str, ...]
     seeds: int
     points: tuple[Point, ...]
@@ -67,22 +72,22 @@ class Fidelity(BaseModel):
 
 
 def of_record(record: Record) -> tuple[Fidelity, ...]:
-    """The record's valid TPC-C trials, by their parameters in the order they were planned; empty without any.
+    """The record's valid trials of TPC-C and scripts, by their parameters in the order they were planned.
 
     Raises:
         RecordError: a trial's `result.json` is missing or damaged.
     """
     groups: dict[str, list[TrialRecord]] = {}
     for trial in record.trials:
-        if trial.valid and trial.window is not None and WORKLOAD in trial.resolved.workload:
-            groups.setdefault(json.dumps(trial.resolved.workload[WORKLOAD], sort_keys=True), []).append(trial)
-    return tuple(
-        assess(
-            {trial.trial.id: (trial.trial.seed, read(record.trial_directory(trial.trial.id))) for trial in trials},
-            trials[0].resolved.workload[WORKLOAD],
-        )
-        for trials in groups.values()
-    )
+        if trial.valid and trial.window is not None and not trial.resolved.workload.keys().isdisjoint(WORKLOADS):
+            groups.setdefault(json.dumps(trial.resolved.workload, sort_keys=True), []).append(trial)
+    return tuple(_of_trials(record, trials) for trials in groups.values())
+
+
+def _of_trials(record: Record, trials: Sequence[TrialRecord]) -> Fidelity:
+    ((workload, parameters),) = trials[0].resolved.workload.items()
+    drives = {trial.trial.id: (trial.trial.seed, read(record.trial_directory(trial.trial.id))) for trial in trials}
+    return assess(drives, parameters) if workload == TPCC else assess_script(drives, parameters)
 
 
 def contradictions(directory: Path) -> list[str]:
@@ -142,21 +147,45 @@ def assess(drives: Mapping[str, tuple[int, Counts]], parameters: Parameters) -> 
         parameters: of the workload, as resolved.
     """
     counted = {trial: (seed, _comparable(drawn)) for trial, (seed, drawn) in drives.items()}
-    longest: dict[int, Counts] = {}
-    for seed, drawn in counted.values():
-        longest[seed] = max(longest.get(seed, {}), drawn, key=_transactions)
-    together = points(_sum(longest.values()), parameters, trials=len(longest))
+    longest = _longest(counted.values(), _transactions)
+    together = points(_sum(longest), parameters, trials=len(longest))
     alone = [points(drawn, parameters) for _, drawn in counted.values()]
-    judged = [
-        point.model_copy(update={"trials_broken": sum(each[index].verdict == "broken" for each in alone)})
-        for index, point in enumerate(together)
-    ]
     return Fidelity(
+        workload=TPCC,
         trials=tuple(drives),
         seeds=len(longest),
-        points=(*judged, _constants([drawn for _, drawn in drives.values()])),
+        points=(*_with_each(together, alone), _constants([drawn for _, drawn in drives.values()])),
         deviations=tuple(_deviations(parameters)),
     )
+
+
+def assess_script(drives: Mapping[str, tuple[int, Counts]], parameters: Parameters) -> Fidelity:
+    """Drives of one script against its weights; arguments as `assess`."""
+    longest = _longest(drives.values(), lambda drawn: fidelity_script.transactions(drawn, parameters))
+    together = list(fidelity_script.points(_sum(longest), parameters))
+    alone = [list(fidelity_script.points(drawn, parameters)) for _, drawn in drives.values()]
+    return Fidelity(
+        workload=SCRIPT,
+        trials=tuple(drives),
+        seeds=len(longest),
+        points=tuple(_with_each(together, alone)),
+        deviations=(),
+    )
+
+
+def _longest(drives: Iterable[tuple[int, Counts]], length: Callable[[Counts], int]) -> list[Counts]:
+    """Of the drives of each seed the longest."""
+    longest: dict[int, Counts] = {}
+    for seed, drawn in drives:
+        longest[seed] = max(longest.get(seed, {}), drawn, key=length)
+    return list(longest.values())
+
+
+def _with_each(together: Sequence[Point], alone: Sequence[Sequence[Point]]) -> Iterator[Point]:
+    """Points of all trials together, with how many of them break each by themselves."""
+    for index, point in enumerate(together):
+        broken = sum(each[index].verdict == "broken" for each in alone)
+        yield point.model_copy(update={"trials_broken": broken})
 
 
 def _transactions(drawn: Counts) -> int:

@@ -87,8 +87,8 @@ def _mix(drawn: Counts, parameters: Parameters, *, trials: int) -> Iterator[Poin
     for kind, share in MIX.items():
         unfinished = DECK * share * (1 - share) * parameters["virtual_users"] * trials / total if total else 0.0
         least = "" if kind == "new_order" else " at least"
-        yield _judged(
-            _Asked(kind.replace("_", " "), "5.2.3, 5.2.4.2", f"{100 * share:.0f} %{least}"),
+        yield judged(
+            Asked(kind.replace("_", " "), "5.2.3, 5.2.4.2", f"{100 * share:.0f} %{least}"),
             (drawn.get(kind, 0), total),
             expected=share,
             bounds=(share - unfinished, share + unfinished),
@@ -98,8 +98,8 @@ def _mix(drawn: Counts, parameters: Parameters, *, trials: int) -> Iterator[Poin
 
 def _orders(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
     orders, lines = drawn.get("new_order", 0), drawn.get("order_lines", 0)
-    yield _judged(
-        _Asked("new orders rolled back", "2.4.1.4, 9.2.2.5.1", "1 % (0.9–1.1)"),
+    yield judged(
+        Asked("new orders rolled back", "2.4.1.4, 9.2.2.5.1", "1 % (0.9–1.1)"),
         (drawn.get("new_order_rollback", 0), orders),
         expected=0.01,
         bounds=(0.009, 0.011),
@@ -107,7 +107,7 @@ def _orders(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
     yield _mean_lines(orders, lines)
     yield _spread_of_lines(drawn, orders)
     yield _remote(
-        _Asked("remote order lines", "2.4.1.5, 9.2.2.5.3", "1 % (0.95–1.05)"),
+        Asked("remote order lines", "2.4.1.5, 9.2.2.5.3", "1 % (0.95–1.05)"),
         (drawn.get("order_lines_remote", 0), lines),
         expected=0.01,
         bounds=(0.0095, 0.0105),
@@ -116,7 +116,7 @@ def _orders(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
 
 
 def _mean_lines(orders: int, lines: int) -> Point:
-    asked = _Asked("lines of an order, mean", "2.4.1.3, 9.2.2.5.2", "10 (9.5–10.5)")
+    asked = Asked("lines of an order, mean", "2.4.1.3, 9.2.2.5.2", "10 (9.5–10.5)")
     if not orders:
         return asked.point(lines, orders, unit="lines", verdict="untested")
     deviation = math.sqrt(LINES_VARIANCE / orders)
@@ -128,7 +128,7 @@ def _mean_lines(orders: int, lines: int) -> Point:
 
 
 def _spread_of_lines(drawn: Counts, orders: int) -> Point:
-    asked = _Asked("lines of an order, spread", "2.4.1.3, 9.2.2.5.2", "5 to 15 alike")
+    asked = Asked("lines of an order, spread", "2.4.1.3, 9.2.2.5.2", "5 to 15 alike")
     observed = [drawn.get(f"new_order_lines_{lines:02}", 0) for lines in LINES]
     if orders < LEAST_PER_CLASS * len(LINES) or sum(observed) != orders:
         verdict: Verdict = "untested" if sum(observed) <= orders else "broken"
@@ -140,15 +140,15 @@ def _spread_of_lines(drawn: Counts, orders: int) -> Point:
 def _payments(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
     payments = drawn.get("payment", 0)
     yield _remote(
-        _Asked("remote payments", "2.5.1.2, 9.2.2.5.4", "15 % (14–16)"),
+        Asked("remote payments", "2.5.1.2, 9.2.2.5.4", "15 % (14–16)"),
         (drawn.get("payment_remote", 0), payments),
         expected=0.15,
         bounds=(0.14, 0.16),
         warehouses=parameters["warehouses"],
     )
     for kind, clause in (("payment", "2.5.1.2, 9.2.2.5.5"), ("order_status", "2.6.1.2, 9.2.2.5.6")):
-        yield _judged(
-            _Asked(f"{kind.replace('_', ' ')} by last name", clause, "60 % (57–63)"),
+        yield judged(
+            Asked(f"{kind.replace('_', ' ')} by last name", clause, "60 % (57–63)"),
             (drawn.get(f"{kind}_by_last_name", 0), drawn.get(kind, 0)),
             expected=0.6,
             bounds=(0.57, 0.63),
@@ -157,7 +157,7 @@ def _payments(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
 
 def _delivery(drawn: Counts) -> Point:
     """Every completed delivery serves ten districts; more than one skipped in a hundred deliveries must be reported."""
-    asked = _Asked("skipped districts", "2.7.4.2, 9.2.1.7", "1 % at most")
+    asked = Asked("skipped districts", "2.7.4.2, 9.2.1.7", "1 % at most")
     deliveries, skipped = drawn.get("delivery", 0), drawn.get("delivery_skipped_districts", 0)
     served = skipped + drawn.get("delivered_orders", 0)
     if not deliveries:
@@ -168,9 +168,9 @@ def _delivery(drawn: Counts) -> Point:
 
 
 def _joined(drawn: Counts, name: str, label: str) -> Point:
-    asked = _Asked(f"NURand, {label}", "2.1.6", "75 % odd")
+    asked = Asked(f"NURand, {label}", "2.1.6", "75 % odd")
     counted = drawn.get(f"nurand_{name}_joined_odd", 0), drawn.get(f"nurand_{name}", 0)
-    return _judged(asked, counted, expected=JOINED_ODD, bounds=None)
+    return judged(asked, counted, expected=JOINED_ODD, bounds=None)
 
 
 def _thinking(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
@@ -180,7 +180,7 @@ def _thinking(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
         total_s = drawn.get(f"{kind}_thinking_ms", 0) / MILLISECONDS_PER_SECOND
         cut = mean_s * scale * (1 - math.exp(-10))  # cut at ten times the mean, clause 5.2.5.4
         scaled = "" if scale == 1 else f" × {scale:g}"
-        asked = _Asked(f"{kind.replace('_', ' ')}, thinking", "5.2.5.4, 5.2.5.7", f"{mean_s:g} s{scaled}, mean")
+        asked = Asked(f"{kind.replace('_', ' ')}, thinking", "5.2.5.4, 5.2.5.7", f"{mean_s:g} s{scaled}, mean")
         if not times:
             yield asked.point(0, 0, unit="s", verdict="untested")
             continue
@@ -190,8 +190,8 @@ def _thinking(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The words of a point."""
+class Asked:
+    """The words of a point: what it is called, where it is asked for, what is asked."""
 
     name: str
     clause: str
@@ -203,8 +203,8 @@ class _Asked:
         return Point(**{**asdict(self), "count": count, "of": of, "value": value, "verdict": verdict, **rest})
 
 
-def _judged(
-    asked: _Asked,
+def judged(
+    asked: Asked,
     counted: tuple[int, int],
     *,
     expected: float,
@@ -231,12 +231,12 @@ def _enough(of: int, expected: float, bounds: tuple[float, float]) -> bool:
     return FARTHEST * deviation <= room
 
 
-def _remote(asked: _Asked, counted: tuple[int, int], *, warehouses: int, **chance: Any) -> Point:
+def _remote(asked: Asked, counted: tuple[int, int], *, warehouses: int, **chance: Any) -> Point:
     """A share of remote warehouses; with one warehouse there is none, and nothing may be remote."""
     if warehouses > 1:
-        return _judged(asked, counted, **chance)
+        return judged(asked, counted, **chance)
     count, of = counted
-    alone = _Asked(asked.name, asked.clause, "none")
+    alone = Asked(asked.name, asked.clause, "none")
     return alone.point(count, of, verdict=_verdict(holds=count == 0) if of else "untested")
 
 

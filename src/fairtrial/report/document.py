@@ -12,7 +12,7 @@ from fairtrial.record import Record
 from fairtrial.report.background import background
 from fairtrial.report.concerns import tail_doubts
 
-REPORT_FORMAT_VERSION: Final = 2  # 2: `fidelity`
+REPORT_FORMAT_VERSION: Final = 3  # 2: `fidelity`; 3: of scripts too
 
 
 def document(record: Record, analysis: Analysis) -> dict[str, Any]:

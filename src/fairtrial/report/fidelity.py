@@ -1,4 +1,4 @@
-"""The report's section on fidelity: what drives drew beside what the specification asks for, in words."""
+"""The report's section on fidelity: what drives drew beside what a specification or a script asks for, in words."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ HOW: Final = (
     f"decks of {DECK} cards (clause 5.2.4.2): only unfinished decks may bend it. Of the numbers that NURand joins, "
     "three in four are odd before its constant C is added; of uniform ones, as some tools draw them, every second is."
 )
+SCRIPT: Final = (
+    "Counts of a script's transactions are of whole drives, ramp-up included. A point is broken if its weights, or its "
+    f"share of rollbacks, give a count as far off with a probability below {LEVEL:g}."
+)
 ENGINE: Final = "What the engine itself does otherwise is in docs/tpcc.md. It is a load, not an audited benchmark."
 
 
@@ -43,7 +47,7 @@ class Section:
 
 
 def sections(record: Record) -> tuple[Section, ...]:
-    """A section for each workload of the record; empty without TPC-C.
+    """A section for each workload of the record; empty without TPC-C and scripts.
 
     Raises:
         RecordError: a trial's `result.json` is damaged.
@@ -61,12 +65,25 @@ def sections(record: Record) -> tuple[Section, ...]:
     )
 
 
+def notes(record: Record) -> tuple[str, ...]:
+    """How the sections came about."""
+    workloads = {each.workload for each in fidelity.of_record(record)}
+    return (
+        *((HOW, ENGINE) if fidelity.TPCC in workloads else ()),
+        *((SCRIPT,) if fidelity.SCRIPT in workloads else ()),
+    )
+
+
 def doubts(record: Record) -> tuple[Doubt, ...]:
-    """A doubt for each workload that did not draw what the specification asks for."""
+    """A doubt for each workload that did not draw what the specification, or the script, asks for."""
+    drew = {
+        fidelity.TPCC: "TPC-C drew what the specification does not ask for",
+        fidelity.SCRIPT: "the script's transactions were not drawn by their weights",
+    }
     return tuple(
         Doubt(
             code="unfaithful",
-            message=f"TPC-C drew what the specification does not ask for: {_names(each.broken)}",
+            message=f"{drew[each.workload]}: {_names(each.broken)}",
             advice="see the section on fidelity; this load is not the one it claims to be",
         )
         for each in fidelity.of_record(record)

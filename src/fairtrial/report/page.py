@@ -143,7 +143,7 @@ def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]
         "fidelity": {
             "header": fidelity.HEADER,
             "sections": fidelity.sections(record),
-            "notes": (fidelity.HOW, fidelity.ENGINE),
+            "notes": fidelity.notes(record),
         },
         "again": again(record),
         "raw": raw.shown(record, analysis),

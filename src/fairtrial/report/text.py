@@ -245,7 +245,7 @@ def _fidelity(record: Record) -> list[str]:
         if section.deviations:
             lines += ["Deviations from the specification that the study chose:"]
             lines += [line for deviation in section.deviations for line in prose(f"* {deviation}", indent="  ")]
-    return [*lines, "", *prose(f"{fidelity.HOW} {fidelity.ENGINE}")] if lines else []
+    return [*lines, "", *prose(" ".join(fidelity.notes(record)))] if lines else []
 
 
 def _where(behind: Background) -> list[str]:

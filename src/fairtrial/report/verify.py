@@ -24,7 +24,7 @@ from fairtrial.workloads import WORKLOADS
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
 REPORT: Final = "report.json"
-DRIVEN: Final = {"tpcc", "oltp"}  # workloads of the load engine, whose files count everything thrice
+DRIVEN: Final = {"tpcc", "oltp", "script"}  # workloads of the load engine, whose files count everything thrice
 
 
 def recompute(record: Record) -> list[str]:
@@ -90,7 +90,7 @@ def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
 
 def _undrawn(record: Record, trial: TrialRecord) -> list[str]:
     """Transactions that ended and were never drawn: the counts that fidelity is judged by would not be the drive's."""
-    if trial.window is None or fidelity.WORKLOAD not in trial.resolved.workload:
+    if trial.window is None or trial.resolved.workload.keys().isdisjoint(fidelity.WORKLOADS):
         return []
     return fidelity.contradictions(record.trial_directory(trial.trial.id))
 

@@ -7,10 +7,13 @@ package only sees names, parameter models and metric definitions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from fairtrial.study.nodes import Branch
+from fairtrial.study.problems import Problems
 
 Better = Literal["higher", "lower"]
 MetricKind = Literal["wall_clock", "count"]
@@ -53,6 +56,8 @@ class Kind:
             metrics they give.
         disk_bytes: what this kind is expected to need on the place's disk, bytes, from the same.
         systems: kinds of system that a workload of this kind can load; empty: any.
+        files: keys whose value names a YAML file, each with the key that the file's content takes the place of.
+        check: notes what a model cannot see in validated parameters, given their nodes with their path.
     """
 
     name: str
@@ -63,6 +68,8 @@ class Kind:
     disk_bytes: Callable[[Any], int] = lambda _parameters: 0
     example: Any = None
     systems: frozenset[str] = frozenset()
+    files: Mapping[str, str] = field(default_factory=dict)
+    check: Callable[[Any, Branch, Problems], None] = lambda _parameters, _branch, _problems: None
 
 
 @dataclass(frozen=True)

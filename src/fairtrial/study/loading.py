@@ -18,6 +18,7 @@ from fairtrial.errors import InputError, Problem
 from fairtrial.study import assignments
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.checking import check, factors_of
+from fairtrial.study.embedding import embed
 from fairtrial.study.expectations import Expectation
 from fairtrial.study.file_model import StudyFile, Trials
 from fairtrial.study.merging import SECTIONS, merge
@@ -123,10 +124,10 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
     Raises:
         InputError: with every mistake found, each with its line.
     """
-    problems = Problems()
+    problems, unread = Problems(), Problems()
     merged: Tree | None = None
     for document in read_documents(path, problems):
-        merged = merge(merged, document)
+        merged = merge(merged, embed(document, catalogue=catalogue, problems=unread))
     assert merged is not None  # noqa: S101 - a file gives at least itself
     _check_sizes(merged, problems)
     if size is not None:
@@ -134,7 +135,8 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
     for overlay in assignments.overlays(overrides, problems):
         for key in _ONLY_IN_FILES & overlay.entries.keys():
             problems.add("only a file says this", assignments.AT, field=(key,), suggestion="write it into the study")
-        merged = merge(merged, overlay)
+        merged = merge(merged, embed(overlay, catalogue=catalogue, problems=unread))
+    _give_up_without(unread, problems)
     tree = _completed(merged.without("sizes"), catalogue)
     file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
     checked = check(tree, catalogue=catalogue, problems=problems)
@@ -149,6 +151,14 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
         size=size,
         catalogue=catalogue,
     )
+
+
+def _give_up_without(unread: Problems, problems: Problems) -> None:
+    """Files that could not be read: what is missing without them would be reported as mistakes of its own."""
+    for problem in unread:
+        problems.note(problem)
+    if len(unread):
+        problems.raise_if_any()
 
 
 def _completed(tree: Tree, catalogue: Catalogue) -> Tree:

@@ -22,7 +22,7 @@ def merge(below: Tree | None, over: Tree) -> Tree:
 
 
 def _merge(below: Node | None, over: Tree, path: Path) -> Tree:
-    kept = below if isinstance(below, Tree) else None
+    kept = below if isinstance(below, Tree) and not over.is_whole else None
     if kept is not None and holds_one_kind(path) and _names_another(kept, over):
         kept = None
     entries = dict(kept.entries) if kept else {}
@@ -38,7 +38,7 @@ def _merge(below: Node | None, over: Tree, path: Path) -> Tree:
         entries[key] = _merge(previous, node, child) if isinstance(node, Tree) else node
         if not (isinstance(previous, Tree) and isinstance(node, Tree)):
             key_at[key] = over.where(key)
-    return Tree(entries, kept.at if kept else over.at, key_at)
+    return Tree(entries, kept.at if kept else over.at, key_at, over.is_whole or (kept is not None and kept.is_whole))
 
 
 def holds_one_kind(path: Path) -> bool:

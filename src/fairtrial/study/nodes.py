@@ -26,11 +26,15 @@ class Position:
 
 @dataclass(frozen=True, eq=False)
 class Scalar:
-    """A single value. `text` is its source, which names need: a level `6.10` is not `6.1`."""
+    """A single value. `text` is its source, which names need: a level `6.10` is not `6.1`.
+
+    `written` is what stands in the file, with quotes and indentation: what a place in a longer text is found by.
+    """
 
     value: ScalarValue
     text: str
     at: Position
+    written: str = field(default="", repr=False)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -51,11 +55,15 @@ class Listing:
 
 @dataclass(frozen=True)
 class Tree:
-    """A mapping with text keys, in source order. `key_at`: where each key was written."""
+    """A mapping with text keys, in source order. `key_at`: where each key was written.
+
+    `is_whole`: it replaces the mapping it is merged over (a file named in the place of another).
+    """
 
     entries: Mapping[str, Node]
     at: Position = field(compare=False)
     key_at: Mapping[str, Position] = field(compare=False, default_factory=dict)
+    is_whole: bool = field(compare=False, default=False)
 
     def tree(self, key: str) -> Tree:
         """The mapping below `key`, or an empty one: for looking on after a mistake was noted elsewhere."""
@@ -68,10 +76,31 @@ class Tree:
 
     def without(self, *keys: str) -> Tree:
         """The same mapping but for some keys."""
-        return Tree({key: node for key, node in self.entries.items() if key not in keys}, self.at, self.key_at)
+        kept = {key: node for key, node in self.entries.items() if key not in keys}
+        return Tree(kept, self.at, self.key_at, self.is_whole)
+
+    def having(self, key: str, node: Node) -> Tree:
+        """The same mapping with another value at a key."""
+        return Tree({**self.entries, key: node}, self.at, self.key_at, self.is_whole)
 
 
 Node = Scalar | Listing | Tree
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A mapping and its path in the study: where what is wrong in it is to be noted."""
+
+    node: Tree
+    path: Path
+
+    def below(self, key: str) -> Branch:
+        """The mapping below a key, or an empty one."""
+        return Branch(self.node.tree(key), (*self.path, key))
+
+    def field(self, *keys: str | int) -> Path:
+        """The path of something in it."""
+        return (*self.path, *map(str, keys))
 
 
 def is_null(node: Node | None) -> bool:

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from fairtrial.errors import InputError, Problem
-from fairtrial.study.nodes import Node, Path, Position, Tree, dotted, locate
+from fairtrial.study.nodes import Listing, Node, Path, Position, Tree, dotted, locate
 
 FILE_OF = "file_of"  # key of a validation's context; see `validate`
 
@@ -140,9 +140,12 @@ def _translated(error: ValidationError, *, adapter: TypeAdapter[Any], node: Node
 
 def _owner(node: Node, path: Path) -> Tree | None:
     for part in path:
-        if not isinstance(node, Tree):
+        if isinstance(node, Listing):
+            node = node.items[int(part)]
+        elif isinstance(node, Tree):
+            node = node.entries[part]
+        else:
             return None
-        node = node.entries[part]
     return node if isinstance(node, Tree) else None
 
 
@@ -154,6 +157,8 @@ def _worded(details: list[ErrorDetails], *, known: Callable[[], list[str]]) -> t
         names = known()
         key = str(first["loc"][-1])
         return f"unknown key; expected one of {listed(names)}", did_you_mean(key, names)
+    if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        return _tag_in_words(first)
     for detail in details:
         if detail["type"] in ("value_error", "assertion_error"):
             return str(detail["msg"]).partition(", ")[2], ""
@@ -163,6 +168,16 @@ def _worded(details: list[ErrorDetails], *, known: Callable[[], list[str]]) -> t
         choices = [choice.strip("'") for choice in first["ctx"]["expected"].replace(" or ", ", ").split(", ")]
         suggestion = did_you_mean(str(first["input"]), choices)
     return f"expected {expected}, found {found(first['input'])}", suggestion
+
+
+def _tag_in_words(detail: ErrorDetails) -> tuple[str, str]:
+    """One of several models, chosen by a key that names none of them or is not there."""
+    key = detail["ctx"]["discriminator"].strip("'")
+    if detail["type"] == "union_tag_not_found":
+        return f"`{key}` is required, but missing", ""
+    names = [name.strip("'") for name in detail["ctx"]["expected_tags"].split(", ")]
+    tag = str(detail["ctx"]["tag"])
+    return f"unknown {key} `{tag}`; expected one of {listed(names)}", did_you_mean(tag, names)
 
 
 def _expected(detail: ErrorDetails) -> str:

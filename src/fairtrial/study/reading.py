@@ -37,6 +37,7 @@ class _Converter:
 
     yaml: YAML
     file: str
+    text: str
     problems: Problems
     nodes: int = 0
 
@@ -77,7 +78,8 @@ class _Converter:
         tag = str(node.tag).removeprefix(_TAG)
         text = str(node.value)
         if tag in _TEXT_TAGS:
-            return Scalar(text, text, at)
+            written = self.text[node.start_mark.index : node.end_mark.index]
+            return Scalar(text, text, at, written)
         if tag not in _VALUE_TAGS:
             self.problems.add(f"the YAML tag `{node.tag}` means nothing in a study", at)
             return Scalar(text, text, at)
@@ -88,7 +90,7 @@ class _Converter:
         return Scalar(value, text, at)
 
 
-def _refusal(message: str, at: Position, *, hint: str = "mend the study file") -> InputError:
+def _refusal(message: str, at: Position, *, hint: str = "mend the file") -> InputError:
     return InputError([Problem(message, at.file, at.line, at.column)], hint=hint)
 
 
@@ -111,7 +113,7 @@ def parse(text: str, *, file: str, problems: Problems) -> Node | None:
         raise _refusal(f"not YAML: {error.problem}{context}", at, hint=_SYNTAX_HINT) from error
     except (YAMLError, RecursionError) as error:
         raise _refusal(f"not YAML: {error}", Position(file), hint=_SYNTAX_HINT) from error
-    return None if root is None else _Converter(yaml, file, problems).convert(root)
+    return None if root is None else _Converter(yaml, file, text, problems).convert(root)
 
 
 def _refuse_deep_nesting(text: str, *, file: str) -> None:
@@ -138,15 +140,25 @@ def read_documents(path: Path, problems: Problems) -> list[Tree]:
     return _read(path, problems, chain=(), asked=Position(str(path)))
 
 
+def read_tree(path: Path, problems: Problems, *, asked: Position) -> Tree:
+    """Reads one file that holds a mapping; `asked` is where it was named.
+
+    Raises:
+        InputError: it cannot be read, or is no YAML or no mapping.
+    """
+    root = parse(_text(path, asked), file=str(path), problems=problems)
+    if not isinstance(root, Tree):
+        what = "nothing" if root is None else found(plain(root))
+        raise _refusal(f"expected a mapping, found {what}", root.at if root else Position(str(path)))
+    return root
+
+
 def _read(path: Path, problems: Problems, *, chain: tuple[Path, ...], asked: Position) -> list[Tree]:
     resolved = path.resolve()
     if resolved in chain:
         names = " → ".join(link.name for link in (*chain[chain.index(resolved) :], resolved))
         raise _refusal(f"files include each other in a circle: {names}", asked, hint="remove one of the includes")
-    root = parse(_text(path, asked), file=str(path), problems=problems)
-    if not isinstance(root, Tree):
-        what = "nothing" if root is None else found(plain(root))
-        raise _refusal(f"expected a mapping, found {what}", root.at if root else Position(str(path)))
+    root = read_tree(path, problems, asked=asked)
     documents: list[Tree] = []
     for included in _includes(root, problems):
         target = path.parent / included.text
@@ -160,7 +172,7 @@ def _text(path: Path, asked: Position) -> str:
             raise _refusal(f"larger than {MAXIMUM_BYTES >> 20} MiB: not a study", Position(str(path)))
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        hint = "check the path; an include is relative to the file that includes"
+        hint = "check the path; it is relative to the file that names it"
         raise _refusal(f"cannot read {path}: {error.strerror}", asked, hint=hint) from error
     except UnicodeDecodeError as error:
         raise _refusal(f"not UTF-8 at byte {error.start}", Position(str(path)), hint="save it as UTF-8") from error

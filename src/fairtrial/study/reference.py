@@ -162,8 +162,9 @@ def _bare_type(schema: Schema, root: Schema) -> str:
         return _QUANTITIES[schema["examples"][0]]
     if "enum" in schema or "const" in schema:
         return " or ".join(f"`{choice}`" for choice in schema.get("enum", [schema.get("const")]))
-    if "anyOf" in schema:
-        return " or ".join(type_in_words(branch, root) for branch in schema["anyOf"] if branch.get("type") != "null")
+    branches = schema.get("anyOf", schema.get("oneOf"))
+    if branches:
+        return " or ".join(type_in_words(branch, root) for branch in branches if branch.get("type") != "null")
     return _structure(schema, root)
 
 

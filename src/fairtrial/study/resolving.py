@@ -11,7 +11,7 @@ from typing import Any
 
 from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
 from fairtrial.study.merging import KIND_SECTIONS, SECTIONS, merge
-from fairtrial.study.nodes import Tree, plain
+from fairtrial.study.nodes import Branch, Tree, plain
 from fairtrial.study.problems import Problems, listed, validate
 from fairtrial.study.resolved import ResolvedTrial
 
@@ -93,6 +93,8 @@ def _section(trial: Tree, section: str, *, catalogue: Catalogue, problems: Probl
             continue
         before = len(problems)
         value = validate(known[name].parameters, plain(node), node=node, prefix=path, problems=problems)
+        if len(problems) == before and isinstance(node, Tree):
+            known[name].check(value, Branch(node, path), problems)
         if len(problems) > before:
             complete = False
         else:

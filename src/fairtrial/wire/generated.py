@@ -335,6 +335,18 @@ class Hello(BaseModel):
     """Must equal [`crate::VERSION`]."""
 
 
+class IntegerConstant(BaseModel):
+    """A whole number."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["integer"] = "integer"
+    value: int
+    """The number."""
+
+
 class Leftovers(BaseModel):
     """What an earlier agent left behind."""
 
@@ -454,6 +466,16 @@ class NoneInverse(BaseModel):
         frozen=True,
     )
     kind: Literal["none"] = "none"
+
+
+class NullConstant(BaseModel):
+    """NULL."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["null"] = "null"
 
 
 class NullOutput(BaseModel):
@@ -612,6 +634,23 @@ class Reading(BaseModel):
     """`CLOCK_REALTIME`, nanoseconds since the Unix epoch."""
 
 
+class Refused(BaseModel):
+    """A statement that the system will not take."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    code: str
+    """The system's code."""
+    message: str
+    """The system's words."""
+    statement: Annotated[int, Field(ge=0)]
+    """The statement's number in it, counted from 1."""
+    transaction: str
+    """The transaction's name."""
+
+
 class ReplayArrivals(BaseModel):
     """The same at times that were recorded."""
 
@@ -686,6 +725,35 @@ class Rows(BaseModel):
     """Column names."""
     rows: list[list[str | None]]
     """Values as text; null stays null."""
+
+
+class ScriptStatement(BaseModel):
+    """A statement of a transaction."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    rows: Annotated[int | None, Field(ge=0)] = None
+    """Rows it must give or touch; any number if absent."""
+    sql: str
+    """Its text, a question mark for each value."""
+    take: list[str] = []
+    """Names for the first columns of its first row, values of the statements after it."""
+    values: list[str]
+    """What each question mark stands for: parameters, or values taken before."""
+
+
+class SequenceDraw(BaseModel):
+    """The next number: of the row, where tables are filled; never the same twice in a drive, whoever draws."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    first: int
+    """First number."""
+    kind: Literal["sequence"] = "sequence"
 
 
 class Settle(BaseModel):
@@ -808,6 +876,34 @@ class StreamOutput(BaseModel):
         frozen=True,
     )
     kind: Literal["stream"] = "stream"
+
+
+class TextConstant(BaseModel):
+    """Text."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["text"] = "text"
+    value: str
+    """The text."""
+
+
+class TextDraw(BaseModel):
+    """Random text, its length uniform between two, both included."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["text"] = "text"
+    letters: Literal["alphanumeric", "digits"]
+    """Its letters."""
+    longest: Annotated[int, Field(ge=0)]
+    """Longest length."""
+    shortest: Annotated[int, Field(ge=0)]
+    """Shortest length."""
 
 
 class Tls(BaseModel):
@@ -1050,6 +1146,25 @@ class Exited(BaseModel):
     """The kernel's accounting of it and its awaited children (`wait4`)."""
 
 
+class IntegerDraw(BaseModel):
+    """A whole number of a range, both ends included."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    distribution: Annotated[
+        UniformDistribution | GaussianDistribution | SpecialDistribution | ParetoDistribution | ZipfianDistribution,
+        Field(discriminator="kind"),
+    ]
+    """How often each is drawn."""
+    high: int
+    """Highest."""
+    kind: Literal["integer"] = "integer"
+    low: int
+    """Lowest."""
+
+
 class MysqlEndpoint(BaseModel):
     """MariaDB or MySQL."""
 
@@ -1143,6 +1258,17 @@ class PostgresEndpoint(BaseModel):
     """Encrypts the connection, which must be TCP: an error beside a socket's directory."""
     user: str
     """User."""
+
+
+class Preflighted(BaseModel):
+    """Result of a preflight."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    refused: list[Refused]
+    """What the system will not take; empty if it takes everything."""
 
 
 class Probe(BaseModel):
@@ -1334,6 +1460,41 @@ class Change(BaseModel):
     """The step."""
 
 
+class ChoiceDraw(BaseModel):
+    """One of some values."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["choice"] = "choice"
+    values: list[Annotated[NullConstant | IntegerConstant | TextConstant, Field(discriminator="kind")]]
+    """The values."""
+    weights: list[float]
+    """How often each is drawn, relative to the others; as many as values."""
+
+
+class DecimalDraw(BaseModel):
+    """An exact decimal of a range, both ends included."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    distribution: Annotated[
+        UniformDistribution | GaussianDistribution | SpecialDistribution | ParetoDistribution | ZipfianDistribution,
+        Field(discriminator="kind"),
+    ]
+    """How often each is drawn."""
+    high_units: int
+    """Highest, without its point."""
+    kind: Literal["decimal"] = "decimal"
+    low_units: int
+    """Lowest, without its point."""
+    scale: Annotated[int, Field(ge=0, le=255)]
+    """Digits behind the point."""
+
+
 class Driven(BaseModel):
     """`result.json` of a drive."""
 
@@ -1432,6 +1593,40 @@ class SampledServer(BaseModel):
     """Width of an interval, milliseconds, 100 at least: a question costs a server some tenths of a millisecond."""
     lock_waits: bool = False
     """Whether to ask each time who waits for whose lock too, into `telemetry-lock_waits.arrows`."""
+
+
+class ScriptParameter(BaseModel):
+    """A named value, drawn once per transaction (or row)."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    draw: Annotated[IntegerDraw | DecimalDraw | TextDraw | ChoiceDraw | SequenceDraw, Field(discriminator="kind")]
+    """How it is drawn."""
+    name: str
+    """Its name: a parameter's, or a column's."""
+
+
+class ScriptTransaction(BaseModel):
+    """One type of transaction."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    name: str
+    """Its name in results."""
+    parameters: list[ScriptParameter]
+    """What is drawn before it begins, in this order."""
+    rollback_share: float
+    """Share of them that end with a rollback instead of a commit."""
+    scope: Literal["read_write", "read_only", "none"]
+    """Whether its statements are one transaction."""
+    statements: list[ScriptStatement]
+    """What it does."""
+    weight: float
+    """How often it is drawn, relative to the others; above 0."""
 
 
 class Sql(BaseModel):
@@ -1580,6 +1775,68 @@ class Sample(BaseModel):
     """What to sample."""
 
 
+class ScriptDrive(BaseModel):
+    """Runs a script's transactions by their weights."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    drive: Drive
+    """What every drive takes."""
+    transactions: list[ScriptTransaction]
+    """What is driven."""
+
+
+class ScriptFill(BaseModel):
+    """Rows of one table."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    columns: list[ScriptParameter]
+    """Columns that get a value, drawn for each row."""
+    rows: Annotated[int, Field(ge=0)]
+    """How many."""
+    table: str
+    """The table."""
+
+
+class ScriptLoad(BaseModel):
+    """Makes the data of a script in a fresh database."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    create: list[str]
+    """Statements before any row: tables."""
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
+    """Where."""
+    fill: list[ScriptFill]
+    """Rows."""
+    finish: list[str]
+    """Statements after the rows: indexes, whatever is computed from rows."""
+    seed: Annotated[int, Field(ge=0)]
+    """Seed of the data; equal seeds give equal rows on every system."""
+    threads: Annotated[int, Field(ge=0)]
+    """Connections that load in parallel (SQLite uses one)."""
+
+
+class ScriptPreflight(BaseModel):
+    """Prepares every statement once, to hear what the system says to them."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
+    """Where."""
+    transactions: list[ScriptTransaction]
+    """What is to be driven."""
+
+
 class TpccDrive(BaseModel):
     """Runs TPC-C's mix (clause 5.2.3)."""
 
@@ -1613,12 +1870,14 @@ class Wire(
         | Changed
         | Check
         | Checked
+        | ChoiceDraw
         | ChunkHeader
         | ClientCeiling
         | ClientLoop
         | ClosedArrivals
         | Condition
         | CreateAction
+        | DecimalDraw
         | Done
         | Drive
         | Driven
@@ -1636,6 +1895,8 @@ class Wire(
         | GaussianDistribution
         | Get
         | Hello
+        | IntegerConstant
+        | IntegerDraw
         | Leftovers
         | Loaded
         | LoadingProgress
@@ -1644,6 +1905,7 @@ class Wire(
         | MountAction
         | MysqlEndpoint
         | NoneInverse
+        | NullConstant
         | NullOutput
         | OltpCheck
         | OltpDrive
@@ -1656,6 +1918,7 @@ class Wire(
         | Ping
         | Pong
         | PostgresEndpoint
+        | Preflighted
         | Probe
         | Put
         | Quantiles
@@ -1664,6 +1927,7 @@ class Wire(
         | RateProgress
         | RateStep
         | Reading
+        | Refused
         | ReplayArrivals
         | Restore
         | RestoreInverse
@@ -1671,9 +1935,17 @@ class Wire(
         | Rows
         | Sample
         | SampledServer
+        | ScriptDrive
+        | ScriptFill
+        | ScriptLoad
+        | ScriptParameter
+        | ScriptPreflight
+        | ScriptStatement
+        | ScriptTransaction
         | Search
         | SearchArrivals
         | Searched
+        | SequenceDraw
         | Settle
         | Settled
         | Signal
@@ -1686,6 +1958,8 @@ class Wire(
         | Step
         | StepsArrivals
         | StreamOutput
+        | TextConstant
+        | TextDraw
         | Tls
         | TpccCheck
         | TpccDrive
@@ -1700,6 +1974,7 @@ class Wire(
         | ZipfianDistribution
         | Literal["epoll", "io_uring"]
         | Literal["rows", "bulk"]
+        | Literal["alphanumeric", "digits"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]
         | Literal["p50", "p95", "p99", "p999"]
         | Literal[
@@ -1716,6 +1991,7 @@ class Wire(
             "select_random_ranges",
         ]
         | Literal["prepared", "text"]
+        | Literal["read_write", "read_only", "none"]
         | Literal["cpu", "memory", "vmstat", "disks", "pressure"]
         | Literal["constant", "exponential"]
         | Literal["stdout", "stderr"]
@@ -1732,12 +2008,14 @@ class Wire(
         | Changed
         | Check
         | Checked
+        | ChoiceDraw
         | ChunkHeader
         | ClientCeiling
         | ClientLoop
         | ClosedArrivals
         | Condition
         | CreateAction
+        | DecimalDraw
         | Done
         | Drive
         | Driven
@@ -1755,6 +2033,8 @@ class Wire(
         | GaussianDistribution
         | Get
         | Hello
+        | IntegerConstant
+        | IntegerDraw
         | Leftovers
         | Loaded
         | LoadingProgress
@@ -1763,6 +2043,7 @@ class Wire(
         | MountAction
         | MysqlEndpoint
         | NoneInverse
+        | NullConstant
         | NullOutput
         | OltpCheck
         | OltpDrive
@@ -1775,6 +2056,7 @@ class Wire(
         | Ping
         | Pong
         | PostgresEndpoint
+        | Preflighted
         | Probe
         | Put
         | Quantiles
@@ -1783,6 +2065,7 @@ class Wire(
         | RateProgress
         | RateStep
         | Reading
+        | Refused
         | ReplayArrivals
         | Restore
         | RestoreInverse
@@ -1790,9 +2073,17 @@ class Wire(
         | Rows
         | Sample
         | SampledServer
+        | ScriptDrive
+        | ScriptFill
+        | ScriptLoad
+        | ScriptParameter
+        | ScriptPreflight
+        | ScriptStatement
+        | ScriptTransaction
         | Search
         | SearchArrivals
         | Searched
+        | SequenceDraw
         | Settle
         | Settled
         | Signal
@@ -1805,6 +2096,8 @@ class Wire(
         | Step
         | StepsArrivals
         | StreamOutput
+        | TextConstant
+        | TextDraw
         | Tls
         | TpccCheck
         | TpccDrive
@@ -1819,6 +2112,7 @@ class Wire(
         | ZipfianDistribution
         | Literal["epoll", "io_uring"]
         | Literal["rows", "bulk"]
+        | Literal["alphanumeric", "digits"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]
         | Literal["p50", "p95", "p99", "p999"]
         | Literal[
@@ -1835,6 +2129,7 @@ class Wire(
             "select_random_ranges",
         ]
         | Literal["prepared", "text"]
+        | Literal["read_write", "read_only", "none"]
         | Literal["cpu", "memory", "vmstat", "disks", "pressure"]
         | Literal["constant", "exponential"]
         | Literal["stdout", "stderr"],

@@ -12,7 +12,8 @@ from fairtrial import metrics
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import Kind, MetricDefinition
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import native
+from fairtrial.workloads import distributions, native
+from fairtrial.workloads.distributions import Distribution
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 
 LOADER_VERSION = 1  # part of the key of prepared data: raise it when the loader writes other data
@@ -50,7 +51,6 @@ Profile = Literal[
     "select_random_points",
     "select_random_ranges",
 ]
-Distribution = Literal["uniform", "gaussian", "special", "pareto", "zipfian"]
 
 
 def _statements(default: int, of: str) -> Any:
@@ -140,7 +140,9 @@ def load(
         "layout": _layout(parameters),
         "tables": parameters["tables"],
         "table_size": parameters["table_size"],
-        "distribution": _distribution(parameters["data_distribution"], OltpParameters.model_construct().model_dump()),
+        "distribution": distributions.wire(
+            parameters["data_distribution"], OltpParameters.model_construct().model_dump()
+        ),
         "seed": parameters["data_seed"],
         "threads": parameters["load_threads"],
     }
@@ -153,7 +155,7 @@ def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driv
     """Runs the profile; leaves `result.json`, `latency.hlog` and `timeline.arrows` in the drive's directory."""
     own = {
         **{name: parameters[name] for name in ("profile", "tables", "table_size", "protocol", "skip_transactions")},
-        "distribution": _distribution(parameters["distribution"], parameters),
+        "distribution": distributions.wire(parameters["distribution"], parameters),
         "mix": {name: parameters[name] for name in MIX},
     }
     return native.run(place, "oltp-drive", parameters, drive=drive, own=own)
@@ -161,18 +163,6 @@ def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driv
 
 def _layout(parameters: Mapping[str, Any]) -> str:
     return "bulk" if parameters["profile"] == "bulk_insert" else "rows"
-
-
-def _distribution(kind: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """A distribution with its own parameters only."""
-    own = {
-        "uniform": {},
-        "gaussian": {"iterations": "iterations"},
-        "special": {name: name for name in ("iterations", "hot_percent", "hot_draws_percent")},
-        "pareto": {"h": "pareto_h"},
-        "zipfian": {"exponent": "zipfian_exponent"},
-    }[kind]
-    return {"kind": kind, **{name: parameters[ours] for name, ours in own.items()}}
 
 
 def checks_after(parameters: Mapping[str, Any]) -> str:

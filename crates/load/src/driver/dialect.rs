@@ -62,21 +62,44 @@ impl Dialect {
     }
 }
 
-/// A statement with its question marks numbered: `$1`, `$2`. Those inside quotes stay.
+/// A statement with its question marks numbered: `$1`, `$2`. Those inside quotes and comments stay.
 pub fn numbered(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len() + 16);
-    let (mut number, mut is_quoted) = (0, false);
-    for letter in sql.chars() {
-        is_quoted ^= letter == '\'';
-        if letter == '?' && !is_quoted {
+    let (mut number, mut rest) = (0, sql);
+    while let Some(letter) = rest.chars().next() {
+        let length = apart(rest).unwrap_or(letter.len_utf8());
+        if letter == '?' {
             number += 1;
             out.push('$');
             out.push_str(&number.to_string());
         } else {
-            out.push(letter);
+            out.push_str(&rest[..length]);
         }
+        rest = &rest[length..];
     }
     out
+}
+
+/// The length of the quoted text or comment that a piece of SQL begins with, up to its end if nothing closes it.
+fn apart(sql: &str) -> Option<usize> {
+    let until = |opening: usize, closing: &str| {
+        let end = sql[opening..].find(closing);
+        end.map_or(sql.len(), |end| opening + end + closing.len())
+    };
+    match *sql.as_bytes().first()? {
+        b'\'' => Some(until(1, "'")),
+        b'"' => Some(until(1, "\"")),
+        b'-' if sql.starts_with("--") => Some(until(2, "\n")),
+        b'/' if sql.starts_with("/*") => Some(until(2, "*/")),
+        b'$' => {
+            let tag = sql[1..].find('$').map(|end| &sql[..end + 2])?;
+            let is_tag = tag[1..tag.len() - 1]
+                .chars()
+                .all(|letter| letter == '_' || letter.is_alphanumeric());
+            is_tag.then(|| until(tag.len(), tag))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -106,5 +129,12 @@ mod tests {
             numbered("SELECT '?', 'it''s ?' WHERE a = ? AND b = ?"),
             "SELECT '?', 'it''s ?' WHERE a = $1 AND b = $2"
         );
+        assert_eq!(
+            numbered(
+                "SELECT \"a?'\", $$?'$$, $t$?$t$ /* don't ? */ -- isn't ?\nWHERE a = ? AND b = '?'"
+            ),
+            "SELECT \"a?'\", $$?'$$, $t$?$t$ /* don't ? */ -- isn't ?\nWHERE a = $1 AND b = '?'"
+        );
+        assert_eq!(numbered("? 'open ?"), "$1 'open ?");
     }
 }

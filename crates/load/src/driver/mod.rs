@@ -110,6 +110,17 @@ pub enum Access {
     ReadWrite,
 }
 
+/// What a prepared statement takes and gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Values.
+    pub parameters: usize,
+    /// Those of them, by their places, that must be whole numbers: where the system decides so when it prepares.
+    pub integers: Vec<usize>,
+    /// Columns of its rows; 0 for a statement that gives none.
+    pub columns: usize,
+}
+
 /// One connection. Futures stay on the thread that made them.
 pub trait Connection {
     /// Begins a transaction.
@@ -138,6 +149,8 @@ pub trait Connection {
     ) -> Result<u64, DriverError> {
         Ok(self.query(statement, values).await?.len() as u64)
     }
+    /// Prepares a statement, for its shape or for what the system says against it.
+    async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError>;
     /// Runs a statement as text, values as text too; statements without rows give none.
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError>;
     /// Inserts rows by the system's fastest path.

@@ -17,7 +17,7 @@ use super::batch::Batch;
 use super::dialect::Dialect;
 use super::table::Table;
 use super::{
-    Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, StatementId, Stop, Value,
+    Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, Shape, StatementId, Stop, Value,
 };
 use crate::reactor::Load;
 
@@ -303,6 +303,38 @@ impl Connection for SqliteConnection {
         Ok(answer)
     }
 
+    async fn read(
+        &mut self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<u64, DriverError> {
+        let sql = &self.statements[statement.0];
+        let mut prepared = self
+            .connection
+            .prepare_cached(sql)
+            .map_err(|error| classify(&error))?;
+        let mut rows = prepared
+            .query(rusqlite::params_from_iter(values))
+            .map_err(|error| classify(&error))?;
+        let mut count = 0;
+        while rows.next().map_err(|error| classify(&error))?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {
+        let prepared = self
+            .connection
+            .prepare(sql)
+            .map_err(|error| classify(&error))?;
+        Ok(Shape {
+            parameters: prepared.parameter_count(),
+            integers: Vec::new(),
+            columns: prepared.column_count(),
+        })
+    }
+
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
         self.text_now(sql)
     }
@@ -343,7 +375,9 @@ fn cell(value: ValueRef<'_>) -> Result<Cell, DriverError> {
         ValueRef::Null => Ok(Cell::Null),
         ValueRef::Integer(integer) => Ok(Cell::Integer(integer)),
         ValueRef::Text(text) => Ok(Cell::Text(String::from_utf8_lossy(text).into_owned())),
-        other => Err(DriverError::unexpected(format!(
+        // Its shortest digits read back as the same number.
+        ValueRef::Real(real) => Ok(Cell::Text(real.to_string())),
+        other @ ValueRef::Blob(_) => Err(DriverError::unexpected(format!(
             "SQLite answered with a {}",
             other.data_type()
         ))),

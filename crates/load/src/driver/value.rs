@@ -20,6 +20,29 @@ impl Decimal {
         }
     }
 
+    /// Reads its text; `None` if that is no decimal, or one of more than 64 bits.
+    pub fn read(text: &[u8]) -> Option<Self> {
+        let (negative, digits) = match text {
+            [b'-', digits @ ..] => (true, digits),
+            digits => (false, digits),
+        };
+        let (mut units, mut scale, mut count) = (0_i64, None, 0);
+        for byte in digits {
+            if *byte == b'.' && scale.is_none() {
+                scale = Some(0_u8);
+                continue;
+            }
+            let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
+            units = units.checked_mul(10)?.checked_add(digit)?;
+            scale = scale.map(|scale| scale + 1);
+            count += 1;
+        }
+        (count > 0).then_some(Self {
+            units: if negative { -units } else { units },
+            scale: scale.unwrap_or_default(),
+        })
+    }
+
     /// Appends its text: `-0.05`.
     pub fn write(self, out: &mut String) {
         use std::fmt::Write as _;
@@ -53,15 +76,29 @@ pub enum Value<'a> {
     Text(&'a str),
 }
 
-/// One cell of an answer. Exact decimals arrive as their units, whatever the system stores.
+/// One cell of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// NULL.
     Null,
-    /// An integer, or a decimal's units.
+    /// An integer; also a decimal's units, where the system has no decimals.
     Integer(i64),
+    /// An exact decimal.
+    Decimal(Decimal),
     /// Text.
     Text(String),
+}
+
+impl Cell {
+    /// The cell as a value to bind.
+    pub fn value(&self) -> Value<'_> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Integer(integer) => Value::Integer(*integer),
+            Self::Decimal(decimal) => Value::Decimal(*decimal),
+            Self::Text(text) => Value::Text(text),
+        }
+    }
 }
 
 /// One row of an answer.
@@ -73,6 +110,7 @@ impl Row {
     pub fn integer(&self, column: usize) -> Result<i64, DriverError> {
         match self.0.get(column) {
             Some(Cell::Integer(value)) => Ok(*value),
+            Some(Cell::Decimal(decimal)) => Ok(decimal.units),
             other => Err(unexpected("an integer", column, other)),
         }
     }
@@ -100,6 +138,20 @@ mod tests {
         let mut out = String::new();
         Decimal { units, scale }.write(&mut out);
         out
+    }
+
+    #[test]
+    fn a_decimal_s_digits_are_read_with_the_place_of_its_point() {
+        let read = |text: &str| {
+            Decimal::read(text.as_bytes()).map(|decimal| (decimal.units, decimal.scale))
+        };
+        assert_eq!(read("12.50"), Some((1250, 2)));
+        assert_eq!(read("-0.05"), Some((-5, 2)));
+        assert_eq!(read("0.1230"), Some((1230, 4)));
+        assert_eq!(read("-300000"), Some((-300_000, 0)));
+        for wrong in ["NaN", "1e3", "1.2.3", "", "-", "99999999999999999999"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

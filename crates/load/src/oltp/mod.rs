@@ -5,7 +5,7 @@
 
 pub mod check;
 mod content;
-mod keys;
+pub mod keys;
 pub mod population;
 mod schema;
 mod statements;

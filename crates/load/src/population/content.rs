@@ -141,6 +141,7 @@ fn of_rows(table: &'static Table, rows: &[Row]) -> Digest {
             match cell {
                 Cell::Null => hash.null(),
                 Cell::Integer(integer) => hash.integer(*integer),
+                Cell::Decimal(decimal) => hash.integer(decimal.units),
                 Cell::Text(text) => hash.text(text),
             }
         }

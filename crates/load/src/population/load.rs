@@ -68,7 +68,11 @@ impl<P: Population> Job for Loading<'_, P> {
             move |source| LoadError::Statement { doing, source }
         };
         let population = self.population;
-        let found = blocking(&driver, journal::find(&driver, population))?;
+        let found = if population.resumes() {
+            blocking(&driver, journal::find(&driver, population))?
+        } else {
+            None
+        };
         if found.is_none() {
             let created = blocking(&driver, create(&driver, population))?;
             created.map_err(failed("creating the tables"))?;
@@ -125,7 +129,9 @@ async fn finish<D: Driver, P: Population>(driver: &D, population: &P) -> Result<
     let mut connection = driver.load_connection().await?;
     for statement in population.finish(driver.dialect()) {
         match connection.text(&statement).await {
-            Err(error) if !journal::is_already_there(&error) => return Err(error),
+            Err(error) if !(population.resumes() && journal::is_already_there(&error)) => {
+                return Err(error);
+            }
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use fairtrial_protocol::load::Rows;
 
 use crate::driver::batch::Batch;
 use crate::driver::table::Table;
-use crate::driver::{Access, Connection, DriverError, Row, StatementId, Value};
+use crate::driver::{Access, Connection, DriverError, Row, Shape, StatementId, Value};
 
 /// Passes everything on to a connection and counts: each call but a bulk insert is one statement.
 pub struct Counted<'a, C> {
@@ -68,6 +68,10 @@ impl<C: Connection> Connection for Counted<'_, C> {
     ) -> Result<u64, DriverError> {
         self.sent += 1;
         self.connection.read(statement, values).await
+    }
+
+    async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {
+        self.connection.shape(sql).await
     }
 
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {

@@ -10,6 +10,7 @@ pub mod oltp;
 pub mod postgres;
 pub mod proxy;
 pub mod scene;
+pub mod script;
 pub mod small_disk;
 pub mod sysbench;
 pub mod under_way;

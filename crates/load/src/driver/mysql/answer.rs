@@ -2,7 +2,7 @@
 
 use super::classify_server;
 use crate::calendar;
-use crate::driver::{Cell, DriverError, ErrorKind, Row};
+use crate::driver::{Cell, Decimal, DriverError, ErrorKind, Row};
 
 /// There are more results after this one (`SERVER_MORE_RESULTS_EXISTS`).
 const MORE_RESULTS: u16 = 8;
@@ -271,9 +271,7 @@ fn cell(reader: &mut Reader<'_>, column: Column) -> Result<Cell, DriverError> {
         kind::DOUBLE => Ok(Cell::Text(f64::from_le_bytes(reader.array()?).to_string())),
         kind::TIMESTAMP | kind::DATETIME | kind::DATE => time(reader),
         kind::TIME => Err(DriverError::unexpected("durations are not read")),
-        kind::NEWDECIMAL | kind::DECIMAL => {
-            units(reader.text()?.ok_or_else(malformed)?).map(Cell::Integer)
-        }
+        kind::NEWDECIMAL | kind::DECIMAL => decimal(reader.text()?.ok_or_else(malformed)?),
         _ => {
             let bytes = reader.text()?.ok_or_else(malformed)?;
             Ok(Cell::Text(text(bytes)))
@@ -301,19 +299,9 @@ fn time(reader: &mut Reader<'_>) -> Result<Cell, DriverError> {
     )))
 }
 
-/// A decimal's units: its digits without the point, of which the server always sends the column's full number.
-pub fn units(text: &[u8]) -> Result<i64, DriverError> {
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    let mut units = 0_i64;
-    for byte in digits.iter().filter(|byte| **byte != b'.') {
-        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'));
-        let next = digit.and_then(|digit| units.checked_mul(10)?.checked_add(digit));
-        let unreadable =
-            || DriverError::unexpected(format!("{} is no decimal", String::from_utf8_lossy(text)));
-        units = next.ok_or_else(unreadable)?;
-    }
-    Ok(if negative { -units } else { units })
+/// An exact decimal, of which the server always sends the column's full number of digits.
+fn decimal(text: &[u8]) -> Result<Cell, DriverError> {
+    Decimal::read(text).map(Cell::Decimal).ok_or_else(|| {
+        DriverError::unexpected(format!("{} is no decimal", String::from_utf8_lossy(text)))
+    })
 }

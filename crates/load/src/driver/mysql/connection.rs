@@ -9,7 +9,7 @@ use super::channel::Channel;
 use super::{Account, bulk, login, lost};
 use crate::driver::batch::Batch;
 use crate::driver::table::Table;
-use crate::driver::{Access, Connection, DriverError, Row, StatementId, Value};
+use crate::driver::{Access, Connection, DriverError, Row, Shape, StatementId, Value};
 use crate::reactor::Address;
 
 /// Longest wait for one answer while a drive lasts: longer than the 50 s a lock wait takes by default.
@@ -19,6 +19,8 @@ const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
+/// The server gives no answer to it.
+const CLOSE: u8 = 0x19;
 
 /// Parameter types by their numbers in the protocol.
 const NULL: u8 = 6;
@@ -39,7 +41,7 @@ pub struct MysqlConnection {
 /// A statement that the server has prepared.
 struct Prepared {
     id: u32,
-    parameters: usize,
+    shape: Shape,
     /// Types of the parameters as last sent, which the server remembers.
     types: Vec<u8>,
 }
@@ -97,7 +99,11 @@ impl MysqlConnection {
         }
         Ok(Prepared {
             id,
-            parameters: parameters.into(),
+            shape: Shape {
+                parameters: parameters.into(),
+                integers: Vec::new(),
+                columns: columns.into(),
+            },
             types: Vec::new(),
         })
     }
@@ -152,11 +158,11 @@ impl MysqlConnection {
         values: &[Value<'_>],
     ) -> Result<(), DriverError> {
         let prepared = &mut self.statements[statement.0];
-        if prepared.parameters != values.len() {
+        if prepared.shape.parameters != values.len() {
             return Err(DriverError::unexpected(format!(
                 "statement {} takes {} values and got {}",
                 statement.0,
-                prepared.parameters,
+                prepared.shape.parameters,
                 values.len()
             )));
         }
@@ -312,6 +318,18 @@ impl Connection for MysqlConnection {
         })
         .await?;
         Ok(rows)
+    }
+
+    async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {
+        self.channel
+            .command(PREPARE)
+            .extend_from_slice(sql.as_bytes());
+        self.channel.send().await.map_err(lost)?;
+        let Prepared { id, shape, .. } = self.prepared().await?;
+        let close = self.channel.command(CLOSE);
+        close.extend_from_slice(&id.to_le_bytes());
+        self.channel.send().await.map_err(lost)?;
+        Ok(shape)
     }
 
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {

@@ -1,6 +1,6 @@
 //! What a server's messages say.
 
-use crate::driver::{Cell, DriverError, ErrorKind, Row};
+use crate::driver::{Cell, Decimal, DriverError, ErrorKind, Row};
 
 /// Types by their numbers in `pg_type.dat`, which never change.
 pub mod oid {
@@ -159,7 +159,7 @@ fn cell(value: &[u8], kind: u32) -> Result<Cell, DriverError> {
         oid::INT2 => fixed(value).map(i16::from_be_bytes)?.into(),
         oid::INT4 => fixed(value).map(i32::from_be_bytes)?.into(),
         oid::INT8 => fixed(value).map(i64::from_be_bytes)?,
-        oid::NUMERIC => units(value)?,
+        oid::NUMERIC => return decimal(value),
         oid::BOOL => i64::from(value == b"t"),
         // Blanks at the end of CHAR are no content, as MySQL has it.
         oid::BPCHAR => return Ok(Cell::Text(read(value).trim_end_matches(' ').into())),
@@ -176,21 +176,11 @@ fn fixed<const N: usize>(value: &[u8]) -> Result<[u8; N], DriverError> {
     value.try_into().map_err(|_| malformed())
 }
 
-/// A decimal's units: its digits without the point, of which the server always sends the column's full number.
-fn units(text: &[u8]) -> Result<i64, DriverError> {
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    let mut units = 0_i64;
-    for byte in digits.iter().filter(|byte| **byte != b'.') {
-        let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'));
-        let next = digit.and_then(|digit| units.checked_mul(10)?.checked_add(digit));
-        let unreadable =
-            || DriverError::unexpected(format!("{} is no decimal", String::from_utf8_lossy(text)));
-        units = next.ok_or_else(unreadable)?;
-    }
-    Ok(if negative { -units } else { units })
+/// An exact decimal, of which the server always sends the column's full number of digits.
+fn decimal(text: &[u8]) -> Result<Cell, DriverError> {
+    Decimal::read(text).map(Cell::Decimal).ok_or_else(|| {
+        DriverError::unexpected(format!("{} is no decimal", String::from_utf8_lossy(text)))
+    })
 }
 
 /// The number of rows that a command touched: the last word of its tag (`INSERT 0 5`, `UPDATE 3`, `BEGIN`).

@@ -13,7 +13,9 @@ use super::{Account, copy, login, lost};
 use crate::driver::batch::Batch;
 use crate::driver::dialect::numbered;
 use crate::driver::table::Table;
-use crate::driver::{Access, Connection, DriverError, ErrorKind, Row, StatementId, Value};
+use crate::driver::{
+    Access, Connection, Decimal, DriverError, ErrorKind, Row, Shape, StatementId, Value,
+};
 use crate::reactor::Address;
 
 /// Longest wait for one answer while a drive lasts; a lock wait has no end by default, a deadlock is found in a second.
@@ -257,6 +259,13 @@ fn write_value(value: Value<'_>, kind: u32, out: &mut Vec<u8>) -> Result<(), Dri
             out[start..].copy_from_slice(&(-1_i32).to_be_bytes());
             return Ok(());
         }
+        // What a sum of integers gives, say, bound to an integer again.
+        Value::Decimal(Decimal { units, scale: 0 }) if answer::format(kind) == BINARY => {
+            return write_value(Value::Integer(units), kind, {
+                out.truncate(start);
+                out
+            });
+        }
         Value::Integer(integer) => match kind {
             oid::INT8 => out.extend_from_slice(&integer.to_be_bytes()),
             oid::INT4 => {
@@ -352,6 +361,26 @@ impl Connection for PostgresConnection {
         })
         .await?;
         Ok(rows)
+    }
+
+    async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {
+        self.prepare(&[sql.to_owned()]).await?;
+        let Some(Prepared {
+            parameters,
+            columns,
+        }) = self.statements.last()
+        else {
+            return Err(malformed());
+        };
+        let kinds = parameters.iter().enumerate();
+        Ok(Shape {
+            parameters: parameters.len(),
+            integers: kinds
+                .filter(|(_, kind)| answer::format(**kind) == BINARY)
+                .map(|(place, _)| place)
+                .collect(),
+            columns: columns.len(),
+        })
     }
 
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {

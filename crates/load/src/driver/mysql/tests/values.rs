@@ -68,14 +68,13 @@ fn rows() -> (Batch, Vec<Row>) {
             Value::Text(at),
         ]);
         let text = |text: &str| Cell::Text(text.into());
-        let integers = [cents, -rate, big].map(Cell::Integer);
-        let [money, rate, big] = integers;
+        let read = |units, scale| Cell::Decimal(Decimal { units, scale });
         sent.push(Row(vec![
             Cell::Integer(id),
             text(words),
-            money,
-            rate,
-            big,
+            read(cents, 2),
+            read(-rate, 4),
+            Cell::Integer(big),
             text(at),
         ]));
     }

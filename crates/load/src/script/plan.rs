@@ -1,0 +1,147 @@
+//! A script made ready for drawing: names become places.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use fairtrial_protocol::script::{Scope, ScriptDrive, ScriptTransaction};
+
+use super::draw::{Source, sums};
+use super::{lasting, refused};
+use crate::driver::{Access, StatementId};
+use crate::error::LoadError;
+
+/// What all users of a drive share.
+#[derive(Debug)]
+pub struct Plan {
+    /// The types of transactions, as many as `sums`.
+    pub transactions: Vec<Planned>,
+    /// Weights up to each type's own.
+    pub sums: Vec<f64>,
+    /// How far sequences had come when this drive began: probes of a search use one database after the other.
+    pub first_number: i64,
+    /// How far they have come, told by each user at its end.
+    pub numbers: Arc<AtomicI64>,
+    /// Virtual users.
+    pub users: u32,
+    /// Seed of the run.
+    pub seed: u64,
+}
+
+/// One type of transaction.
+#[derive(Debug)]
+pub struct Planned {
+    /// Its name in results.
+    pub name: &'static str,
+    /// What counts those that were drawn to end with a rollback.
+    pub rollbacks: &'static str,
+    /// How it begins; `None` if each statement is for itself.
+    pub access: Option<Access>,
+    /// Share of them that end with a rollback.
+    pub rollback_share: f64,
+    /// Where values come from: as many slots.
+    pub sources: Vec<Source>,
+    /// Slots in all: drawn first, then taken from rows.
+    pub slots: usize,
+    /// What it does.
+    pub steps: Vec<Step>,
+}
+
+/// One statement.
+#[derive(Debug)]
+pub struct Step {
+    /// Its place among all statements.
+    pub id: StatementId,
+    /// Its text.
+    pub sql: String,
+    /// Slots of its values.
+    pub values: Vec<usize>,
+    /// Rows it must give or touch.
+    pub rows: Option<u64>,
+    /// Slots that its first row's columns go to.
+    pub take: Vec<usize>,
+    /// Whether it gives rows: the system says so before the first user begins.
+    pub gives_rows: bool,
+}
+
+impl Plan {
+    /// The plan of a drive, whose sequences go on from `numbers`.
+    pub fn new(parameters: &ScriptDrive, numbers: &Arc<AtomicI64>) -> Result<Self, LoadError> {
+        let weights = parameters.transactions.iter().map(|each| each.weight);
+        Ok(Self {
+            transactions: planned(&parameters.transactions)?,
+            sums: sums(weights)?,
+            first_number: numbers.load(Ordering::Acquire),
+            numbers: Arc::clone(numbers),
+            users: parameters.drive.virtual_users,
+            seed: parameters.drive.seed,
+        })
+    }
+}
+
+/// The types of transactions; one at least.
+pub fn planned(transactions: &[ScriptTransaction]) -> Result<Vec<Planned>, LoadError> {
+    if transactions.is_empty() {
+        return Err(refused("no transaction".into()));
+    }
+    let mut next = 0;
+    transactions
+        .iter()
+        .map(|each| plan(each, &mut next))
+        .collect()
+}
+
+fn plan(transaction: &ScriptTransaction, next: &mut usize) -> Result<Planned, LoadError> {
+    let name = &transaction.name;
+    let access = match transaction.scope {
+        Scope::ReadWrite => Some(Access::ReadWrite),
+        Scope::ReadOnly => Some(Access::ReadOnly),
+        Scope::None => None,
+    };
+    let share = transaction.rollback_share;
+    if !(0.0..=1.0).contains(&share) || (share > 0.0 && access.is_none()) {
+        return Err(refused(format!(
+            "{name} cannot roll back a share of {share}"
+        )));
+    }
+    if transaction.statements.is_empty() {
+        return Err(refused(format!("{name} has no statements")));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    let mut sources = Vec::with_capacity(transaction.parameters.len());
+    for parameter in &transaction.parameters {
+        names.push(&parameter.name);
+        sources.push(Source::new(&parameter.draw)?);
+    }
+    let mut steps = Vec::with_capacity(transaction.statements.len());
+    for statement in &transaction.statements {
+        let slot = |value: &String| {
+            let known = names.iter().rposition(|name| name == value);
+            known.ok_or_else(|| refused(format!("{name} gives `{value}` no value")))
+        };
+        let values = statement
+            .values
+            .iter()
+            .map(slot)
+            .collect::<Result<_, _>>()?;
+        let first = names.len();
+        names.extend(statement.take.iter().map(String::as_str));
+        steps.push(Step {
+            id: StatementId(*next),
+            sql: statement.sql.clone(),
+            values,
+            rows: statement.rows,
+            take: (first..names.len()).collect(),
+            gives_rows: false,
+        });
+        *next += 1;
+    }
+    Ok(Planned {
+        name: lasting(name),
+        rollbacks: lasting(&format!("{name}.rollback")),
+        access,
+        rollback_share: share,
+        sources,
+        slots: names.len(),
+        steps,
+    })
+}

@@ -1,0 +1,111 @@
+//! What a system says to a script's statements before any of them is run.
+
+use fairtrial_protocol::load::Endpoint;
+use fairtrial_protocol::script::{Preflighted, Refused, ScriptPreflight};
+
+use super::draw::Source;
+use super::plan::{Planned, Step, planned};
+use crate::driver::endpoint::{self, Job};
+use crate::driver::{Connection, Driver, DriverError, ErrorKind, Shape};
+use crate::error::LoadError;
+use crate::workload::Unfit;
+
+/// Prepares all statements of a script.
+pub fn preflight(parameters: &ScriptPreflight) -> Result<Preflighted, LoadError> {
+    let transactions = planned(&parameters.transactions)?;
+    let endpoint: &Endpoint = &parameters.endpoint;
+    endpoint::with(endpoint, Asking { transactions })
+}
+
+struct Asking {
+    transactions: Vec<Planned>,
+}
+
+impl Job for Asking {
+    type Output = Result<Preflighted, LoadError>;
+
+    fn run<D: Driver>(mut self, driver: D) -> Self::Output {
+        let asked = driver.block_on(async {
+            let mut connection = driver.connect(&[]).await?;
+            self.refused(&mut connection).await
+        });
+        let refused = asked
+            .map_err(|source| LoadError::Start {
+                what: "a reactor",
+                source,
+            })?
+            .map_err(|source| LoadError::Connect {
+                endpoint: driver.describe(),
+                source,
+            })?;
+        Ok(Preflighted { refused })
+    }
+}
+
+impl Asking {
+    async fn refused<C: Connection>(
+        &mut self,
+        connection: &mut C,
+    ) -> Result<Vec<Refused>, DriverError> {
+        let mut refused = Vec::new();
+        for transaction in &mut self.transactions {
+            for (statement, step) in (1..).zip(&mut transaction.steps) {
+                match look(connection, &transaction.sources, step).await {
+                    Ok(()) => {}
+                    Err(error) if error.kind == ErrorKind::Connection => return Err(error),
+                    Err(error) => refused.push(Refused {
+                        transaction: transaction.name.into(),
+                        statement,
+                        code: error.code,
+                        message: error.message,
+                    }),
+                }
+            }
+        }
+        Ok(refused)
+    }
+}
+
+/// Looks at one statement, whose values are drawn from `sources` or taken from rows.
+pub async fn look<C: Connection>(
+    connection: &mut C,
+    sources: &[Source],
+    step: &mut Step,
+) -> Result<(), DriverError> {
+    let Shape {
+        parameters,
+        integers,
+        columns,
+    } = connection.shape(&step.sql).await?;
+    if parameters != step.values.len() {
+        let given = step.values.len();
+        return Err(DriverError::unexpected(format!(
+            "the system finds {parameters} parameters where the script has {given}"
+        )));
+    }
+    let drawn = |place: &usize| sources.get(step.values[*place]);
+    let is_unfit = |place: &&usize| drawn(place).is_some_and(|source| !source.is_whole());
+    if let Some(place) = integers.iter().find(is_unfit) {
+        let number = place + 1;
+        return Err(DriverError::unexpected(format!(
+            "the system wants a whole number for parameter {number}, and the script draws none; CAST it"
+        )));
+    }
+    if columns < step.take.len() {
+        let taken = step.take.len();
+        return Err(DriverError::unexpected(format!(
+            "{taken} columns are to be taken from rows of {columns}"
+        )));
+    }
+    step.gives_rows = columns > 0;
+    Ok(())
+}
+
+/// What the drive says of a refused statement.
+pub fn unfit(what: &str, source: DriverError) -> Unfit {
+    if source.kind == ErrorKind::Connection {
+        return Unfit::Refused(source);
+    }
+    let doing = format!("preparing {what}");
+    Unfit::Tables(LoadError::Statement { doing, source })
+}

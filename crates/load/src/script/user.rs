@@ -1,0 +1,185 @@
+//! One user of a script: draws a transaction with all its values, then runs it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::draw::{Slot, weighted};
+use super::plan::{Plan, Planned, Step};
+use crate::driver::{Connection, DriverError, Row, Value};
+use crate::random::Random;
+use crate::workload::{Counts, Ended, User};
+
+/// Code of a statement that gave or touched another number of rows than the script expects.
+const ROWS_DIFFER: &str = "rows_differ";
+
+/// One virtual user.
+pub struct ScriptUser {
+    plan: Arc<Plan>,
+    number: u32,
+    inputs: Random,
+    waits: Random,
+    /// The present transaction's type.
+    kind: usize,
+    /// Whether it ends with a rollback.
+    is_rolled_back: bool,
+    /// Its values: drawn ones, then those taken from rows.
+    slots: Vec<Slot>,
+    /// Transactions drawn so far, which keeps sequences apart.
+    turns: i64,
+    /// By type: how many began, and how many of them were drawn to be rolled back.
+    begun: Vec<(u64, u64)>,
+    rows_read: u64,
+    rows_changed: u64,
+}
+
+impl ScriptUser {
+    /// The user with this number, counted from 0.
+    pub fn new(plan: Arc<Plan>, number: u32) -> Self {
+        let most = plan.transactions.iter().map(|each| each.slots).max();
+        Self {
+            number,
+            inputs: Random::derive(plan.seed, "inputs", &[number.into()]),
+            waits: Random::derive(plan.seed, "waits", &[number.into()]),
+            kind: 0,
+            is_rolled_back: false,
+            slots: vec![Slot::default(); most.unwrap_or_default()],
+            turns: 0,
+            begun: vec![(0, 0); plan.transactions.len()],
+            rows_read: 0,
+            rows_changed: 0,
+            plan,
+        }
+    }
+
+    /// The first number of a sequence that no user has drawn in its turns so far.
+    fn past_numbers(&self) -> i64 {
+        self.plan.first_number + self.turns * i64::from(self.plan.users)
+    }
+
+    /// Runs one statement and keeps what later ones take from its first row.
+    async fn send<C: Connection>(
+        &mut self,
+        connection: &mut C,
+        step: &Step,
+    ) -> Result<(), DriverError> {
+        let values: Vec<Value<'_>> = step
+            .values
+            .iter()
+            .map(|slot| self.slots[*slot].value())
+            .collect();
+        let mut first = None;
+        let is_taken_from = !step.take.is_empty();
+        let rows = if is_taken_from {
+            let rows = connection.query(step.id, &values).await?;
+            let count = rows.len() as u64;
+            first = rows.into_iter().next();
+            count
+        } else if step.gives_rows {
+            connection.read(step.id, &values).await?
+        } else {
+            connection.execute(step.id, &values).await?
+        };
+        if step.gives_rows {
+            self.rows_read += rows;
+        } else {
+            self.rows_changed += rows;
+        }
+        if let Some(expected) = step.rows.filter(|expected| *expected != rows) {
+            return Err(differ(step, &format!("{rows} rows instead of {expected}")));
+        }
+        if !is_taken_from {
+            return Ok(());
+        }
+        let Row(cells) = first.ok_or_else(|| differ(step, "no row to take values from"))?;
+        for (slot, cell) in step.take.iter().zip(cells) {
+            self.slots[*slot].set(cell);
+        }
+        Ok(())
+    }
+
+    async fn run<C: Connection>(
+        &mut self,
+        connection: &mut C,
+        planned: &Planned,
+    ) -> Result<Ended, DriverError> {
+        if let Some(access) = planned.access {
+            connection.begin(access).await?;
+        }
+        for step in &planned.steps {
+            self.send(connection, step).await?;
+        }
+        if planned.access.is_none() {
+            return Ok(Ended::Committed);
+        }
+        if self.is_rolled_back {
+            connection.rollback().await?;
+            return Ok(Ended::RolledBack);
+        }
+        connection.commit().await?;
+        Ok(Ended::Committed)
+    }
+}
+
+fn differ(step: &Step, what: &str) -> DriverError {
+    DriverError {
+        code: ROWS_DIFFER.into(),
+        ..DriverError::unexpected(format!("{what}: {}", step.sql))
+    }
+}
+
+impl User for ScriptUser {
+    fn next(&mut self) -> usize {
+        let plan = Arc::clone(&self.plan);
+        self.kind = weighted(&mut self.inputs, plan.sums.iter().copied());
+        let planned = &plan.transactions[self.kind];
+        self.is_rolled_back =
+            planned.rollback_share > 0.0 && self.inputs.fraction() < planned.rollback_share;
+        let number = self.past_numbers() + i64::from(self.number);
+        self.turns += 1;
+        for (source, slot) in planned.sources.iter().zip(&mut self.slots) {
+            source.draw(&mut self.inputs, number, slot);
+        }
+        self.kind
+    }
+
+    fn waits_s(&mut self) -> (f64, f64) {
+        (0.0, 0.0)
+    }
+
+    fn start(&mut self) {
+        let (begun, rolled_back) = &mut self.begun[self.kind];
+        *begun += 1;
+        *rolled_back += u64::from(self.is_rolled_back);
+    }
+
+    async fn transaction<C: Connection>(
+        &mut self,
+        connection: &mut C,
+    ) -> Result<Ended, DriverError> {
+        let plan = Arc::clone(&self.plan);
+        self.run(connection, &plan.transactions[self.kind]).await
+    }
+
+    fn spread(&mut self) -> f64 {
+        0.5 + self.waits.fraction()
+    }
+
+    fn drawn(&self) -> Counts {
+        let numbers = &self.plan.numbers;
+        numbers.fetch_max(self.past_numbers(), Ordering::AcqRel);
+        let mut counts = Counts::from([
+            ("rows.read", self.rows_read),
+            ("rows.changed", self.rows_changed),
+        ]);
+        for (planned, (begun, rolled_back)) in self.plan.transactions.iter().zip(&self.begun) {
+            counts.insert(planned.name, *begun);
+            if planned.rollback_share > 0.0 {
+                counts.insert(planned.rollbacks, *rolled_back);
+            }
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests;

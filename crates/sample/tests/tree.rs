@@ -15,7 +15,7 @@ use stream::columns;
 const COUNTING: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
 
 #[test]
-fn a_real_processs_children_count_while_they_live_and_once_they_have_ended() {
+fn the_children_of_a_real_process_count_while_they_live_and_once_they_have_ended() {
     let output = tempfile::tempdir().expect("a directory");
     // One child that has ended, one that lives; their parent does nothing itself.
     let script = format!(

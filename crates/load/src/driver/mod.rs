@@ -8,6 +8,7 @@ pub mod dialect;
 pub mod endpoint;
 pub mod mysql;
 pub mod postgres;
+mod remote;
 pub mod sqlite;
 mod stop;
 pub mod table;

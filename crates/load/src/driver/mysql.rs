@@ -11,21 +11,16 @@ mod login;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
-use std::num::NonZero;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use rustls::ClientConfig;
 
 pub use self::connection::MysqlConnection;
 use super::dialect::Dialect;
+use super::remote::{self, lost};
 use super::{Connection as _, Driver, DriverError, ErrorKind, Stop};
 use crate::reactor::{self, Address, Interface, Load};
-
-/// One loop serves this many users before another thread is worth its switches: the more of them answer at once, the
-/// fewer times it waits.
-const USERS_PER_LOOP: usize = 256;
 
 /// Variables that shape results; those a version lacks are left out by the server.
 const EFFECTIVE: &str = "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', \
@@ -123,12 +118,7 @@ impl Driver for Mysql {
         &self,
         connection: &mut MysqlConnection,
     ) -> Result<BTreeMap<String, String>, DriverError> {
-        let rows = connection.text(EFFECTIVE).await?.rows;
-        let pair = |row: Vec<Option<String>>| {
-            let mut cells = row.into_iter().flatten();
-            Some((cells.next()?, cells.next()?))
-        };
-        Ok(rows.into_iter().filter_map(pair).collect())
+        connection.text(EFFECTIVE).await.map(remote::settings)
     }
 
     async fn begin_load(&self) -> Result<(), DriverError> {
@@ -155,8 +145,7 @@ impl Driver for Mysql {
     }
 
     fn user_threads(&self, users: usize) -> usize {
-        let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        users.div_ceil(USERS_PER_LOOP).clamp(1, processors)
+        remote::user_threads(users)
     }
 
     fn block_on<T>(&self, future: impl Future<Output = T>) -> io::Result<T> {
@@ -173,21 +162,6 @@ impl Driver for Mysql {
 
     async fn pause(&self, duration: Duration, stop: &Stop) {
         reactor::pause(duration, stop).await;
-    }
-}
-
-/// An answer that does not come.
-#[allow(clippy::needless_pass_by_value)] // the form that `map_err` takes
-fn lost(error: io::Error) -> DriverError {
-    let code = match error.kind() {
-        io::ErrorKind::TimedOut => "no_answer",
-        _ => "connection_lost",
-    };
-    DriverError {
-        kind: ErrorKind::Connection,
-        code: code.into(),
-        message: error.to_string(),
-        retryable: false,
     }
 }
 

@@ -11,22 +11,17 @@ mod login;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
-use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use rustls::ClientConfig;
 
 pub use self::connection::PostgresConnection;
 use super::dialect::Dialect;
-use super::{Connection as _, Driver, DriverError, ErrorKind, Stop};
+use super::remote::{self, lost};
+use super::{Connection as _, Driver, DriverError, Stop};
 use crate::reactor::{self, Address, Interface, Load};
-
-/// One loop serves this many users before another thread is worth its switches: the more of them answer at once, the
-/// fewer times it waits.
-const USERS_PER_LOOP: usize = 256;
 
 /// Settings that shape results.
 const EFFECTIVE: &str = "SELECT name, setting FROM pg_settings WHERE name IN ('server_version', \
@@ -139,12 +134,7 @@ impl Driver for Postgres {
         &self,
         connection: &mut PostgresConnection,
     ) -> Result<BTreeMap<String, String>, DriverError> {
-        let rows = connection.text(EFFECTIVE).await?.rows;
-        let pair = |row: Vec<Option<String>>| {
-            let mut cells = row.into_iter().flatten();
-            Some((cells.next()?, cells.next()?))
-        };
-        Ok(rows.into_iter().filter_map(pair).collect())
+        connection.text(EFFECTIVE).await.map(remote::settings)
     }
 
     async fn begin_load(&self) -> Result<(), DriverError> {
@@ -181,8 +171,7 @@ impl Driver for Postgres {
     }
 
     fn user_threads(&self, users: usize) -> usize {
-        let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        users.div_ceil(USERS_PER_LOOP).clamp(1, processors)
+        remote::user_threads(users)
     }
 
     fn block_on<T>(&self, future: impl Future<Output = T>) -> io::Result<T> {
@@ -199,20 +188,5 @@ impl Driver for Postgres {
 
     async fn pause(&self, duration: Duration, stop: &Stop) {
         reactor::pause(duration, stop).await;
-    }
-}
-
-/// An answer that does not come.
-#[allow(clippy::needless_pass_by_value)] // the form that `map_err` takes
-fn lost(error: io::Error) -> DriverError {
-    let code = match error.kind() {
-        io::ErrorKind::TimedOut => "no_answer",
-        _ => "connection_lost",
-    };
-    DriverError {
-        kind: ErrorKind::Connection,
-        code: code.into(),
-        message: error.to_string(),
-        retryable: false,
     }
 }

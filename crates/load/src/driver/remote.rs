@@ -1,0 +1,44 @@
+//! What drivers of servers behind sockets have in common: how their users share threads, and what a lost answer is.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::num::NonZero;
+use std::thread;
+
+use fairtrial_protocol::load::Rows;
+
+use super::{DriverError, ErrorKind};
+
+/// One loop serves this many users before another thread is worth its switches: the more of them answer at once, the
+/// fewer times it waits.
+const USERS_PER_LOOP: usize = 256;
+
+/// How many threads serve this many virtual users.
+pub fn user_threads(users: usize) -> usize {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    users.div_ceil(USERS_PER_LOOP).clamp(1, processors)
+}
+
+/// Names and values from the first two columns; a row without either is left out.
+pub fn settings(rows: Rows) -> BTreeMap<String, String> {
+    let pair = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter().flatten();
+        Some((cells.next()?, cells.next()?))
+    };
+    rows.rows.into_iter().filter_map(pair).collect()
+}
+
+/// An answer that does not come.
+#[allow(clippy::needless_pass_by_value)] // the form that `map_err` takes
+pub fn lost(error: io::Error) -> DriverError {
+    let code = match error.kind() {
+        io::ErrorKind::TimedOut => "no_answer",
+        _ => "connection_lost",
+    };
+    DriverError {
+        kind: ErrorKind::Connection,
+        code: code.into(),
+        message: error.to_string(),
+        retryable: false,
+    }
+}

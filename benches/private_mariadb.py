@@ -31,7 +31,8 @@ def private_mariadb() -> Iterator[Path]:
         raise SystemExit(message)
     with TemporaryDirectory(prefix="bench-") as name:
         directory = Path(name)
-        identity = [f"--datadir={directory / 'data'}", f"--user={getpass.getuser()}"]
+        # In a shared directory every start removes the temporary tables of the other servers of its user.
+        identity = [f"--datadir={directory / 'data'}", f"--tmpdir={directory}", f"--user={getpass.getuser()}"]
         first = [install, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", *identity]
         subprocess.run(first, check=True, capture_output=True)
         socket = directory / "socket"

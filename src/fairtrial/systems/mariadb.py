@@ -5,27 +5,31 @@ The server sees one generated configuration file and nothing else, so "an option
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
-from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
+from fairtrial.errors import StreamLostError
 from fairtrial.study.catalogue import Kind
 from fairtrial.systems import mariadb_options
+from fairtrial.systems.server import (
+    START_S,
+    first_of,
+    identified,
+    missing,
+    require_in_effect,
+    spawned,
+    wait_until_ready,
+)
 from fairtrial.systems.system import Identity, Instance, Launch
-from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import SHORT_S, OpenPlace
 
 DATABASE = "fairtrial"
-START_S = 120.0  # a crash recovery of a large buffer pool takes minutes, a prepared directory seconds
 STOP_S = 120.0
 SLOW_SHUTDOWN_S = 3600.0  # a slow shutdown purges everything (mariadb.com/kb: innodb_fast_shutdown)
 INSTALL_S = 180.0
-POLL_S = 0.1
-LOG_LINES = 25
 LOADING_OPTIONS = {
     "innodb_buffer_pool_size": "1G",
     "innodb_doublewrite": 0,
@@ -66,24 +70,17 @@ def identity(place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
     Raises:
         PlaceError: not found, with where it was looked for.
     """
-    binary = _program(place, parameters, "mariadbd")
-    version = place.require([binary, "--no-defaults", "--version"], hint="the server binary must run").strip()
-    digest = place.require(["sha256sum", binary], hint="the server binary must be readable").split()[0]
-    return Identity(version=version, sha256=digest, facts={"binary": binary})
+    return identified(place, [_program(place, parameters, "mariadbd"), "--no-defaults", "--version"])
 
 
 def _program(place: OpenPlace, parameters: Mapping[str, Any], name: str) -> str:
     base = parameters["base_directory"]
     folders = ("bin", "sbin", "scripts", "libexec")
     tried = [f"{base}/{folder}/{name}" for folder in folders] if base else [name, f"/usr/sbin/{name}"]
-    for candidate in tried:
-        found = place.execute(["sh", "-c", 'command -v -- "$1"', "sh", candidate])
-        if found.code == 0:
-            return found.output.strip()
-    raise PlaceError(
-        f"no {name} at this place (looked for {', '.join(tried)})",
-        hint="install mariadb-server there, or set system.mariadb.base_directory",
-    )
+    found = first_of(place, tried)
+    if found is None:
+        raise missing(name, tried, hint="install mariadb-server there, or set system.mariadb.base_directory")
+    return found
 
 
 def initial(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -103,6 +100,8 @@ def create(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> N
         program,
         "--no-defaults",
         f"--datadir={launch.data_directory}",
+        # In a shared directory every start removes the temporary tables of the other servers of its user.
+        f"--tmpdir={launch.work_directory}",
         "--auth-root-authentication-method=normal",
         "--skip-test-db",
         *([f"--basedir={parameters['base_directory']}"] if parameters["base_directory"] else []),
@@ -121,21 +120,12 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
     socket = launch.work_directory / "mysqld.sock"
     configuration = launch.work_directory / "server.cnf"
     place.agent.put(str(configuration), _configuration(parameters, launch, socket).encode(), mode=0o644)
-    process = place.agent.spawn(
-        name="server",
-        argv=[binary, f"--defaults-file={configuration}"],
-        environment=dict(launch.environment),
-        directory=str(launch.work_directory),
-        user=place.server_user,
-        processors=list(launch.processors) if launch.processors is not None else None,
-        stdout={"kind": "file", "path": str(launch.log_path)},
-        stderr={"kind": "file", "path": str(launch.log_path)},
-    )
+    process = spawned(place, [binary, f"--defaults-file={configuration}"], launch)
     endpoint = {"kind": "mysql", "socket": str(socket), "user": "root", "password": "", "database": DATABASE}
     try:
-        _wait_until_ready(place, process, socket=socket, launch=launch)
+        wait_until_ready(place, process, launch, looks=["test", "-S", str(socket)], kind=KIND.name)
         options = _read_back(place, endpoint)
-        _require_in_effect(parameters["options"], options)
+        require_in_effect(mariadb_options.differences(parameters["options"], options), hint=mariadb_options.HINT)
     except StreamLostError:
         raise  # the agent stops what it started
     except BaseException:
@@ -143,24 +133,6 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
         raise
     monitoring = {**endpoint, "database": "mysql"}  # a workload may not have made its database
     return Instance(endpoint=endpoint, process=process, options=options, monitoring=monitoring)
-
-
-def _wait_until_ready(place: OpenPlace, process: Process, *, socket: PurePosixPath, launch: Launch) -> None:
-    deadline = time.monotonic() + START_S
-    while place.execute(["test", "-S", str(socket)]).code != 0:
-        if process.exited is not None or time.monotonic() > deadline:
-            happened = "exited at start" if process.exited is not None else f"did not answer within {START_S:.0f} s"
-            raise SystemStartError(
-                f"mariadbd {happened}; its own last lines:\n{log_tail(place, launch.log_path)}",
-                hint="mend system.mariadb.options, or look for what else its log names",
-            )
-        time.sleep(POLL_S)
-
-
-def _require_in_effect(asked: Mapping[str, Any], effective: Mapping[str, str]) -> None:
-    wrong = mariadb_options.differences(asked, effective)
-    if wrong:
-        raise SystemStartError("options that are not in effect: " + "; ".join(wrong), hint=mariadb_options.HINT)
 
 
 def _configuration(parameters: Mapping[str, Any], launch: Launch, socket: PurePosixPath) -> str:
@@ -182,11 +154,6 @@ def _read_back(place: OpenPlace, endpoint: Mapping[str, Any]) -> dict[str, str]:
         timeout_s=START_S + SHORT_S,
     )
     return {row[0]: row[1] or "" for row in rows["rows"]}
-
-
-def log_tail(place: OpenPlace, log_path: PurePosixPath) -> str:
-    """The server's last log lines."""
-    return place.execute(["tail", "-n", str(LOG_LINES), str(log_path)]).output
 
 
 def stop(place: OpenPlace, instance: Instance, *, settled: bool) -> None:

@@ -9,16 +9,24 @@ so the sampler follows the main process with its children.
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
-from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
+from fairtrial.errors import StreamLostError
 from fairtrial.study.catalogue import Kind
 from fairtrial.systems import postgres_options
+from fairtrial.systems.server import (
+    START_S,
+    first_of,
+    identified,
+    missing,
+    require_in_effect,
+    spawned,
+    wait_until_ready,
+)
 from fairtrial.systems.system import Identity, Instance, Launch
 from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import SHORT_S, OpenPlace
@@ -26,12 +34,9 @@ from fairtrial.wire.open_place import SHORT_S, OpenPlace
 DATABASE = "fairtrial"
 MAINTENANCE = "postgres"
 USER = "fairtrial"
-START_S = 120.0  # a crash recovery of a large log takes minutes, a prepared directory seconds
 STOP_S = 120.0
 SETTLED_S = 3600.0  # a checkpoint of a large cache on a slow disk
 INSTALL_S = 180.0
-POLL_S = 0.1
-LOG_LINES = 25
 LOADING_OPTIONS = {
     "shared_buffers": "512MB",
     "max_wal_size": "8GB",
@@ -76,27 +81,24 @@ def identity(place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
     Raises:
         PlaceError: not found, with where it was looked for.
     """
-    binary = _program(place, parameters, "postgres")
-    version = place.require([binary, "--version"], hint="the server binary must run").strip()
-    digest = place.require(["sha256sum", binary], hint="the server binary must be readable").split()[0]
-    return Identity(version=version, sha256=digest, facts={"binary": binary})
+    return identified(place, [_program(place, parameters, "postgres"), "--version"])
 
 
 def _program(place: OpenPlace, parameters: Mapping[str, Any], name: str) -> str:
     """A program of the installation; `initdb` is looked for beside the `postgres` that is on PATH as well."""
     base = parameters["base_directory"]
     tried = [f"{base}/bin/{name}"] if base else [name]
-    for candidate in tried:
-        found = place.execute(["sh", "-c", 'command -v -- "$1"', "sh", candidate])
-        if found.code == 0:
-            return found.output.strip()
+    found = first_of(place, tried)
+    if found is not None:
+        return found
     if not base and name != "postgres":
         server = place.require(["readlink", "-f", _program(place, parameters, "postgres")], hint="it was found before")
         tried.append(str(PurePosixPath(server.strip()).with_name(name)))
         if place.execute(["test", "-x", tried[-1]]).code == 0:
             return tried[-1]
-    raise PlaceError(
-        f"no {name} at this place (looked for {', '.join(tried)})",
+    raise missing(
+        name,
+        tried,
         hint="install postgresql there, or set system.postgres.base_directory (/usr/lib/postgresql/15 on Debian)",
     )
 
@@ -142,16 +144,7 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
     # What ALTER SYSTEM would have left in data that are used again goes before the generated file.
     automatic = launch.data_directory / "postgresql.auto.conf"
     place.require(["rm", "-f", "--", str(automatic)], hint="the data directory must be writable")
-    process = place.agent.spawn(
-        name="server",
-        argv=[binary, "-D", str(launch.data_directory), "-c", f"config_file={configuration}"],
-        environment=dict(launch.environment),
-        directory=str(launch.work_directory),
-        user=place.server_user,
-        processors=list(launch.processors) if launch.processors is not None else None,
-        stdout={"kind": "file", "path": str(launch.log_path)},
-        stderr={"kind": "file", "path": str(launch.log_path)},
-    )
+    process = spawned(place, [binary, "-D", str(launch.data_directory), "-c", f"config_file={configuration}"], launch)
     endpoint = {
         "kind": "postgres",
         "socket_directory": str(launch.work_directory),
@@ -160,9 +153,11 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
         "database": DATABASE,
     }
     try:
-        _wait_until_ready(place, process, launch=launch)
+        # The server writes `ready` into its lock file once recovery is over (PostgreSQL 10 and later).
+        looks = ["grep", "-q", "^ready", str(launch.data_directory / "postmaster.pid")]
+        wait_until_ready(place, process, launch, looks=looks, kind=KIND.name)
         settings = _read_back(place, endpoint)
-        _require_in_effect(parameters["options"], settings)
+        require_in_effect(postgres_options.differences(parameters["options"], settings), hint=postgres_options.HINT)
     except StreamLostError:
         raise  # the agent stops what it started
     except BaseException:
@@ -170,26 +165,6 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
         raise
     options = {name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()}
     return Instance(endpoint=endpoint, process=process, options=options, monitoring=endpoint, is_one_process=False)
-
-
-def _wait_until_ready(place: OpenPlace, process: Process, *, launch: Launch) -> None:
-    """The server writes `ready` into its lock file once recovery is over (PostgreSQL 10 and later)."""
-    deadline = time.monotonic() + START_S
-    lock = str(launch.data_directory / "postmaster.pid")
-    while place.execute(["grep", "-q", "^ready", lock]).code != 0:
-        if process.exited is not None or time.monotonic() > deadline:
-            happened = "exited at start" if process.exited is not None else f"did not answer within {START_S:.0f} s"
-            raise SystemStartError(
-                f"postgres {happened}; its own last lines:\n{log_tail(place, launch.log_path)}",
-                hint="mend system.postgres.options, or look for what else its log names",
-            )
-        time.sleep(POLL_S)
-
-
-def _require_in_effect(asked: Mapping[str, Any], settings: Mapping[str, tuple[str, str]]) -> None:
-    wrong = postgres_options.differences(asked, settings)
-    if wrong:
-        raise SystemStartError("options that are not in effect: " + "; ".join(wrong), hint=postgres_options.HINT)
 
 
 def _configuration(parameters: Mapping[str, Any], launch: Launch) -> str:
@@ -217,11 +192,6 @@ def _ask(place: OpenPlace, endpoint: Mapping[str, Any], statement: str, *, timeo
     reachable = {**endpoint, "database": MAINTENANCE}
     asked = {"endpoint": reachable, "statements": [statement], "connect_timeout_ms": int(START_S * 1000)}
     return place.native("sql", asked, timeout_s=timeout_s + SHORT_S)
-
-
-def log_tail(place: OpenPlace, log_path: PurePosixPath) -> str:
-    """The server's last log lines."""
-    return place.execute(["tail", "-n", str(LOG_LINES), str(log_path)]).output
 
 
 def stop(place: OpenPlace, instance: Instance, *, settled: bool) -> None:

@@ -153,6 +153,7 @@ def test_data_are_created_with_what_is_fixed_then_and_by_the_servers_user() -> N
         place.server_user = "mysql"
         mariadb.create(place, parameters(innodb_page_size="8k", max_connections=5), LAUNCH)
         asked = spawned(fake, "mariadb-install-db")
-    assert {"--no-defaults", "--datadir=/w/data", "--innodb_page_size=8k"} <= set(asked.argv)
+    needed = {"--no-defaults", "--datadir=/w/data", "--tmpdir=/w/server", "--innodb_page_size=8k"}
+    assert needed <= set(asked.argv)
     assert not any("max_connections" in argument for argument in asked.argv)
     assert asked.user == "mysql"

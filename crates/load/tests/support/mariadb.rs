@@ -50,6 +50,7 @@ impl Server {
                 "--skip-test-db",
             ])
             .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--tmpdir={}", directory.path().display()))
             .arg(format!("--user={}", user()))
             .output()
             .expect("mariadb-install-db runs");
@@ -170,6 +171,8 @@ fn spawn(server: &Path, directory: &Path, options: &[String]) -> Child {
         .arg(format!("--datadir={}", directory.join("data").display()))
         .arg(format!("--socket={}", directory.join("socket").display()))
         .arg(format!("--pid-file={}", directory.join("pid").display()))
+        // In a shared directory every start removes the temporary tables of the other servers of its user.
+        .arg(format!("--tmpdir={}", directory.display()))
         .arg(format!("--user={}", user()))
         .args([
             "--innodb-flush-log-at-trx-commit=0",

@@ -3,8 +3,8 @@
     .venv/bin/python benches/tpcc.py [--warehouses 10] [--rounds 3] [--seconds 5] [--users 4 64] [--sysbench-tpcc DIR]
 
 Prints what loading costs (wall seconds, client CPU per warehouse), then client CPU per transaction and throughput,
-statement by statement and by stored procedures. The floor answers for statements only: its point selects, at the same
-number of users, are one send and one receive each, as every statement is; the answers are smaller. `--sysbench-tpcc`
+statement by statement and by stored procedures. The floor answers for statements only: it says again what the engine
+has said with as many users (`replay.py`). `--sysbench-tpcc`
 names a checkout of Percona-Lab/sysbench-tpcc; without it that peer is skipped.
 """
 
@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from load import FLOOR, Bench, drive_parameters, run_floor, sysbench, timed
+from load import Bench, drive_parameters, timed
 from private_mariadb import private_mariadb, sql
 from ratios import Run, of_engine, of_sysbench, orders, paired
+from replay import Replay
 
-ENGINE, PEER = "bench_tpcc", "bench_peer"
+ENGINE, PEER, REPLAYED = "bench_tpcc", "bench_peer", "bench_floor"
 LOADERS = 2
 SEED = 1
 
@@ -46,9 +46,9 @@ class Both:
     statements: Run
 
 
-def load_engine(scene: Scene) -> tuple[float, float]:
+def load_engine(scene: Scene, database: str = ENGINE) -> tuple[float, float]:
     asked = {
-        "endpoint": scene.bench.endpoint(ENGINE),
+        "endpoint": scene.bench.endpoint(database),
         "warehouses": scene.warehouses,
         "seed": SEED,
         "threads": LOADERS,
@@ -70,9 +70,9 @@ def peer(scene: Scene, users: int, *rest: str) -> list[str]:
     return ["sysbench", "tpcc.lua", *connection, *scale, *rest]
 
 
-def drive_engine(scene: Scene, users: int, *, procedures: bool) -> Both:
+def drive_engine(scene: Scene, users: int, *, procedures: bool, database: str = ENGINE) -> Both:
     asked = {
-        "drive": drive_parameters(scene.bench, ENGINE, users),
+        "drive": drive_parameters(scene.bench, database, users),
         "warehouses": scene.warehouses,
         "load_seed": SEED,
         "think_time_scale": 0.0,
@@ -100,12 +100,17 @@ def said(name: str, runs: list[Run], unit: str) -> None:
 
 
 def compare(scene: Scene, users: int, rounds: int) -> None:
+    replay = Replay(scene.bench, REPLAYED)
+    kept = replay.record(
+        users,
+        lambda relayed: drive_engine(replace(scene, bench=relayed), users, procedures=False, database=REPLAYED),
+    )
     floor: list[Run] = []
     peers: list[Run] = []
     plain: list[Both] = []
     called: list[Both] = []
     turns = {
-        "floor": lambda: floor.append(run_floor(scene.bench, users, "epoll")),
+        "floor": lambda: floor.append(replay.run(kept)),
         "statements": lambda: plain.append(drive_engine(scene, users, procedures=False)),
         "procedures": lambda: called.append(drive_engine(scene, users, procedures=True)),
     }
@@ -148,12 +153,12 @@ def main() -> None:
     with private_mariadb() as socket, TemporaryDirectory(prefix="bench-") as name:
         bench = Bench(socket=socket, directory=Path(name), seconds=options.seconds, agent=options.agent)
         scene = Scene(bench=bench, warehouses=options.warehouses, peer=options.sysbench_tpcc)
-        subprocess.run(["cc", "-O2", "-o", str(bench.directory / "floor"), str(FLOOR)], check=True)
-        for database in (ENGINE, PEER):
+        Replay(bench, REPLAYED).build()
+        for database in (ENGINE, PEER, REPLAYED):
             sql(socket, f"CREATE DATABASE {database}")
         print(f"loading {scene.warehouses} warehouses, {LOADERS} connections", flush=True)
         loads(scene)
-        timed([*sysbench(bench, "point_select", 2), "prepare"])
+        load_engine(scene, REPLAYED)
         for users in options.users:
             print(f"TPC-C, {users} users, {options.rounds} rounds of {options.seconds} s", flush=True)
             compare(scene, users, options.rounds)

@@ -205,6 +205,8 @@ pub enum Interface {
     /// Readiness of sockets, then one call to send or receive.
     #[default]
     Epoll,
+    /// Nothing but sending and receiving: a user alone on a thread, which sleeps in the receive.
+    Blocking,
     /// Sends and receives of all its users in one call; Linux 6.1 and permission are needed.
     IoUring,
 }

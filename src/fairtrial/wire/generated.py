@@ -1085,7 +1085,7 @@ class ClientCeiling(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    interface: Literal["epoll", "io_uring"]
+    interface: Literal["epoll", "blocking", "io_uring"]
     """How its threads waited."""
     operations_per_core_s: float
     """Prepared selects of one row by key, per second of its own processor time."""
@@ -1104,7 +1104,7 @@ class ClientLoop(BaseModel):
     """Seconds on a processor or ready for one."""
     idle_s: float
     """Seconds of waiting for something to happen."""
-    interface: Literal["epoll", "io_uring"] = "epoll"
+    interface: Literal["epoll", "blocking", "io_uring"] = "epoll"
     """How it waited."""
     latest_timer_s: float
     """Longest time by which a timer was late."""
@@ -1972,7 +1972,7 @@ class Wire(
         | Window
         | WriteAction
         | ZipfianDistribution
-        | Literal["epoll", "io_uring"]
+        | Literal["epoll", "blocking", "io_uring"]
         | Literal["rows", "bulk"]
         | Literal["alphanumeric", "digits"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]
@@ -2110,7 +2110,7 @@ class Wire(
         | Window
         | WriteAction
         | ZipfianDistribution
-        | Literal["epoll", "io_uring"]
+        | Literal["epoll", "blocking", "io_uring"]
         | Literal["rows", "bulk"]
         | Literal["alphanumeric", "digits"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]

@@ -20,7 +20,7 @@ pub use self::connection::MysqlConnection;
 use super::dialect::Dialect;
 use super::remote::{self, lost};
 use super::{Connection as _, Driver, DriverError, ErrorKind, Stop};
-use crate::reactor::{self, Address, Interface, Load};
+use crate::reactor::{self, Address, Load};
 
 /// Variables that shape results; those a version lacks are left out by the server.
 const EFFECTIVE: &str = "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', \
@@ -149,7 +149,7 @@ impl Driver for Mysql {
     }
 
     fn block_on<T>(&self, future: impl Future<Output = T>) -> io::Result<T> {
-        reactor::block_on(future, Interface::Epoll)
+        reactor::block_on(future)
     }
 
     fn run(
@@ -157,7 +157,7 @@ impl Driver for Mysql {
         tasks: Vec<impl Future<Output = ()> + 'static>,
         stop: &Stop,
     ) -> io::Result<Option<Load>> {
-        reactor::run(tasks, stop, Interface::IoUring).map(Some)
+        reactor::run(tasks, stop).map(Some)
     }
 
     async fn pause(&self, duration: Duration, stop: &Stop) {

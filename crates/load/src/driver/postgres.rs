@@ -21,7 +21,7 @@ pub use self::connection::PostgresConnection;
 use super::dialect::Dialect;
 use super::remote::{self, lost};
 use super::{Connection as _, Driver, DriverError, Stop};
-use crate::reactor::{self, Address, Interface, Load};
+use crate::reactor::{self, Address, Load};
 
 /// Settings that shape results.
 const EFFECTIVE: &str = "SELECT name, setting FROM pg_settings WHERE name IN ('server_version', \
@@ -175,7 +175,7 @@ impl Driver for Postgres {
     }
 
     fn block_on<T>(&self, future: impl Future<Output = T>) -> io::Result<T> {
-        reactor::block_on(future, Interface::Epoll)
+        reactor::block_on(future)
     }
 
     fn run(
@@ -183,7 +183,7 @@ impl Driver for Postgres {
         tasks: Vec<impl Future<Output = ()> + 'static>,
         stop: &Stop,
     ) -> io::Result<Option<Load>> {
-        reactor::run(tasks, stop, Interface::IoUring).map(Some)
+        reactor::run(tasks, stop).map(Some)
     }
 
     async fn pause(&self, duration: Duration, stop: &Stop) {

@@ -2,7 +2,7 @@
 //!
 //! Written for load generation, where the client's own processor time is part of the measurement: a statement costs one
 //! send, one readiness (shared by all sockets that are ready at once) and one receive, as in a loop written by hand, and
-//! the loop knows how busy it was. Tasks never leave their thread.
+//! the loop knows how busy it was. Tasks never leave their thread; one that has a thread for itself sleeps in its receives.
 
 mod clock;
 mod epoll;
@@ -63,6 +63,13 @@ impl Shared {
                 .expect("sockets and timers are used inside `run` or `block_on`")
         })
     }
+
+    /// Notes that the thread slept in a call from `before_ns` until now.
+    fn slept(&self, before_ns: i64) {
+        let now_ns = monotonic_ns();
+        self.looked_ns.set(now_ns);
+        self.account.borrow_mut().waited(before_ns, now_ns);
+    }
 }
 
 /// Puts the thread's former loop back, whatever ends this one.
@@ -85,9 +92,13 @@ struct Loop {
 impl Loop {
     fn new(interface: Interface) -> io::Result<Self> {
         let poller = Poller::new(interface)?;
+        let interface = match interface {
+            Interface::Blocking => interface, // its poller serves what is not a receive
+            Interface::Epoll | Interface::IoUring => poller.interface(),
+        };
         let shared = Rc::new(Shared {
-            interface: poller.interface(),
-            account: RefCell::new(Account::new(poller.interface())),
+            interface,
+            account: RefCell::new(Account::new(interface)),
             poller: RefCell::new(poller),
             timers: RefCell::default(),
             looked_ns: monotonic_ns().into(),
@@ -121,7 +132,16 @@ impl Loop {
 }
 
 /// Runs tasks side by side on this thread until all have ended or `stop` abandons them; returns how busy it was.
-pub fn run<F: Future<Output = ()> + 'static>(
+pub fn run<F: Future<Output = ()> + 'static>(tasks: Vec<F>, stop: &Stop) -> io::Result<Load> {
+    let interface = if tasks.len() == 1 {
+        Interface::Blocking
+    } else {
+        Interface::IoUring
+    };
+    run_by(tasks, stop, interface)
+}
+
+fn run_by<F: Future<Output = ()> + 'static>(
     tasks: Vec<F>,
     stop: &Stop,
     interface: Interface,
@@ -148,7 +168,11 @@ pub fn run<F: Future<Output = ()> + 'static>(
 }
 
 /// Runs one future to its end on this thread.
-pub fn block_on<T>(future: impl Future<Output = T>, interface: Interface) -> io::Result<T> {
+pub fn block_on<T>(future: impl Future<Output = T>) -> io::Result<T> {
+    block_on_by(future, Interface::Epoll)
+}
+
+fn block_on_by<T>(future: impl Future<Output = T>, interface: Interface) -> io::Result<T> {
     let mut here = Loop::new(interface)?;
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -158,6 +182,19 @@ pub fn block_on<T>(future: impl Future<Output = T>, interface: Interface) -> io:
         }
         here.turn(STOP_LATENCY_NS)?;
     }
+}
+
+/// Lets the loop look around once.
+async fn turn() {
+    let mut has_turned = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut has_turned, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Waits, but not beyond a stop.

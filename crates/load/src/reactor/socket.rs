@@ -19,10 +19,13 @@ use rustix::net::{
 };
 
 use super::poller::{Direction, Poller};
-use super::{Shared, sleep};
+use super::{STOP_LATENCY_NS, Shared, sleep, turn};
 
 /// A receive takes at least this much at once where that much has come.
 const RECEIVE_BYTES: usize = 4096;
+
+/// How long a thread sleeps in a call before it looks whether it is to stop.
+const SLEEP: Duration = Duration::from_nanos(STOP_LATENCY_NS.unsigned_abs());
 
 /// A listener whose queue is full refuses a Unix socket at once (connect(2)); it empties as fast as it accepts.
 const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(1);
@@ -120,6 +123,12 @@ impl Socket {
     /// Joins the loop. Not before it connects: until then the kernel says that it has ended.
     fn watched(file: OwnedFd, limit_ns: i64) -> io::Result<Self> {
         let shared = Shared::here();
+        if shared.interface == Interface::Blocking {
+            rustix::io::ioctl_fionbio(&file, false)?;
+            for side in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+                sockopt::set_socket_timeout(&file, side, Some(SLEEP))?;
+            }
+        }
         let file = Rc::new(file);
         let slot = shared.poller.borrow_mut().add(&file)?;
         Ok(Self {
@@ -178,10 +187,10 @@ impl Socket {
     /// Appends what has come, waiting for it if need be; a connection that has ended is an error.
     pub async fn receive(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         let deadline_ns = self.deadline_ns();
-        let count = if self.shared.interface == Interface::IoUring {
-            self.received(buffer, deadline_ns).await?
-        } else {
-            self.receive_ready(buffer, deadline_ns).await?
+        let count = match self.shared.interface {
+            Interface::IoUring => self.received(buffer, deadline_ns).await?,
+            Interface::Epoll => self.receive_ready(buffer, deadline_ns).await?,
+            Interface::Blocking => self.receive_asleep(buffer, deadline_ns).await?,
         };
         if count == 0 {
             let problem = "the server closed the connection";
@@ -197,6 +206,22 @@ impl Socket {
             Poller::Epoll(_) => unreachable!("`receive` looked"),
         })
         .await
+    }
+
+    /// In the kernel, for the only task of the thread; now and then the loop looks whether it is to stop.
+    async fn receive_asleep(&self, buffer: &mut Vec<u8>, deadline_ns: i64) -> io::Result<usize> {
+        loop {
+            buffer.reserve(RECEIVE_BYTES);
+            let before_ns = monotonic_ns();
+            let received = recv(&self.file, spare_capacity(buffer), RecvFlags::empty());
+            self.shared.slept(before_ns);
+            match received {
+                Ok((_, count)) => return Ok(count),
+                Err(Errno::AGAIN | Errno::INTR) if before_ns < deadline_ns => turn().await,
+                Err(Errno::AGAIN | Errno::INTR) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// By readiness.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from support.command_line import Desk
 
 from fairtrial import record
+from fairtrial.record.models import RunInterrupted
 
 MARIADB = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin")
 POSTGRES = shutil.which("postgres") or next(
@@ -105,12 +107,40 @@ def test_a_mistake_in_the_script_is_said_before_anything_starts(here: Desk) -> N
     assert not here.runs
 
 
-def test_a_statement_that_the_system_refuses_ends_the_run_with_its_name_and_the_systems_words(here: Desk) -> None:
+def refused_at(here: Desk, system: str) -> str:
+    """What a run says to a table that is misspelt in line 49 of the script; the record must say it too."""
     wrong = ORDERS.read_text(encoding="utf-8").replace("UPDATE product SET stock", "UPDATE products SET stock")
-    done = here.fairtrial("run", shop(here, SQLITE, script=wrong), code=2)
+    done = here.fairtrial("run", shop(here, system, script=wrong), code=2)
     said = " ".join(done.stderr.split())
-    assert "the system refuses statement 2 of `order`, `UPDATE products SET stock = stock - :quantity" in said
-    assert "no such table: products" in said
+    assert "shop/orders.yaml:49:16: workload.script.content.transactions.order.statements.1.sql: the system" in said
+    assert "refuses statement 2 of `order`, `UPDATE products SET stock = stock - :quantity" in said
+    interrupted = record.read(here.run).events[-1]
+    assert isinstance(interrupted, RunInterrupted)
+    assert "shop/orders.yaml:49:16" in interrupted.reason
+    return said
+
+
+def test_a_statement_that_the_system_refuses_ends_the_run_at_its_line_with_the_systems_words(here: Desk) -> None:
+    assert "no such table: products" in refused_at(here, SQLITE)
+    again = here.fairtrial("run", here.directory / "study.yaml", "--resume", code=2)
+    assert "shop/orders.yaml:49:16" in again.stderr, "a resumed run reads the same file"
+    script = here.directory / "shop" / "orders.yaml"
+    script.write_text(ORDERS.read_text(encoding="utf-8"), encoding="utf-8")
+    mended = here.fairtrial("run", here.run, "--resume", code=2)
+    assert re.search(r"study\.merged\.yaml:\d+:\d+: ", mended.stderr), "a run goes on as it began"
+
+
+@pytest.mark.servers
+@pytest.mark.skipif(MARIADB is None, reason="needs mariadbd: `make test` installs it when run as root")
+def test_mariadb_s_refusal_has_its_line(here: Desk) -> None:
+    assert "products' doesn't exist (1146)" in refused_at(here, "{mariadb: {options: {innodb_buffer_pool_size: 64M}}}")
+
+
+@pytest.mark.servers
+@pytest.mark.skipif(POSTGRES is None, reason="needs postgres: `make test` installs it when run as root")
+def test_postgres_refusal_has_its_line(here: Desk) -> None:
+    system = f"{{postgres: {{base_directory: {POSTGRES_BASE}, options: {{shared_buffers: 64MB}}}}}}"
+    assert 'relation "products" does not exist (42P01)' in refused_at(here, system)
 
 
 def test_a_change_of_the_data_is_prepared_anew_and_a_change_of_a_transaction_is_not(here: Desk) -> None:

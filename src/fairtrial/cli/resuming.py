@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record import Writer, journal
+from fairtrial.study import Study
 
 STAMP = "%Y%m%dT%H%M%SZ"
 STAMPED = r"\d{8}T\d{6}Z"
@@ -54,6 +56,20 @@ def resumed(study: Path, *, size: str | None, overrides: Sequence[str], output: 
         f"no unfinished run of {loaded.name}{like} in {output}",
         hint="start one without --resume, or name the run's directory instead of the study",
     )
+
+
+def as_it_ran(directory: Path, study: Path, *, size: str | None, overrides: Sequence[str]) -> Study:
+    """The study of a run: from its file if that still says what runs, else from the record's own copy.
+
+    Raises:
+        InputError: neither can be read.
+    """
+    if not (study / "plan.json").exists():
+        with contextlib.suppress(InputError):
+            loaded = language.load(study, catalogue=catalogue(), size=size, overrides=overrides)
+            if language.dump(loaded) == _read(directory / MERGED):
+                return loaded
+    return language.load(directory / MERGED, catalogue=catalogue())
 
 
 def _named(directory: Path, *, changed: bool) -> Writer:

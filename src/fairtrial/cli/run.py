@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -15,7 +16,7 @@ from fairtrial import plan as planning
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.progress import progress_for
-from fairtrial.cli.resuming import directory_name, resumed
+from fairtrial.cli.resuming import MERGED, as_it_ran, directory_name, resumed
 from fairtrial.cli.terminal import print_whole
 from fairtrial.record import Record, Writer
 from fairtrial.run import LiveFile, Run
@@ -39,7 +40,8 @@ def run(study: Path, *, size: str | None, overrides: Sequence[str], output: Path
         console.print(f"warning: {warning}", markup=False, soft_wrap=True)
     try:
         with progress_for(console) as progress:
-            Run(writer=writer, progress=LiveFile(writer.directory / "live.json", progress)).execute()
+            source = partial(as_it_ran, writer.directory, study, size=size, overrides=overrides)
+            Run(writer=writer, progress=LiveFile(writer.directory / "live.json", progress), study=source).execute()
     except KeyboardInterrupt:
         print(f"stopped; every finished trial is kept: `fairtrial run {study} --resume` goes on", file=sys.stderr)
         raise
@@ -74,5 +76,5 @@ def _created(study: Path, *, size: str | None, overrides: Sequence[str], output:
     kinds = catalogue()
     loaded = language.load(study, catalogue=kinds, size=size, overrides=overrides)
     plan = planning.make(loaded, catalogue=kinds)
-    sources = {"study.yaml": study.read_text(encoding="utf-8"), "study.merged.yaml": language.dump(loaded)}
+    sources = {"study.yaml": study.read_text(encoding="utf-8"), MERGED: language.dump(loaded)}
     return record.create(output / directory_name(plan.study), plan=plan, sources=sources)

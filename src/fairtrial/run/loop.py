@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
 from fairtrial import plan as planning
-from fairtrial.errors import FairtrialError, PlaceError, StreamLostError
+from fairtrial.errors import FairtrialError, InputError, PlaceError, StreamLostError
 from fairtrial.record import Record, Writer
 from fairtrial.record.models import (
     BlockAdded,
@@ -27,10 +27,12 @@ from fairtrial.record.models import (
 )
 from fairtrial.run import ceiling, room
 from fairtrial.run.opening import opened
+from fairtrial.run.outcome import levels_of
 from fairtrial.run.pace import Pace
 from fairtrial.run.progress import Progress
 from fairtrial.run.schedule import Schedule
 from fairtrial.run.trial import STREAM_LOST, TrialRunner
+from fairtrial.study import Study, located
 from fairtrial.wire.open_place import OpenPlace
 
 STREAMS_LOST_IN_A_ROW = 3  # between trials, without one finished: the place is not coming back by itself
@@ -55,6 +57,7 @@ class Run:
         writer: its record.
         progress: who is told.
         stopping: asked after every complete round; None runs all that is planned.
+        study: reads the study, to say where what a system refuses was written.
         pace: what finished trials took, for the time that is left.
         roomy: places that were found large enough.
     """
@@ -62,6 +65,7 @@ class Run:
     writer: Writer
     progress: Progress
     stopping: StoppingRule | None = None
+    study: Callable[[], Study] | None = None
     schedule: Schedule = field(init=False)
     pace: Pace = field(init=False)
     started: set[tuple[str, str]] = field(default_factory=set)
@@ -134,14 +138,17 @@ class Run:
         for cell, arms in self.writer.plan.resolved.items():
             for arm, resolved in arms.items():
                 if resolved.place == place:
-                    runner.prepare(next(t for t in self.schedule.queue if (t.cell, t.arm) == (cell, arm)))
+                    trial = next(t for t in self.schedule.queue if (t.cell, t.arm) == (cell, arm))
+                    with self._mistakes_located(trial):
+                        runner.prepare(trial)
 
     def _one(self, runner: TrialRunner, trial: PlannedTrial) -> TrialRecord:
         done, owed = len(self.schedule.finished), self.schedule.owed()
         self.progress.trial_started(trial, number=done + 1, total=done + len(owed), left_s=self.pace.left_s(owed))
         self._append(TrialStarted(trial=trial))
         # A system that has never started here never will: the study is wrong. One that has is an accident of one trial.
-        record = runner.run(trial, has_started=(trial.cell, trial.arm) in self.started)
+        with self._mistakes_located(trial):
+            record = runner.run(trial, has_started=(trial.cell, trial.arm) in self.started)
         self.lost_in_a_row = 0
         self.started.add((trial.cell, trial.arm))
         self._same_content(record)
@@ -150,6 +157,18 @@ class Run:
         self.schedule.finished[trial.id] = record.valid
         self._repair()
         return record
+
+    @contextlib.contextmanager
+    def _mistakes_located(self, trial: PlannedTrial) -> Iterator[None]:
+        """What a system refuses of the user's own words is named by file, line and column."""
+        try:
+            yield
+        except InputError as error:
+            if self.study is None:
+                raise
+            cell = next(cell for cell in self.writer.plan.cells if cell.name == trial.cell)
+            levels = levels_of(cell.levels, arm=(self.writer.plan.arm, trial.arm))
+            raise located(error, self.study(), levels) from error
 
     def _same_content(self, record: TrialRecord) -> None:
         """Arms of a cell must start from the same data, or they are not comparable."""

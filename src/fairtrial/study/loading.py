@@ -92,8 +92,8 @@ class Study:
         """Number, order and judgement of trials."""
         return self.file.trials
 
-    def resolve(self, levels: Mapping[str, str]) -> ResolvedTrial:
-        """The trial at one level of every factor.
+    def merged(self, levels: Mapping[str, str]) -> Tree:
+        """The base trial with one level of every factor merged over it, as written.
 
         Raises:
             InputError: a factor without a level, or a level that is none of the factor's.
@@ -105,8 +105,16 @@ class Study:
                 message = f"factor `{factor.name}` has no level {levels.get(factor.name)!r}"
                 raise InputError([Problem(message, self.name)], hint=f"it has {', '.join(factor.level_names)}")
             chosen.append(overlay)
+        return overlaid(self.base, chosen)
+
+    def resolve(self, levels: Mapping[str, str]) -> ResolvedTrial:
+        """The trial at one level of every factor.
+
+        Raises:
+            InputError: a factor without a level, or a level that is none of the factor's.
+        """
         problems = Problems()
-        resolution = resolve(overlaid(self.base, chosen), catalogue=self.catalogue, problems=problems)
+        resolution = resolve(self.merged(levels), catalogue=self.catalogue, problems=problems)
         problems.raise_if_any()
         assert resolution.trial is not None  # noqa: S101 - nothing was noted
         return resolution.trial

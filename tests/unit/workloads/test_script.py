@@ -144,7 +144,8 @@ def test_a_refused_statement_is_the_user_s_mistake_with_the_system_s_words() -> 
         drive([REFUSED])
     (problem,) = raised.value.problems
     assert str(problem) == (
-        "script: transactions.order.statements.1: the system refuses statement 2 of `order`, "
+        "script: workload.script.content.transactions.order.statements.1.sql: "
+        "the system refuses statement 2 of `order`, "
         "`INSERT INTO purchase VALUES (:product, :price, :amount, :state, :note, :product)`: "
         "Table 'purchase' doesn't exist (1146)"
     )

@@ -15,7 +15,7 @@ from fairtrial import metrics
 from fairtrial.errors import InputError, Problem
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import Kind, MetricDefinition
-from fairtrial.study.nodes import Branch
+from fairtrial.study.nodes import Branch, dotted
 from fairtrial.study.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import native
@@ -35,6 +35,7 @@ CHECK_S = 3600.0
 VIOLATIONS_LIMIT = 1000  # a database that is wrong throughout need not be sent whole
 EXAMPLES_LIMIT = 20
 SCRIPT_SHA256 = "script_sha256"
+FIELD = ("workload", "script", "content")  # of a study: what the script becomes when it is read
 
 
 class ScriptParameters(native.DriveParameters):
@@ -168,7 +169,8 @@ def _refused(script: Script, refused: Mapping[str, Any]) -> Problem:
     name, number = refused["transaction"], refused["statement"]
     statement = " ".join(script.transactions[name].statements[number - 1].sql.split())
     message = f"the system refuses statement {number} of `{name}`, `{statement}`: {refused['message']}"
-    return Problem(f"{message} ({refused['code']})", "script", field=f"transactions.{name}.statements.{number - 1}")
+    field = dotted((*FIELD, "transactions", name, "statements", str(number - 1), "sql"))
+    return Problem(f"{message} ({refused['code']})", "script", field=field)
 
 
 def checks_after(parameters: Mapping[str, Any]) -> str:

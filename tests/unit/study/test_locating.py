@@ -1,0 +1,73 @@
+"""From what a system refused back to the line that says it, through files, levels and folded texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairtrial import study
+from fairtrial.catalogue import catalogue
+from fairtrial.errors import InputError, Problem
+
+STUDY = """\
+study: shop
+system: {sqlite: {}}
+workload: {script: {file: shop/own.yaml, duration: 1s}}
+factors:
+  script:
+    own: {}
+    busy: {workload: {script: {content: {transactions: {look: {weight: 3}}}}}}
+    other: {workload: {script: {file: other.yaml}}}
+arm: script
+metrics: {primary: throughput_tps}
+"""
+OWN = """\
+transactions:
+  look:
+    statements:
+      - SELECT 1
+      - {rows: 1, sql: 'SELECT 2'}
+      - sql: |
+          SELECT 3
+"""
+OTHER = "transactions: {look: {statements: [SELECT 4, SELECT 5, SELECT 6]}}\n"
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> study.Study:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "own.yaml").write_text(OWN)
+    (tmp_path / "other.yaml").write_text(OTHER)
+    (tmp_path / "study.yaml").write_text(STUDY)
+    return study.load(tmp_path / "study.yaml", catalogue=catalogue())
+
+
+def statement(number: int) -> Problem:
+    return Problem("refused", "script", field=f"workload.script.content.transactions.look.statements.{number}.sql")
+
+
+def placed(loaded: study.Study, problem: Problem, level: str) -> str:
+    error = study.located(InputError([problem], hint="mend it"), loaded, {"script": level})
+    assert error.hint == "mend it"
+    (found,) = error.problems
+    return f"{Path(found.file).name}:{found.line}:{found.column}"
+
+
+@pytest.mark.parametrize(
+    ("number", "at"), [(0, "own.yaml:4:9"), (1, "own.yaml:5:25"), (2, "own.yaml:7:11"), (9, "own.yaml:4:7")]
+)
+def test_a_statement_is_found_where_its_first_letter_stands(loaded: study.Study, number: int, at: str) -> None:
+    assert placed(loaded, statement(number), "own") == at
+
+
+def test_each_level_s_statements_are_found_in_the_file_that_it_names(loaded: study.Study) -> None:
+    assert placed(loaded, statement(1), "busy") == "own.yaml:5:25", "the level changes a weight alone"
+    assert placed(loaded, statement(1), "other") == "other.yaml:1:46"
+
+
+def test_what_has_a_line_or_no_field_of_a_trial_stays_as_it_is(loaded: study.Study) -> None:
+    known = Problem("wrong", "times.txt", line=3, column=1, field="workload.script.content")
+    assert placed(loaded, known, "own") == "times.txt:3:1"
+    assert placed(loaded, Problem("changed", "times.txt"), "own") == "times.txt:0:0"
+    assert placed(loaded, Problem("no such size", "--size", field="sizes.small"), "own") == "--size:0:0"

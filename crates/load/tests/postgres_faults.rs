@@ -9,7 +9,8 @@ use std::time::Duration;
 use fairtrial_protocol::load::{Driven, Endpoint, TpccCheck};
 use fairtrial_protocol::oltp::{OltpDrive, Profile};
 use support::oltp::{SPECIAL, loading};
-use support::postgres::Server;
+use support::postgres::{Server, give};
+use support::small_disk::SmallDisk;
 use support::under_way::begin;
 use support::{codes, load, number, parameters, sql};
 
@@ -237,4 +238,52 @@ fn deadlocks_serialization_failures_and_timeouts_are_counted_by_code_and_repeate
                 .all(|kind| kind == "lock_timeout")
         );
     }
+}
+
+/// Rows of a table on a small disk. The log is elsewhere: a server that cannot write its log panics, which is a crash.
+#[test]
+fn a_full_disk_is_counted_and_inserts_go_on_once_there_is_room() {
+    let Some(disk) = SmallDisk::mount() else {
+        return;
+    };
+    let Some(server) = Server::start(TRUST, &LOCAL_ONLY) else {
+        return;
+    };
+    let on_it = disk.directory().join("tables");
+    std::fs::create_dir(&on_it).expect("there is room");
+    give(&on_it);
+    let tablespace = format!("CREATE TABLESPACE small LOCATION '{}'", on_it.display());
+    sql(
+        &server.endpoint("postgres"),
+        &[&tablespace, "CREATE DATABASE full_disk TABLESPACE small"],
+    );
+    let endpoint = server.endpoint("full_disk");
+    support::oltp::load(&loading(endpoint.clone(), Profile::Insert, SPECIAL));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut asked =
+        support::oltp::parameters(endpoint.clone(), directory.path(), Profile::Insert, 1);
+    (asked.tables, asked.drive.virtual_users) = (1, 2);
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(8.0));
+    let driving = begin(move |lines| fairtrial_load::drive_oltp(&asked, lines));
+    thread::sleep(Duration::from_secs(1));
+    disk.fill();
+    thread::sleep(Duration::from_secs(3));
+    let rows = || number(&endpoint, "SELECT COUNT(*) FROM sbtest1");
+    let full_rows = rows();
+    disk.free();
+    let driven = driving.end().expect("it ends at its deadline");
+    assert_eq!(driven.window.end_ns - driven.window.start_ns, 8_000_000_000);
+    let codes = codes(&driven);
+    assert!(codes["53100"] > 0, "{codes:?}");
+    let of_the_disk = driven.errors.iter().filter(|error| error.code == "53100");
+    assert!(of_the_disk.clone().all(|error| error.kind == "disk_full"));
+    assert_eq!(
+        codes.len(),
+        1,
+        "nothing else went wrong: {:?}",
+        driven.errors
+    );
+    let failed: u64 = driven.transactions.values().map(|one| one.failed).sum();
+    assert_eq!(failed, codes["53100"], "none was repeated");
+    assert!(rows() > full_rows, "they went on after {full_rows} rows");
 }

@@ -9,10 +9,14 @@ use std::process::{Command, Stdio};
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Endpoint, Loaded, Progress, TpccLoad};
 use support::mariadb::{Server, shared};
+use support::postgres::Server as PostgresServer;
 use support::{SEED, assert_consistent, number, sql, sqlite};
 
 /// Units of 72 that are in when a server is killed: more than the items, which are shared and weigh nothing.
 const ENOUGH: i64 = 30;
+
+const TRUST: &str = "local all all trust\n";
+const LOCAL_ONLY: [&str; 2] = ["-c", "listen_addresses="];
 
 const PARAMETERS: &str = "FAIRTRIAL_TEST_LOAD";
 
@@ -110,6 +114,65 @@ fn a_killed_load_goes_on_in_mariadb() {
     let indexes = "SELECT COUNT(DISTINCT table_name, index_name) FROM information_schema.statistics WHERE table_schema = 'resumed'";
     assert_eq!(number(&endpoint, indexes), 10, "with its indexes");
     sql(&endpoint, &["DROP DATABASE resumed"]);
+}
+
+#[test]
+fn a_killed_load_goes_on_in_postgres() {
+    let Some(server) = PostgresServer::start(TRUST, &LOCAL_ONLY) else {
+        return;
+    };
+    let endpoint = server.endpoint("resumed");
+    goes_on_after_kills(&endpoint);
+    let names = "SELECT COUNT(*) FROM pg_tables WHERE tablename LIKE 'fairtrial%'";
+    assert_eq!(number(&endpoint, names), 0, "nothing of ours stays");
+    let indexes = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = 'public'";
+    assert_eq!(number(&endpoint, indexes), 10, "with its indexes");
+    let unlogged = "SELECT COUNT(*) FROM pg_class WHERE relpersistence <> 'p' AND relnamespace = 'public'::regnamespace";
+    assert_eq!(number(&endpoint, unlogged), 0, "a crash would empty them");
+}
+
+#[test]
+fn a_load_whose_postgres_crashed_goes_on_once_it_is_back() {
+    let Some(mut server) = PostgresServer::start(TRUST, &LOCAL_ONLY) else {
+        return;
+    };
+    let asked = parameters(server.endpoint("crashed"), SEED);
+    let loading = {
+        let asked = asked.clone();
+        std::thread::spawn(move || load(&asked).0)
+    };
+    let crashed = server.endpoint("crashed");
+    let postgres = server.endpoint("postgres");
+    let there = "SELECT COUNT(*) FROM pg_database WHERE datname = 'crashed'";
+    let journalled = "SELECT COUNT(*) FROM pg_tables WHERE tablename = 'fairtrial_load'";
+    let in_it = "SELECT COUNT(*) FROM fairtrial_load";
+    while number(&postgres, there) == 0
+        || number(&crashed, journalled) == 0
+        || number(&crashed, in_it) < ENOUGH
+    {
+        assert!(!loading.is_finished(), "these are not all units");
+    }
+    // A load does not wait for the log; the commit of a session that does writes all that came before it.
+    sql(&postgres, &["CREATE TABLE mark (a INTEGER)"]);
+    server.crash();
+    let lost = loading
+        .join()
+        .expect("no panic")
+        .expect_err("its server is gone");
+    assert!(matches!(lost, LoadError::Statement { .. }), "{lost:?}");
+    server.restart();
+    assert!(
+        number(&crashed, in_it) >= ENOUGH,
+        "what was committed is still there"
+    );
+    let (loaded, said) = load(&asked);
+    assert_eq!(loaded.expect("it loads"), uninterrupted(SEED));
+    let said = said.expect("it says how far it is");
+    assert!(
+        said > 0.2,
+        "a load from the beginning says 0.1 first: {said}"
+    );
+    assert_consistent(&crashed);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A file system so small that a server's data fill it; needs a user that may mount.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::mariadb::{Server, is_installed};
@@ -15,12 +15,8 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Mounts one; `None`, said on standard error, where there is no server or nothing may be mounted.
+    /// Mounts one; `None`, said on standard error, where nothing may be mounted.
     pub fn mount() -> Option<Self> {
-        if !is_installed() {
-            eprintln!("skipped: no MariaDB is installed");
-            return None;
-        }
         let directory = tempfile::tempdir().expect("a temporary directory").keep();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &format!("size={SIZE}"), "none"])
@@ -36,8 +32,17 @@ impl SmallDisk {
         Some(Self { directory })
     }
 
-    /// A server whose data lie on it, its own files kept small.
+    /// A directory on it.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// A server whose data lie on it, its own files kept small; `None`, said on standard error, where none is installed.
     pub fn server(&self) -> Option<Server> {
+        if !is_installed() {
+            eprintln!("skipped: no MariaDB is installed");
+            return None;
+        }
         let on_it = tempfile::tempdir_in(&self.directory).expect("there is room");
         Server::start_in(on_it, |_| {
             vec![

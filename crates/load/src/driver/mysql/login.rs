@@ -103,10 +103,7 @@ impl Login<'_> {
     /// What proves the password to the plugin; empty without one.
     fn secret(&self) -> Result<Vec<u8>, DriverError> {
         if let AuthPlugin::Other(name) = &self.plugin {
-            return Err(refused(format!(
-                "the server asks for the authentication plugin {}, which is not known here",
-                String::from_utf8_lossy(name)
-            )));
+            return Err(unsupported(name));
         }
         if self.plugin == AuthPlugin::MysqlClearPassword && !self.account.is_private() {
             return Err(refused(
@@ -177,6 +174,19 @@ impl Login<'_> {
     }
 }
 
+/// What to do about a plugin that this client does not speak; `sha256_password` is MySQL's own, deprecated since 8.0.16.
+fn unsupported(plugin: &[u8]) -> DriverError {
+    let name = String::from_utf8_lossy(plugin);
+    let instead = if plugin == b"sha256_password" {
+        "its successor: ALTER USER … IDENTIFIED WITH caching_sha2_password BY '…'"
+    } else {
+        "a user of caching_sha2_password (MySQL), ed25519 (MariaDB) or mysql_native_password (both)"
+    };
+    refused(format!(
+        "the server wants this user to log in by the authentication plugin {name}, which is not supported; use {instead}"
+    ))
+}
+
 fn refused(message: impl Into<String>) -> DriverError {
     DriverError {
         kind: ErrorKind::Connection,
@@ -185,3 +195,6 @@ fn refused(message: impl Into<String>) -> DriverError {
         retryable: false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -218,6 +218,8 @@ pub fn farewell(body: &[u8]) -> Option<DriverError> {
 
 /// What a workload can do about an error (PostgreSQL, appendix A).
 fn classify(severity: &str, code: String, message: String) -> DriverError {
+    // the server closes the connection after it
+    let closes = matches!(severity, "FATAL" | "PANIC");
     let (kind, retryable) = match code.as_str() {
         "40P01" => (ErrorKind::Deadlock, true),
         // serialization failure: the row was changed since the snapshot; a key that is there already may be the same in
@@ -227,10 +229,12 @@ fn classify(severity: &str, code: String, message: String) -> DriverError {
         "55P03" | "57014" => (ErrorKind::LockTimeout, true),
         // too many connections; no such database; shutting down, crashed, starting
         "53300" | "3D000" | "57P01" | "57P02" | "57P03" => (ErrorKind::Connection, false),
+        // disk full, and the connection stays (where the log cannot be written the server panics): room may come, but not
+        // at once
+        "53100" if !closes => (ErrorKind::DiskFull, false),
         // the classes of lost connections and of refused logins
         _ if code.starts_with("08") || code.starts_with("28") => (ErrorKind::Connection, false),
-        // the server closes the connection after it
-        _ if matches!(severity, "FATAL" | "PANIC") => (ErrorKind::Connection, false),
+        _ if closes => (ErrorKind::Connection, false),
         _ => (ErrorKind::Other, false),
     };
     DriverError {

@@ -104,6 +104,12 @@ fn errors_are_classified_by_what_the_workload_can_do_about_them() {
         (ErrorKind::Connection, false),
         "whatever its code"
     );
+    assert_eq!(kind("ERROR", "53100"), (ErrorKind::DiskFull, false));
+    assert_eq!(
+        kind("PANIC", "53100"),
+        (ErrorKind::Connection, false),
+        "there is no room for the log"
+    );
     assert_eq!(kind("ERROR", "23505"), (ErrorKind::Other, true));
     assert_eq!(kind("ERROR", "23502"), (ErrorKind::Other, false));
     assert_eq!(error(b"Mwithout a code\0\0").code, "unexpected_answer");

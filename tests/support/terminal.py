@@ -1,0 +1,75 @@
+"""The installed command on a terminal of its own, as a person sees it: live lines, in the order they were drawn."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.command_line import FAIRTRIAL, Desk
+
+COLUMNS = 200  # no line of progress is cut
+ROWS = 50
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+
+
+class Terminal:
+    """A command that runs on a terminal, and all that it has drawn so far."""
+
+    def __init__(self, process: subprocess.Popen[bytes], screen: int) -> None:
+        self.process = process
+        self._screen = screen
+        self._drawn = bytearray()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        try:
+            while piece := os.read(self._screen, 1 << 16):
+                self._drawn += piece
+        except OSError:
+            return  # EIO: nobody has the terminal open any more (pty(7))
+
+    @property
+    def text(self) -> str:
+        """What was drawn, without what moves the cursor."""
+        return _CONTROL.sub("", self._drawn.decode("utf-8", "ignore"))
+
+    def end(self, limit_s: float = 300.0) -> int:
+        """Waits for the command; its exit code, negative for a signal. All it has drawn is in `text` then."""
+        code = self.process.wait(limit_s)
+        self._reader.join(limit_s)
+        return code
+
+
+@contextmanager
+def on_terminal(here: Desk, *arguments: str | Path) -> Iterator[Terminal]:
+    """A command on a terminal, killed at the end if it still runs."""
+    screen, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    process = subprocess.Popen(
+        [FAIRTRIAL, *map(str, arguments)],
+        cwd=here.directory,
+        env={**here.environment, "COLUMNS": str(COLUMNS), "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    terminal = Terminal(process, screen)
+    try:
+        yield terminal
+    finally:
+        if process.poll() is None:
+            process.kill()
+        terminal.end()
+        os.close(screen)

@@ -294,6 +294,33 @@ pub enum Progress {
         /// Monotonic time.
         time_ns: i64,
     },
+    /// A search begins a probe: a drive, whose own lines follow.
+    Probing {
+        /// Its number, from 1.
+        probe: u32,
+        /// Transactions per second that it offers.
+        rate_per_s: f64,
+    },
+    /// A search has judged a probe.
+    Probed {
+        /// Its number, from 1.
+        probe: u32,
+        /// Transactions per second that it offered.
+        rate_per_s: f64,
+        /// The objective's percentile.
+        percentile: Percentile,
+        /// What that percentile was; absent if nothing ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        latency_ns: Option<u64>,
+        /// Whether it met the objective.
+        met: bool,
+        /// Highest rate that is believed to meet the objective so far.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        met_per_s: Option<f64>,
+        /// Lowest rate that is believed to miss it so far.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        missed_per_s: Option<f64>,
+    },
 }
 
 /// Checks TPC-C's consistency conditions (clause 3.3.2).

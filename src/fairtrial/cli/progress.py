@@ -14,12 +14,15 @@ from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.run import Progress as RunProgress
 
 MINUTE_S = 60
+MILLISECOND_NS = 1e6
 
 
 def outcome(trial: TrialRecord) -> str:
     """One trial in a few words: its throughput, or why it is invalid."""
     if not trial.valid:
         return f"invalid: {trial.invalid_reason}"
+    if "highest_rate_per_s" in trial.scalars:
+        return f"{trial.scalars['highest_rate_per_s']:,.0f}/s at most"
     if "throughput_tpm" in trial.scalars:
         return f"{trial.scalars['throughput_tpm']:,.0f} tpm"
     if "elapsed_s" in trial.scalars:
@@ -35,6 +38,26 @@ def loading(line: Mapping[str, Any]) -> str:
     if line.get("left_s") is not None:
         text += f"  {duration(line['left_s'])} left"
     return text
+
+
+def probing(line: Mapping[str, Any]) -> str:
+    """The probe that a search has begun, and the rate that it offers."""
+    return f"probe {line['probe']} at {line['rate_per_s']:,.0f}/s"
+
+
+def probed(line: Mapping[str, Any]) -> str:
+    """What came out of a probe, and the bounds that are believed now."""
+    latency_ns = line.get("latency_ns")
+    measured = "nothing ended" if latency_ns is None else f"{line['percentile']} {latency_ns / MILLISECOND_NS:.3g} ms"
+    text = f"{probing(line)} {'met' if line['met'] else 'missed'} ({measured})"
+    met, missed = line.get("met_per_s"), line.get("missed_per_s")
+    if met is not None or missed is not None:
+        text += f", between {_bound(met)} and {_bound(missed)}"
+    return text
+
+
+def _bound(rate_per_s: float | None) -> str:
+    return "?" if rate_per_s is None else f"{rate_per_s:,.0f}/s"
 
 
 class Lines:
@@ -73,6 +96,8 @@ class Bar:
         self._bar = bar
         self._task = bar.add_task("", total=None, now="", left="")
         self._what = ""
+        self._probe = ""  # of a search: what is probed
+        self._verdict = ""  # of its last probe
 
     def trial_started(self, trial: PlannedTrial, *, number: int, total: int, left_s: float) -> None:
         """See `fairtrial.run.Progress`."""
@@ -88,14 +113,26 @@ class Bar:
 
     def phase(self, name: str) -> None:
         """See `fairtrial.run.Progress`."""
+        self._probe = self._verdict = ""
         self._bar.update(self._task, now=f"{self._what}  {name}")
 
     def load(self, line: Mapping[str, Any]) -> None:
         """See `fairtrial.run.Progress`."""
         if line.get("progress") == "rate":
-            self._bar.update(self._task, now=f"{self._what}  {line['per_s'] * MINUTE_S:,.0f} tpm")
+            self._drives(f"{line['per_s'] * MINUTE_S:,.0f} tpm")
         elif line.get("progress") == "loading":
             self._bar.update(self._task, now=f"{self._what}  {loading(line)}")
+        elif line.get("progress") == "probing":
+            self._probe = probing(line)
+            self._drives("")
+        elif line.get("progress") == "probed":
+            self._probe, self._verdict = "", probed(line)
+            self._drives("")
+
+    def _drives(self, rate: str) -> None:
+        """Of a search, what is probed and what came out last, beside the rate now."""
+        parts = (self._what, self._probe, rate, self._verdict)
+        self._bar.update(self._task, now="  ".join(part for part in parts if part))
 
     def trial_finished(self, trial: TrialRecord) -> None:
         """See `fairtrial.run.Progress`."""

@@ -545,6 +545,44 @@ class Ping(BaseModel):
     request: Literal["ping"] = "ping"
 
 
+class ProbedProgress(BaseModel):
+    """A search has judged a probe."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    latency_ns: Annotated[int | None, Field(ge=0)] = None
+    """What that percentile was; absent if nothing ended."""
+    met: bool
+    """Whether it met the objective."""
+    met_per_s: float | None = None
+    """Highest rate that is believed to meet the objective so far."""
+    missed_per_s: float | None = None
+    """Lowest rate that is believed to miss it so far."""
+    percentile: Literal["p50", "p95", "p99", "p999"]
+    """The objective's percentile."""
+    probe: Annotated[int, Field(ge=0)]
+    """Its number, from 1."""
+    progress: Literal["probed"] = "probed"
+    rate_per_s: float
+    """Transactions per second that it offered."""
+
+
+class ProbingProgress(BaseModel):
+    """A search begins a probe: a drive, whose own lines follow."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    probe: Annotated[int, Field(ge=0)]
+    """Its number, from 1."""
+    progress: Literal["probing"] = "probing"
+    rate_per_s: float
+    """Transactions per second that it offers."""
+
+
 class Put(BaseModel):
     """Writes a file, creating its parents, atomically (temporary file, then rename)."""
 
@@ -1920,6 +1958,8 @@ class Wire(
         | PostgresEndpoint
         | Preflighted
         | Probe
+        | ProbedProgress
+        | ProbingProgress
         | Put
         | Quantiles
         | RampArrivals
@@ -2058,6 +2098,8 @@ class Wire(
         | PostgresEndpoint
         | Preflighted
         | Probe
+        | ProbedProgress
+        | ProbingProgress
         | Put
         | Quantiles
         | RampArrivals

@@ -38,6 +38,8 @@ def test_a_trial_is_told_by_its_throughput_its_time_or_its_fault() -> None:
     record = trial_record(planned(1, "a"))
     assert outcome(record) == "1 s"
     assert outcome(record.model_copy(update={"scalars": {"throughput_tpm": 3412.4, "elapsed_s": 1}})) == "3,412 tpm"
+    found = {"highest_rate_per_s": 1414.2, "throughput_tpm": 84_000}
+    assert outcome(record.model_copy(update={"scalars": found})) == "1,414/s at most"
     assert outcome(record.model_copy(update={"scalars": {}})) == "done"
     assert outcome(trial_record(planned(1, "a"), valid=False)) == "invalid: broken on purpose"
 
@@ -81,3 +83,41 @@ def test_a_terminal_gets_a_bar_with_the_rate_now_and_notes_above_it() -> None:
         assert task.completed == 1
     assert "all.b01.a is invalid: broken on purpose" in said(into)
     assert "round 1" in said(into)
+
+
+def test_a_terminal_follows_a_search_from_probe_to_probe() -> None:
+    into = console(terminal=True)
+    judged = {"percentile": "p99", "latency_ns": 31_400_000, "met": False, "missed_per_s": 2000.0}
+    with progress_for(into) as progress:
+        assert isinstance(progress, Bar)
+        progress.trial_started(planned(1, "a"), number=1, total=2, left_s=600)
+        progress.phase("drive")
+        task = progress._bar.tasks[0]
+        seen = []
+        for line in (
+            {"progress": "probing", "probe": 3, "rate_per_s": 2000.0},
+            {"progress": "rate", "per_s": 1900.0},
+            {"progress": "probed", "probe": 3, "rate_per_s": 2000.0, **judged},
+            {"progress": "probing", "probe": 4, "rate_per_s": 1414.2},
+            {
+                "progress": "probed",
+                "probe": 4,
+                "rate_per_s": 1414.2,
+                "percentile": "p50",
+                "met": True,
+                "met_per_s": 1000.0,
+            },
+        ):
+            progress.load(line)
+            seen.append(task.fields["now"].removeprefix("trial 1/2  all · a  "))
+        verdict = "probe 3 at 2,000/s missed (p99 31.4 ms), between ? and 2,000/s"
+        assert seen == [
+            "probe 3 at 2,000/s",
+            "probe 3 at 2,000/s  114,000 tpm",
+            verdict,
+            f"probe 4 at 1,414/s  {verdict}",
+            "probe 4 at 1,414/s met (nothing ended), between 1,000/s and ?",
+        ]
+        progress.phase("check")
+        progress.load({"progress": "rate", "per_s": 60})
+        assert task.fields["now"] == "trial 1/2  all · a  3,600 tpm", "the next drive is no part of the search"

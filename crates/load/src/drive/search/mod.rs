@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fairtrial_protocol::load::{
-    Arrivals, Drive, Driven, Percentile, Probe, Quantiles, Search, Searched,
+    Arrivals, Drive, Driven, Percentile, Probe, Progress, Quantiles, Search, Searched,
 };
 use hdrhistogram::Histogram;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -20,6 +20,7 @@ use self::bounds::{Bounds, Next};
 use super::files::write_result;
 use super::recorder::Slot;
 use crate::error::LoadError;
+use crate::progress::say;
 use crate::random::Random;
 use crate::workload::Workload;
 
@@ -63,18 +64,40 @@ pub fn search<W: Workload>(
     while let Next::Probe(rate_per_s) = bounds.next() {
         let asked = asked(parameters, search, rate_per_s, searched.probes.len());
         create(&asked)?;
+        let number = u32::try_from(searched.probes.len() + 1).unwrap_or(u32::MAX);
+        say(
+            progress,
+            &Progress::Probing {
+                probe: number,
+                rate_per_s,
+            },
+        )?;
         let (driven, window) = super::once(&asked, make(&asked)?, progress)?;
         if end_asked.load(Ordering::Relaxed) {
             break; // a window cut short is no verdict
         }
         let probe = judged(search, &asked, &driven, &window);
         bounds.tell(rate_per_s, probe.met);
+        say(progress, &told(number, search, &probe, &bounds))?;
         searched.probes.push(probe);
         results.push(driven);
     }
     searched.complete = bounds.next() == Next::Done;
     (searched.met_per_s, searched.missed_per_s) = (bounds.met_per_s(), bounds.missed_per_s());
     finish(parameters, searched, results)
+}
+
+/// What to say of a probe that was judged.
+fn told(number: u32, search: &Search, probe: &Probe, bounds: &Bounds) -> Progress {
+    Progress::Probed {
+        probe: number,
+        rate_per_s: probe.rate_per_s,
+        percentile: search.percentile,
+        latency_ns: probe.latency.map(|latency| latency.of(search.percentile)),
+        met: probe.met,
+        met_per_s: bounds.met_per_s(),
+        missed_per_s: bounds.missed_per_s(),
+    }
 }
 
 /// The probe whose window is the drive's: the last that met the objective at the rate found, else the last.

@@ -87,6 +87,7 @@ def test_a_terminal_gets_a_bar_with_the_rate_now_and_notes_above_it() -> None:
 
 def test_a_terminal_follows_a_search_from_probe_to_probe() -> None:
     into = console(terminal=True)
+    unended = {"percentile": "p50", "met": True, "met_per_s": 1000.0}
     judged = {"percentile": "p99", "latency_ns": 31_400_000, "met": False, "missed_per_s": 2000.0}
     with progress_for(into) as progress:
         assert isinstance(progress, Bar)

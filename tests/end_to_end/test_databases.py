@@ -67,6 +67,21 @@ trials: {{blocks: 2, seed: 5}}
 metrics: {{primary: throughput_tpm, secondary: [latency_ns_p99, new_order_latency_ns_p99]}}
 telemetry: {{interval: 100ms}}
 """
+COUNTED_POSTGRES_STUDY = f"""\
+study: counted
+system: {{postgres: {{base_directory: {POSTGRES_BASE}, options: {{shared_buffers: 128MB, max_wal_size: 1GB}}}}}}
+workload: {{tpcc: {{warehouses: 1, virtual_users: 8, ramp_up: 300ms, duration: 2s}}}}
+factors:
+  waiting:
+    each: {{system: {{postgres: {{options: {{synchronous_commit: "on"}}}}}}}}
+    none: {{system: {{postgres: {{options: {{synchronous_commit: "off"}}}}}}}}
+arm: waiting
+trials: {{blocks: 1, seed: 5}}
+metrics:
+  primary: log_written_bytes
+  secondary: [checkpoint_age_share_max, buffer_pool_miss_share, server_deadlocks, threads_running_mean]
+telemetry: {{interval: 100ms, lock_waits: true}}
+"""
 servers = [
     pytest.mark.servers,
     pytest.mark.skipif(MARIADB is None, reason="needs mariadbd: `make test` installs it when run as root"),
@@ -211,3 +226,29 @@ class TestPostgres:
         done = here.fairtrial("run", study, "--set", "system.postgres.options.Shared_Buffers=1GB", code=2)
         assert "given twice" in done.stderr
         assert not here.runs
+
+    def test_a_server_s_own_counters_wait_events_and_lock_waits_are_in_the_record(self, here: Desk) -> None:
+        here.fairtrial("run", here.study(COUNTED_POSTGRES_STUDY))
+        found = record.read(here.run)
+        named = found.plan.metrics.primary + found.plan.metrics.secondary
+        for trial in found.trials:
+            assert trial.valid, trial.invalid_reason
+            assert {"server", "lock_waits"} <= set(trial.telemetry), "eight users of one warehouse wait for its row"
+            assert set(named) <= set(trial.scalars)
+            assert trial.scalars["log_written_bytes"] > 0
+            assert 0 < trial.scalars["checkpoint_age_share_max"] < 1, "no checkpoint is due in seconds"
+            directory = found.trial_directory(trial.trial.id)
+            counters = pl.read_parquet(directory / "telemetry-server.parquet")
+            assert counters["transactions_committed"].is_sorted()
+            most = counters["checkpoint_age_max_bytes"].unique().to_list()
+            assert most == [int(2**30 / 1.9)], "of max_wal_size and checkpoint_completion_target (0.9)"
+            kinds = ("activity", "client", "io", "ipc", "light_lock", "timeout")
+            events = [f"waiting_{kind}" for kind in kinds]
+            assert all(counters[event].null_count() == 0 for event in events)
+            assert counters["waiting_activity"].min() > 0, "processes of the server itself wait for work"
+            assert counters["row_lock_current_waits"].max() > 0
+            pairs = pl.read_parquet(directory / "telemetry-lock_waits.parquet")
+            assert (pairs["waiting_connection"] != pairs["blocking_connection"]).all()
+            assert pairs["mode"].str.contains("Lock").all()
+            assert pairs["waiting_statement"].str.contains("warehouse|district|stock|customer").any()
+        here.fairtrial("verify", here.run)

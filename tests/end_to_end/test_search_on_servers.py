@@ -29,7 +29,7 @@ workload: {{{workload}: {{{own}, virtual_users: 4, ramp_up: 0s, interval: 100ms,
 factors: {{users: {{four: {{}}, six: {{workload: {{{workload}: {{virtual_users: 6}}}}}}}}}}
 arm: users
 trials: {{blocks: 1, seed: 5, voided_limit: 1}}
-metrics: {{primary: highest_rate_per_s, secondary: [throughput_tps, latency_ns_p50, probes]}}
+metrics: {{primary: highest_rate_per_s, secondary: [latency_ns_p50, probes]}}
 telemetry: {{interval: 100ms}}
 """
 

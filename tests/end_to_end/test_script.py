@@ -108,11 +108,14 @@ def test_a_mistake_in_the_script_is_said_before_anything_starts(here: Desk) -> N
 
 
 def refused_at(here: Desk, system: str) -> str:
-    """What a run says to a table that is misspelt in line 49 of the script; the record must say it too."""
+    """What a run says to SQL misspelt in line 48 of the script and a table in line 49; the record has it."""
     wrong = ORDERS.read_text(encoding="utf-8").replace("UPDATE product SET stock", "UPDATE products SET stock")
+    wrong = wrong.replace("sql: 'SELECT price FROM", "sql: 'SELEC price FROM")
     done = here.fairtrial("run", shop(here, system, script=wrong), code=2)
     said = " ".join(done.stderr.split())
     assert "shop/orders.yaml:49:16: workload.script.content.transactions.order.statements.1.sql: the system" in said
+    assert "shop/orders.yaml:48:16: workload.script.content.transactions.order.statements.0.sql: the system" in said
+    assert re.search("refuses statement 1 of `order`, `SELEC price .*syntax", said), "in the system's own words"
     assert "refuses statement 2 of `order`, `UPDATE products SET stock = stock - :quantity" in said
     interrupted = record.read(here.run).events[-1]
     assert isinstance(interrupted, RunInterrupted)

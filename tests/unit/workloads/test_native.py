@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from fairtrial import metrics
+from fairtrial import metrics, study
+from fairtrial.catalogue import catalogue
+from fairtrial.errors import InputError
 from fairtrial.workloads import WORKLOADS, native, oltp, tpcc
 
 MODELS = {"tpcc": tpcc.TpccParameters, "oltp": oltp.OltpParameters}
@@ -39,6 +42,32 @@ def parameters(workload: str, **given: Any) -> Any:
 def test_loops_that_mean_nothing_are_refused(workload: str, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         parameters(workload, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("workload", "problem"),
+    [
+        ("{tpcc: {warehuoses: 2, duration: 1s}}", "19: workload.tpcc.warehuoses: unknown key"),
+        ("{oltp: {profil: read_only, duration: 1s}}", "19: workload.oltp.profil: unknown key"),
+        ("{oltp: {duration: 1s, virtual_user: 2}}", "33: workload.oltp.virtual_user: unknown key"),
+        ("{tpcc: {duration: 1s, rate: 0}}", "39: workload.tpcc.rate: expected a value greater than 0"),
+        ("{oltp: {duration: 1s, rate: -5/s}}", "39: workload.oltp.rate: expected a rate such as"),
+    ],
+)
+def test_an_option_that_there_is_not_or_cannot_be_is_named_at_its_line_and_column(
+    tmp_path: Path, workload: str, problem: str
+) -> None:
+    (tmp_path / "study.yaml").write_text(
+        f"study: s\nsystem: {{sqlite: {{}}}}\nworkload: {workload}\narm: a\n"
+        "factors: {a: {b: {}, c: {system: {sqlite: {pragmas: {synchronous: OFF}}}}}}\n"
+        "metrics: {primary: throughput_tpm}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(InputError) as raised:
+        study.load(tmp_path / "study.yaml", catalogue=catalogue())
+    said = [str(each) for each in raised.value.problems]
+    assert any(each.startswith(f"{tmp_path}/study.yaml:3:{problem}") for each in said), said
+    assert "unknown" not in problem or any("did you mean" in each for each in said)
 
 
 @pytest.mark.parametrize("loop", [{"rate": 100}, {"arrivals": STEPS}])

@@ -136,6 +136,7 @@ fn drive(directory: &Path, socket: &Path) -> OltpDrive {
         distribution: Distribution::Uniform {},
         protocol: Protocol::Prepared,
         skip_transactions: true,
+        pipelining: false,
         mix: Mix {
             point_selects: 1,
             simple_ranges: 0,

@@ -176,6 +176,9 @@ pub struct OltpDrive {
     pub protocol: Protocol,
     /// Whether the profiles with transactions do without (`skip_trx`).
     pub skip_transactions: bool,
+    /// Whether statements of a transaction go out before the first is answered; an error where nothing can.
+    #[serde(default)]
+    pub pipelining: bool,
     /// Statements of a transaction.
     pub mix: Mix,
 }

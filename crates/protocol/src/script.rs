@@ -208,4 +208,8 @@ pub struct ScriptDrive {
     pub drive: Drive,
     /// What is driven.
     pub transactions: Vec<ScriptTransaction>,
+    /// Whether statements that take nothing from each other's answers go out before the first is answered; an error
+    /// where nothing can.
+    #[serde(default)]
+    pub pipelining: bool,
 }

@@ -7,6 +7,7 @@ pub mod batch;
 pub mod dialect;
 pub mod endpoint;
 pub mod mysql;
+pub mod pipeline;
 pub mod postgres;
 mod remote;
 pub mod sqlite;
@@ -27,6 +28,7 @@ pub use value::{Cell, Decimal, Row, Value};
 
 use self::batch::Batch;
 use self::dialect::Dialect;
+use self::pipeline::Pipeline;
 use self::table::Table;
 use crate::reactor::Load;
 
@@ -88,6 +90,11 @@ impl DriverError {
             retryable: false,
         }
     }
+
+    /// Whether the session is gone, and no answer comes any more.
+    pub fn is_end(&self) -> bool {
+        self.kind == ErrorKind::Connection
+    }
 }
 
 impl fmt::Display for DriverError {
@@ -124,6 +131,9 @@ pub struct Shape {
 
 /// One connection. Futures stay on the thread that made them.
 pub trait Connection {
+    /// Whether the server skips the rest of a pipeline after an error in it, a commit too.
+    const ERROR_ENDS_PIPELINE: bool = true;
+
     /// Begins a transaction.
     async fn begin(&mut self, access: Access) -> Result<(), DriverError>;
     /// Commits it.
@@ -149,6 +159,19 @@ pub trait Connection {
         values: &[Value<'_>],
     ) -> Result<u64, DriverError> {
         Ok(self.query(statement, values).await?.len() as u64)
+    }
+    /// Sends statements before it reads the first answer, and appends to `rows` how many rows each gave, or touched where
+    /// it gives none, up to the first that failed: its error is the pipeline's. Whatever ran after it, a rollback
+    /// undoes, if they are in a transaction. [`pipeline::send`] calls this, with no more than a socket takes.
+    async fn pipeline(
+        &mut self,
+        pipeline: Pipeline<'_>,
+        rows: &mut Vec<u64>,
+    ) -> Result<(), DriverError> {
+        let _ = (pipeline, rows);
+        Err(DriverError::unexpected(
+            "this system's driver sends one statement at a time",
+        ))
     }
     /// Prepares a statement, for its shape or for what the system says against it.
     async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError>;

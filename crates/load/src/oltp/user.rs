@@ -14,6 +14,7 @@ use super::schema;
 use super::statements::{Act, Statement};
 use super::workload::Plan;
 use crate::driver::dialect::Dialect;
+use crate::driver::pipeline::{self, Pipeline, Request};
 use crate::driver::{Access, Connection, DriverError, Value};
 use crate::random::Random;
 use crate::workload::{Counts, Ended, User};
@@ -51,6 +52,16 @@ pub struct OltpUser {
     /// A statement of the profiles that write their own.
     sql: String,
     drawn: Tally,
+}
+
+impl Drawn {
+    /// The value, a piece of `text` if it is one.
+    fn value<'a>(&self, text: &'a str) -> Value<'a> {
+        match self {
+            Self::Integer(number) => Value::Integer(*number),
+            Self::Text(piece) => Value::Text(&text[piece.clone()]),
+        }
+    }
 }
 
 /// Counts of one user.
@@ -204,11 +215,7 @@ impl OltpUser {
     ) -> Result<(), DriverError> {
         let step = &self.steps[position];
         let (statement, values) = (step.statement, &self.values[step.values.clone()]);
-        let value = |drawn: &Drawn| match drawn {
-            Drawn::Integer(number) => Value::Integer(*number),
-            Drawn::Text(piece) => Value::Text(&self.text[piece.clone()]),
-        };
-        let values = values.iter().map(value);
+        let values = values.iter().map(|drawn| drawn.value(&self.text));
         let rows = match self.plan.protocol {
             Protocol::Text => {
                 let template = statement.template(step.table, &self.plan.mix);
@@ -225,12 +232,45 @@ impl OltpUser {
                 }
             }
         };
-        if statement.reads() {
-            self.drawn.rows_read += rows;
-        } else {
-            self.drawn.rows_changed += rows;
-        }
+        self.drawn.touched(statement, rows);
         Ok(())
+    }
+
+    /// Sends all statements before it reads the first answer; counts the rows of those before an error.
+    async fn send_together<C: Connection>(
+        &mut self,
+        connection: &mut C,
+        begin: Option<Access>,
+    ) -> Result<(), DriverError> {
+        let values = self.values.iter().map(|drawn| drawn.value(&self.text));
+        let values: Vec<Value<'_>> = values.collect();
+        let request = |step: &Step| Request {
+            statement: self.plan.statement(step.statement, step.table),
+            values: &values[step.values.clone()],
+        };
+        let requests: Vec<Request<'_>> = self.steps.iter().map(request).collect();
+        let together = Pipeline {
+            begin,
+            requests: &requests,
+            in_transaction: begin.is_some(),
+            commit: begin.is_some(),
+        };
+        let mut rows = Vec::with_capacity(requests.len());
+        let ended = pipeline::send(connection, together, &mut rows).await;
+        for (step, rows) in self.steps.iter().zip(rows) {
+            self.drawn.touched(step.statement, rows);
+        }
+        ended
+    }
+}
+
+impl Tally {
+    fn touched(&mut self, statement: Statement, rows: u64) {
+        if statement.reads() {
+            self.rows_read += rows;
+        } else {
+            self.rows_changed += rows;
+        }
     }
 }
 
@@ -272,11 +312,15 @@ impl User for OltpUser {
             connection.text(&self.sql).await?;
             return Ok(Ended::Committed);
         }
-        if self.plan.in_transaction {
-            let access = match self.plan.profile {
-                Profile::ReadOnly => schema::reading(self.dialect),
-                _ => Access::ReadWrite,
-            };
+        let begin = self.plan.in_transaction.then(|| match self.plan.profile {
+            Profile::ReadOnly => schema::reading(self.dialect),
+            _ => Access::ReadWrite,
+        });
+        if self.plan.pipelining {
+            self.send_together(connection, begin).await?;
+            return Ok(Ended::Committed);
+        }
+        if let Some(access) = begin {
             connection.begin(access).await?;
         }
         for position in 0..self.steps.len() {

@@ -10,6 +10,7 @@ use super::schema;
 use super::statements::{Act, Statement, groups, in_transaction};
 use super::user::OltpUser;
 use crate::driver::dialect::Dialect;
+use crate::driver::pipeline;
 use crate::driver::{Connection, ErrorKind, StatementId};
 use crate::error::LoadError;
 use crate::workload::{Counts, Unfit, Workload};
@@ -45,6 +46,8 @@ pub struct Plan {
     pub in_transaction: bool,
     /// How statements reach the system.
     pub protocol: Protocol,
+    /// Whether they go out before the first is answered.
+    pub pipelining: bool,
     /// Seed of the run.
     pub seed: u64,
     /// Prepared kinds, each once per table.
@@ -60,6 +63,7 @@ impl Oltp {
         validate(parameters.tables, parameters.table_size)?;
         keys::validate(&parameters.distribution)?;
         check_mix(parameters)?;
+        check_pipelining(parameters)?;
         let groups = groups(profile, &mix);
         let mut prepared: Vec<Statement> = Vec::new();
         if parameters.protocol == Protocol::Prepared {
@@ -80,6 +84,7 @@ impl Oltp {
             distribution: parameters.distribution,
             in_transaction: in_transaction(profile) && !parameters.skip_transactions,
             protocol: parameters.protocol,
+            pipelining: parameters.pipelining,
             seed: parameters.drive.seed,
             prepared,
             last_keys: Vec::new(),
@@ -158,6 +163,34 @@ fn check_mix(parameters: &OltpDrive) -> Result<(), LoadError> {
             parameters.tables
         );
         return refuse("tables", problem);
+    }
+    Ok(())
+}
+
+/// A study that asks for pipelining is not to be told figures without.
+fn check_pipelining(parameters: &OltpDrive) -> Result<(), LoadError> {
+    if !parameters.pipelining {
+        return Ok(());
+    }
+    pipeline::check(&parameters.drive.endpoint)?;
+    let refuse = |problem: String| {
+        Err(LoadError::Parameter {
+            field: "pipelining",
+            problem,
+        })
+    };
+    if parameters.protocol == Protocol::Text {
+        return refuse("only prepared statements are pipelined, and the protocol is text".into());
+    }
+    let groups = groups(parameters.profile, &parameters.mix);
+    let statements = groups
+        .iter()
+        .map(|(act, count)| act.statements().len() * *count as usize);
+    if statements.sum::<usize>() < 2 {
+        let name = parameters.profile.name();
+        return refuse(format!(
+            "a transaction of {name} has one statement, so there is nothing to send with it"
+        ));
     }
     Ok(())
 }

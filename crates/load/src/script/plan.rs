@@ -1,5 +1,6 @@
 //! A script made ready for drawing: names become places.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -7,7 +8,7 @@ use fairtrial_protocol::script::{Scope, ScriptDrive, ScriptTransaction};
 
 use super::draw::{Source, sums};
 use super::{lasting, refused};
-use crate::driver::{Access, StatementId};
+use crate::driver::{Access, StatementId, pipeline};
 use crate::error::LoadError;
 
 /// What all users of a drive share.
@@ -44,6 +45,17 @@ pub struct Planned {
     pub slots: usize,
     /// What it does.
     pub steps: Vec<Step>,
+    /// The same in the pieces it is sent in; one whose statements go one by one, if nothing is pipelined.
+    pub pieces: Vec<Piece>,
+}
+
+/// Consecutive statements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Which.
+    pub steps: Range<usize>,
+    /// Whether they go out before the first is answered.
+    pub is_pipelined: bool,
 }
 
 /// One statement.
@@ -67,8 +79,21 @@ impl Plan {
     /// The plan of a drive, whose sequences go on from `numbers`.
     pub fn new(parameters: &ScriptDrive, numbers: &Arc<AtomicI64>) -> Result<Self, LoadError> {
         let weights = parameters.transactions.iter().map(|each| each.weight);
+        let mut transactions = planned(&parameters.transactions)?;
+        if parameters.pipelining {
+            pipeline::check(&parameters.drive.endpoint)?;
+            for transaction in &mut transactions {
+                transaction.pieces = pieces(transaction);
+            }
+            if !transactions.iter().any(Planned::is_pipelined) {
+                return Err(LoadError::Parameter {
+                    field: "pipelining",
+                    problem: "no transaction has two statements that can be sent together".into(),
+                });
+            }
+        }
         Ok(Self {
-            transactions: planned(&parameters.transactions)?,
+            transactions,
             sums: sums(weights)?,
             first_number: numbers.load(Ordering::Acquire),
             numbers: Arc::clone(numbers),
@@ -76,6 +101,44 @@ impl Plan {
             seed: parameters.drive.seed,
         })
     }
+}
+
+impl Planned {
+    /// Whether anything of it goes out with something else.
+    fn is_pipelined(&self) -> bool {
+        let mut pieces = self.pieces.iter().filter(|piece| piece.is_pipelined);
+        pieces.any(|piece| self.access.is_some() || piece.steps.len() > 1)
+    }
+}
+
+/// What a statement begins with that can be sent together with others: it reads or changes rows, and nothing else. A
+/// procedure or a change of a table may commit what comes before it, though that has failed in part.
+const PIPELINED: [&str; 7] = [
+    "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE", "WITH",
+];
+
+/// What can be sent together. A statement that later ones take values from goes alone; where each is for itself, so
+/// does none after one whose rows are counted, which must not run if they differ.
+fn pieces(transaction: &Planned) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut is_open = false;
+    for (place, step) in transaction.steps.iter().enumerate() {
+        let word = step.sql.split(|letter: char| !letter.is_ascii_alphabetic());
+        let word = word.take(1).next().unwrap_or_default();
+        let is_known = PIPELINED
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known));
+        let is_pipelined = is_known && step.take.is_empty();
+        match pieces.last_mut() {
+            Some(last) if is_open && is_pipelined => last.steps.end = place + 1,
+            _ => pieces.push(Piece {
+                steps: place..place + 1,
+                is_pipelined,
+            }),
+        }
+        is_open = is_pipelined && (transaction.access.is_some() || step.rows.is_none());
+    }
+    pieces
 }
 
 /// The types of transactions; one at least.
@@ -142,6 +205,10 @@ fn plan(transaction: &ScriptTransaction, next: &mut usize) -> Result<Planned, Lo
         rollback_share: share,
         sources,
         slots: names.len(),
+        pieces: vec![Piece {
+            steps: 0..steps.len(),
+            is_pipelined: false,
+        }],
         steps,
     })
 }

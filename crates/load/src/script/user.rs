@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::draw::{Slot, weighted};
 use super::plan::{Plan, Planned, Step};
-use crate::driver::{Connection, DriverError, Row, Value};
+use crate::driver::pipeline::{self, Pipeline, Request};
+use crate::driver::{Access, Connection, DriverError, Row, Value};
 use crate::random::Random;
 use crate::workload::{Counts, Ended, User};
 
@@ -62,11 +63,7 @@ impl ScriptUser {
         connection: &mut C,
         step: &Step,
     ) -> Result<(), DriverError> {
-        let values: Vec<Value<'_>> = step
-            .values
-            .iter()
-            .map(|slot| self.slots[*slot].value())
-            .collect();
+        let values = self.values(step);
         let mut first = None;
         let is_taken_from = !step.take.is_empty();
         let rows = if is_taken_from {
@@ -79,14 +76,7 @@ impl ScriptUser {
         } else {
             connection.execute(step.id, &values).await?
         };
-        if step.gives_rows {
-            self.rows_read += rows;
-        } else {
-            self.rows_changed += rows;
-        }
-        if let Some(expected) = step.rows.filter(|expected| *expected != rows) {
-            return Err(differ(step, &format!("{rows} rows instead of {expected}")));
-        }
+        self.touched(step, rows)?;
         if !is_taken_from {
             return Ok(());
         }
@@ -97,18 +87,85 @@ impl ScriptUser {
         Ok(())
     }
 
+    fn values(&self, step: &Step) -> Vec<Value<'_>> {
+        let slots = step.values.iter();
+        slots.map(|slot| self.slots[*slot].value()).collect()
+    }
+
+    /// Counts the rows of a statement, and says if they are not as many as there should be.
+    fn touched(&mut self, step: &Step, rows: u64) -> Result<(), DriverError> {
+        if step.gives_rows {
+            self.rows_read += rows;
+        } else {
+            self.rows_changed += rows;
+        }
+        match step.rows.filter(|expected| *expected != rows) {
+            None => Ok(()),
+            Some(expected) => Err(differ(step, &format!("{rows} rows instead of {expected}"))),
+        }
+    }
+
+    /// Sends statements before it reads the first answer. What comes first is the error: rows that differ, or one of
+    /// the system's; but a lost connection is one whatever came before.
+    async fn send_together<C: Connection>(
+        &mut self,
+        connection: &mut C,
+        steps: &[Step],
+        (begin, in_transaction, commit): (Option<Access>, bool, bool),
+    ) -> Result<(), DriverError> {
+        let values: Vec<Vec<Value<'_>>> = steps.iter().map(|step| self.values(step)).collect();
+        let requests = steps.iter().zip(&values).map(|(step, values)| Request {
+            statement: step.id,
+            values,
+        });
+        let requests: Vec<Request<'_>> = requests.collect();
+        let together = Pipeline {
+            begin,
+            requests: &requests,
+            in_transaction,
+            commit,
+        };
+        let mut rows = Vec::with_capacity(steps.len());
+        let ended = pipeline::send(connection, together, &mut rows).await;
+        let mut differs = None;
+        for (step, rows) in steps.iter().zip(rows) {
+            differs = differs.or(self.touched(step, rows).err());
+        }
+        match (ended, differs) {
+            (Err(lost), _) if lost.is_end() => Err(lost),
+            (_, Some(differs)) => Err(differs),
+            (ended, None) => ended,
+        }
+    }
+
     async fn run<C: Connection>(
         &mut self,
         connection: &mut C,
         planned: &Planned,
     ) -> Result<Ended, DriverError> {
-        if let Some(access) = planned.access {
-            connection.begin(access).await?;
+        let in_transaction = planned.access.is_some();
+        let mut begin = planned.access;
+        let mut is_committed = !in_transaction;
+        for piece in &planned.pieces {
+            let steps = &planned.steps[piece.steps.clone()];
+            if piece.is_pipelined {
+                let is_last = piece.steps.end == planned.steps.len();
+                // A commit waits for rows that are counted.
+                let is_sure = steps.iter().all(|step| step.rows.is_none());
+                let commit = in_transaction && is_last && is_sure && !self.is_rolled_back;
+                let frame = (begin.take(), in_transaction, commit);
+                self.send_together(connection, steps, frame).await?;
+                is_committed |= commit;
+                continue;
+            }
+            if let Some(access) = begin.take() {
+                connection.begin(access).await?;
+            }
+            for step in steps {
+                self.send(connection, step).await?;
+            }
         }
-        for step in &planned.steps {
-            self.send(connection, step).await?;
-        }
-        if planned.access.is_none() {
+        if is_committed {
             return Ok(Ended::Committed);
         }
         if self.is_rolled_back {

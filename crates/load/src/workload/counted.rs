@@ -3,10 +3,12 @@
 use fairtrial_protocol::load::Rows;
 
 use crate::driver::batch::Batch;
+use crate::driver::pipeline::Pipeline;
 use crate::driver::table::Table;
 use crate::driver::{Access, Connection, DriverError, Row, Shape, StatementId, Value};
 
-/// Passes everything on to a connection and counts: each call but a bulk insert is one statement.
+/// Passes everything on to a connection and counts: each call but a bulk insert is one statement, and a
+/// pipeline as many as it holds.
 pub struct Counted<'a, C> {
     connection: &'a mut C,
     sent: u64,
@@ -28,6 +30,8 @@ impl<'a, C: Connection> Counted<'a, C> {
 }
 
 impl<C: Connection> Connection for Counted<'_, C> {
+    const ERROR_ENDS_PIPELINE: bool = C::ERROR_ENDS_PIPELINE;
+
     async fn begin(&mut self, access: Access) -> Result<(), DriverError> {
         self.sent += 1;
         self.connection.begin(access).await
@@ -68,6 +72,15 @@ impl<C: Connection> Connection for Counted<'_, C> {
     ) -> Result<u64, DriverError> {
         self.sent += 1;
         self.connection.read(statement, values).await
+    }
+
+    async fn pipeline(
+        &mut self,
+        pipeline: Pipeline<'_>,
+        rows: &mut Vec<u64>,
+    ) -> Result<(), DriverError> {
+        self.sent += pipeline.statements();
+        self.connection.pipeline(pipeline, rows).await
     }
 
     async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {

@@ -89,6 +89,7 @@ pub fn parameters(
         distribution: SPECIAL,
         protocol: Protocol::Prepared,
         skip_transactions: false,
+        pipelining: false,
         mix: Mix {
             point_selects: 10,
             simple_ranges: 1,

@@ -153,6 +153,7 @@ pub fn driving(
             output_directory: directory.to_string_lossy().into_owned(),
         },
         transactions,
+        pipelining: false,
     }
 }
 

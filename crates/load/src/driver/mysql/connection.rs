@@ -8,6 +8,7 @@ use super::answer::{self, Column, End, Head, Reader};
 use super::channel::Channel;
 use super::{Account, bulk, login, lost};
 use crate::driver::batch::Batch;
+use crate::driver::pipeline::Pipeline;
 use crate::driver::table::Table;
 use crate::driver::{Access, Connection, DriverError, Row, Shape, StatementId, Value};
 use crate::reactor::Address;
@@ -34,6 +35,9 @@ pub struct MysqlConnection {
     has_old_end: bool,
     statements: Vec<Prepared>,
     columns: Vec<Column>,
+    in_transaction: bool,
+    /// Whether a statement outside a transaction commits by itself, as sessions begin.
+    autocommit: bool,
     /// Whether the server has not refused `LOAD DATA LOCAL` yet.
     pub(super) local_infile: bool,
 }
@@ -58,6 +62,8 @@ impl MysqlConnection {
             has_old_end,
             statements: Vec::new(),
             columns: Vec::new(),
+            in_transaction: false,
+            autocommit: true,
             local_infile: true,
         })
     }
@@ -157,17 +163,75 @@ impl MysqlConnection {
         statement: StatementId,
         values: &[Value<'_>],
     ) -> Result<(), DriverError> {
-        let prepared = &mut self.statements[statement.0];
-        if prepared.shape.parameters != values.len() {
-            return Err(DriverError::unexpected(format!(
-                "statement {} takes {} values and got {}",
-                statement.0,
-                prepared.shape.parameters,
-                values.len()
-            )));
-        }
-        write_execute(prepared, values, self.channel.command(EXECUTE));
+        self.check_values(statement, values)?;
+        self.set_autocommit(self.autocommit || !self.in_transaction)
+            .await?;
+        self.write_execute(statement, values);
         self.channel.send().await.map_err(lost)
+    }
+
+    fn check_values(
+        &self,
+        statement: StatementId,
+        values: &[Value<'_>],
+    ) -> Result<(), DriverError> {
+        let parameters = self.statements[statement.0].shape.parameters;
+        if parameters == values.len() {
+            return Ok(());
+        }
+        Err(DriverError::unexpected(format!(
+            "statement {} takes {parameters} values and got {}",
+            statement.0,
+            values.len()
+        )))
+    }
+
+    fn write_execute(&mut self, statement: StatementId, values: &[Value<'_>]) {
+        let prepared = &mut self.statements[statement.0];
+        write_execute(prepared, values, self.channel.command(EXECUTE));
+    }
+
+    /// Has the session commit each statement that is in no transaction, or none. Nothing may be under way.
+    async fn set_autocommit(&mut self, wanted: bool) -> Result<(), DriverError> {
+        if self.autocommit != wanted {
+            let sql = format!("SET autocommit = {}", u8::from(wanted));
+            self.run(&sql).await?;
+            self.autocommit = wanted;
+        }
+        Ok(())
+    }
+
+    /// Reads the answers of a pipeline, all of them unless the connection is lost; the first error is what it comes to.
+    async fn finish_pipeline(
+        &mut self,
+        pipeline: Pipeline<'_>,
+        rows: &mut Vec<u64>,
+    ) -> Result<(), DriverError> {
+        let mut failed = None;
+        if pipeline.begin.is_some() {
+            failed = self.finish(|_, _| Ok(())).await.err();
+        }
+        for request in pipeline.requests {
+            if failed.as_ref().is_some_and(DriverError::is_end) {
+                break;
+            }
+            let gives_rows = self.statements[request.statement.0].shape.columns > 0;
+            let mut count = 0;
+            let ended = self
+                .finish(|_, _| {
+                    count += 1;
+                    Ok(())
+                })
+                .await;
+            match ended {
+                Ok(_) if failed.is_some() => {}
+                Ok(end) => rows.push(if gives_rows { count } else { end.affected }),
+                // Nothing comes after it, whatever came before.
+                Err(error) if error.is_end() => failed = Some(error),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(()), Err)
     }
 
     /// Reads an answer to its end, whatever it holds: rows of all its results go to `take`.
@@ -264,21 +328,32 @@ fn write_text(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
+fn start(access: Access) -> &'static str {
+    match access {
+        Access::ReadOnly => "START TRANSACTION READ ONLY",
+        Access::ReadWrite => "START TRANSACTION",
+    }
+}
+
 impl Connection for MysqlConnection {
+    /// The server answers each command of its own, whatever became of those before.
+    const ERROR_ENDS_PIPELINE: bool = false;
+
     async fn begin(&mut self, access: Access) -> Result<(), DriverError> {
-        let sql = match access {
-            Access::ReadOnly => "START TRANSACTION READ ONLY",
-            Access::ReadWrite => "START TRANSACTION",
-        };
-        self.run(sql).await.map(drop)
+        self.in_transaction = true;
+        self.run(start(access)).await.map(drop)
     }
 
     async fn commit(&mut self) -> Result<(), DriverError> {
-        self.run("COMMIT").await.map(drop)
+        self.run("COMMIT").await?;
+        self.in_transaction = false;
+        Ok(())
     }
 
     async fn rollback(&mut self) -> Result<(), DriverError> {
-        self.run("ROLLBACK").await.map(drop)
+        self.run("ROLLBACK").await?;
+        self.in_transaction = false;
+        Ok(())
     }
 
     async fn execute(
@@ -320,6 +395,29 @@ impl Connection for MysqlConnection {
         Ok(rows)
     }
 
+    /// In a transaction the session commits nothing by itself: a deadlock rolls the transaction back, and what was sent
+    /// after it would be kept, statement by statement. So it begins another, which nobody commits.
+    async fn pipeline(
+        &mut self,
+        pipeline: Pipeline<'_>,
+        rows: &mut Vec<u64>,
+    ) -> Result<(), DriverError> {
+        for request in pipeline.requests {
+            self.check_values(request.statement, request.values)?;
+        }
+        self.set_autocommit(!pipeline.in_transaction).await?;
+        if let Some(access) = pipeline.begin {
+            self.in_transaction = true;
+            let command = self.channel.command(QUERY);
+            command.extend_from_slice(start(access).as_bytes());
+        }
+        for request in pipeline.requests {
+            self.write_execute(request.statement, request.values);
+        }
+        self.channel.send().await.map_err(lost)?;
+        self.finish_pipeline(pipeline, rows).await
+    }
+
     async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {
         self.channel
             .command(PREPARE)
@@ -333,6 +431,8 @@ impl Connection for MysqlConnection {
     }
 
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
+        self.set_autocommit(self.autocommit || !self.in_transaction)
+            .await?;
         self.channel
             .command(QUERY)
             .extend_from_slice(sql.as_bytes());

@@ -189,6 +189,11 @@ pub fn affected(tag: &str) -> u64 {
     last.parse().unwrap_or_default()
 }
 
+/// The same of a command's end as the server sends it.
+pub fn affected_by(body: &[u8]) -> Result<u64, DriverError> {
+    Ok(affected(&Reader::new(body).text()?))
+}
+
 /// Reads an error.
 pub fn error(body: &[u8]) -> DriverError {
     let mut reader = Reader::new(body);

@@ -12,6 +12,7 @@ use super::channel::Channel;
 use super::{Account, copy, login, lost};
 use crate::driver::batch::Batch;
 use crate::driver::dialect::numbered;
+use crate::driver::pipeline::{Pipeline, Request};
 use crate::driver::table::Table;
 use crate::driver::{
     Access, Connection, Decimal, DriverError, ErrorKind, Row, Shape, StatementId, Value,
@@ -27,11 +28,17 @@ const PREPARED_AT_ONCE: usize = 32;
 /// The status of a connection without a transaction (protocol 53.7, `ReadyForQuery`).
 const IDLE: u8 = b'I';
 
+/// What begins and ends a transaction in a pipeline: a statement as text would be an exchange of its own.
+const FRAME: [&str; 3] = ["BEGIN", "BEGIN READ ONLY", "COMMIT"];
+
 /// One connection.
 pub struct PostgresConnection {
     channel: Channel,
     statements: Vec<Prepared>,
     status: u8,
+    /// Where the prepared statements that begin and end a transaction stand, in the order of [`FRAME`]; pipelines alone
+    /// need them.
+    frame: Option<usize>,
 }
 
 /// A statement that the server has prepared.
@@ -51,6 +58,7 @@ impl PostgresConnection {
             channel: login::greet(channel, account).await?,
             statements: Vec::new(),
             status: IDLE,
+            frame: None,
         })
     }
 
@@ -153,17 +161,104 @@ impl PostgresConnection {
         statement: StatementId,
         values: &[Value<'_>],
     ) -> Result<(), DriverError> {
-        let prepared = &self.statements[statement.0];
+        self.write_execute(Request { statement, values })?;
+        self.channel.outgoing().message(b'S');
+        self.channel.send().await.map_err(lost)
+    }
+
+    /// Writes what runs a prepared statement; after an error nothing is left of what was written.
+    fn write_execute(&mut self, request: Request<'_>) -> Result<(), DriverError> {
+        let StatementId(number) = request.statement;
         let outgoing = self.channel.outgoing();
         let bind = outgoing.message(b'B');
-        if let Err(error) = write_bind((statement.0, prepared), values, bind) {
+        let prepared = (number, &self.statements[number]);
+        if let Err(error) = write_bind(prepared, request.values, bind) {
             outgoing.clear();
             return Err(error);
         }
         // All rows of the unnamed portal.
         outgoing.message(b'E').extend_from_slice(&[0; 5]);
-        outgoing.message(b'S');
-        self.channel.send().await.map_err(lost)
+        Ok(())
+    }
+
+    /// The numbers of the statements that begin, begin to read only, and commit.
+    async fn frame(&mut self) -> Result<[StatementId; FRAME.len()], DriverError> {
+        let first = match self.frame {
+            Some(first) => first,
+            None => {
+                let first = self.statements.len();
+                self.prepare(&FRAME.map(String::from)).await?;
+                *self.frame.insert(first)
+            }
+        };
+        Ok([first, first + 1, first + 2].map(StatementId))
+    }
+
+    /// Statements in a transaction, all in one exchange: after an error the server skips the rest, a commit too, and the
+    /// transaction has failed.
+    async fn pipeline_together(
+        &mut self,
+        pipeline: Pipeline<'_>,
+        rows: &mut Vec<u64>,
+    ) -> Result<(), DriverError> {
+        let [begin, begin_read_only, commit] = self.frame().await?;
+        let bare = |statement| Request {
+            statement,
+            values: &[],
+        };
+        if let Some(access) = pipeline.begin {
+            self.write_execute(bare(match access {
+                Access::ReadOnly => begin_read_only,
+                Access::ReadWrite => begin,
+            }))?;
+        }
+        for request in pipeline.requests {
+            self.write_execute(*request)?;
+        }
+        if pipeline.commit {
+            self.write_execute(bare(commit))?;
+        }
+        self.channel.outgoing().message(b'S');
+        self.channel.send().await.map_err(lost)?;
+        let mut begun = pipeline.begin.is_none();
+        let last = rows.len() + pipeline.requests.len();
+        let ended = self
+            .finish(|tag, body| {
+                match tag {
+                    b'C' if !begun => begun = true,
+                    b'C' if rows.len() < last => rows.push(answer::affected_by(body)?),
+                    _ => {}
+                }
+                Ok(())
+            })
+            .await?;
+        if pipeline.commit {
+            return committed(&ended);
+        }
+        Ok(())
+    }
+
+    /// Statements each for itself: one's failure is no other's, as if they had been sent one by one.
+    async fn pipeline_apart(
+        &mut self,
+        pipeline: Pipeline<'_>,
+        rows: &mut Vec<u64>,
+    ) -> Result<(), DriverError> {
+        for request in pipeline.requests {
+            self.write_execute(*request)?;
+            self.channel.outgoing().message(b'S');
+        }
+        self.channel.send().await.map_err(lost)?;
+        let mut failed = None;
+        for _ in pipeline.requests {
+            match self.finish(|_, _| Ok(())).await {
+                Ok(tag) if failed.is_none() => rows.push(answer::affected(&tag)),
+                Ok(_) => {}
+                Err(error) if error.is_end() => return Err(error),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(()), Err)
     }
 
     /// Reads an answer to its end, giving its messages to `take`; returns the last command's tag (`UPDATE 3`).
@@ -192,7 +287,12 @@ impl PostgresConnection {
                         return Err(error);
                     }
                 }
-                b'C' => ended = answer::Reader::new(body).text()?,
+                b'C' => {
+                    ended = answer::Reader::new(body).text()?;
+                    if problem.is_none() {
+                        problem = take(tag, body).err();
+                    }
+                }
                 b'G' | b'W' | b'H' => {
                     return Err(DriverError {
                         kind: ErrorKind::Connection, // it waits for a file that nobody sends
@@ -203,6 +303,16 @@ impl PostgresConnection {
                 _ => problem = take(tag, body).err(),
             }
         }
+    }
+}
+
+/// Whether a commit did so, by its tag: the server rolls a transaction back that has failed, and calls that no error.
+fn committed(tag: &str) -> Result<(), DriverError> {
+    match tag {
+        "COMMIT" => Ok(()),
+        other => Err(DriverError::unexpected(format!(
+            "the server answered COMMIT with {other}"
+        ))),
     }
 }
 
@@ -301,13 +411,7 @@ impl Connection for PostgresConnection {
     }
 
     async fn commit(&mut self) -> Result<(), DriverError> {
-        // The server rolls a transaction back that has failed, and calls that no error.
-        match self.run("COMMIT").await?.as_str() {
-            "COMMIT" => Ok(()),
-            other => Err(DriverError::unexpected(format!(
-                "the server answered COMMIT with {other}"
-            ))),
-        }
+        committed(&self.run("COMMIT").await?)
     }
 
     async fn rollback(&mut self) -> Result<(), DriverError> {
@@ -361,6 +465,18 @@ impl Connection for PostgresConnection {
         })
         .await?;
         Ok(rows)
+    }
+
+    async fn pipeline(
+        &mut self,
+        pipeline: Pipeline<'_>,
+        rows: &mut Vec<u64>,
+    ) -> Result<(), DriverError> {
+        if pipeline.in_transaction {
+            self.pipeline_together(pipeline, rows).await
+        } else {
+            self.pipeline_apart(pipeline, rows).await
+        }
     }
 
     async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {

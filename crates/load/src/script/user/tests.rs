@@ -58,6 +58,7 @@ fn plan(transactions: Vec<ScriptTransaction>, seed: u64) -> Result<Arc<Plan>, Lo
     let parameters = ScriptDrive {
         drive,
         transactions,
+        pipelining: false,
     };
     Plan::new(&parameters, &Arc::default()).map(Arc::new)
 }

@@ -7,6 +7,7 @@ pub mod effects;
 pub mod histograms;
 pub mod mariadb;
 pub mod oltp;
+pub mod pipelining;
 pub mod postgres;
 pub mod proxy;
 pub mod scene;

@@ -41,7 +41,8 @@ pub fn make(endpoint: &Endpoint) {
     let loading = ScriptLoad {
         endpoint: endpoint.clone(),
         create: vec![
-            "CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER DEFAULT 0 NOT NULL)"
+            "CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER DEFAULT 0 NOT NULL, \
+             left_from INTEGER DEFAULT 0 NOT NULL)"
                 .into(),
             "CREATE TABLE transfer (id BIGINT PRIMARY KEY, taken INTEGER NOT NULL)".into(),
         ],
@@ -57,10 +58,10 @@ pub fn make(endpoint: &Endpoint) {
     fairtrial_load::load_script(&loading, &mut Vec::new()).expect("the accounts are made");
 }
 
-/// One unit out of an account, noted, and into another: what comes after a deadlock is work of its own.
+/// One unit out of an account and into another, where two may meet, then noted: work after a deadlock.
 pub fn transfer(scope: Scope) -> ScriptTransaction {
     let add = "UPDATE account SET balance = balance + 1 WHERE id = ?";
-    let take = "UPDATE account SET balance = balance - 1 WHERE id = ?";
+    let take = "UPDATE account SET balance = balance - 1, left_from = left_from + 1 WHERE id = ?";
     ScriptTransaction {
         name: "transfer".into(),
         weight: 1.0,
@@ -74,8 +75,8 @@ pub fn transfer(scope: Scope) -> ScriptTransaction {
         statements: vec![
             statement("SELECT balance FROM account WHERE id = ?", &["from"]),
             statement(take, &["from"]),
-            statement("INSERT INTO transfer VALUES (?, 1)", &["number"]),
             statement(add, &["to"]),
+            statement("INSERT INTO transfer VALUES (?, 1)", &["number"]),
         ],
     }
 }
@@ -109,6 +110,9 @@ pub fn outcomes(driven: &Driven) -> Outcomes {
 pub fn assert_whole(endpoint: &Endpoint) -> u64 {
     let sum = number(endpoint, "SELECT SUM(balance) FROM account");
     assert_eq!(sum, 0, "what one account lost, another has");
+    let noted = number(endpoint, "SELECT SUM(taken) FROM transfer");
+    let taken = number(endpoint, "SELECT SUM(left_from) FROM account");
+    assert_eq!(noted, taken, "what was taken was noted");
     let transfers = number(endpoint, "SELECT COUNT(*) FROM transfer");
     u64::try_from(transfers).expect("a count")
 }

@@ -1765,6 +1765,8 @@ class OltpDrive(BaseModel):
     """What every drive takes."""
     mix: Mix
     """Statements of a transaction."""
+    pipelining: bool = False
+    """Whether statements of a transaction go out before the first is answered; an error where nothing can."""
     profile: Literal[
         "point_select",
         "read_only",
@@ -1822,6 +1824,11 @@ class ScriptDrive(BaseModel):
     )
     drive: Drive
     """What every drive takes."""
+    pipelining: bool = False
+    """
+    Whether statements that take nothing from each other's answers go out before the first is answered; an error
+    where nothing can.
+    """
     transactions: list[ScriptTransaction]
     """What is driven."""
 

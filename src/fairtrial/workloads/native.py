@@ -21,6 +21,12 @@ DRIVE_GRACE_S = 300.0  # beyond ramp-up and window, for users to finish and file
 TRANSACTIONS_LIMIT_S = 6 * 3600.0  # a drive by count; the engine itself ends a drive that makes no progress
 
 
+PIPELINING = (
+    "MariaDB and PostgreSQL: send {what} before reading the answer of the first, as [drivers do it]"
+    "(../drivers.md#pipelining). Other load generators do not: leave it off to compare with them."
+)
+
+
 class DriveParameters(BaseModel):
     """What every drive takes, whatever its workload."""
 

@@ -23,6 +23,7 @@ CHECK_S = 3600.0
 CHECKED_EACH_TRIAL_ROWS = 1_000_000  # above, one check per cell: a check reads all data
 GUESSED_PER_S = 500.0  # to estimate a drive by count before anything was measured
 BYTES_PER_ROW = 260  # 188 of values with InnoDB's header, pages fifteen sixteenths full, and the index on k
+OWN = ("profile", "tables", "table_size", "protocol", "skip_transactions", "pipelining")
 MIX = (
     "point_selects",
     "simple_ranges",
@@ -37,6 +38,8 @@ MIX = (
     "random_ranges",
     "random_range_delta",
 )
+
+SEVERAL_STATEMENTS = ("read_only", "read_write", "write_only")
 
 Profile = Literal[
     "point_select",
@@ -76,6 +79,9 @@ class OltpParameters(native.DriveParameters):
         "prepared", description="Statements prepared once per connection, or sent as text each time."
     )
     skip_transactions: bool = Field(default=False, description="Leave `BEGIN` and `COMMIT` out.")
+    pipelining: bool = Field(
+        default=False, description=native.PIPELINING.format(what="a transaction's prepared statements")
+    )
     point_selects: int = _statements(10, "Rows read by key")
     simple_ranges: int = _statements(1, "Ranges read")
     sum_ranges: int = _statements(1, "Ranges summed")
@@ -95,6 +101,17 @@ class OltpParameters(native.DriveParameters):
             raise ValueError(f"`{self.profile}` has one table")
         if self.profile == "bulk_insert" and self.virtual_users > self.tables:
             raise ValueError("`bulk_insert` needs as many `tables` as `virtual_users`")
+        return self
+
+    @model_validator(mode="after")
+    def _something_to_pipeline(self) -> Self:
+        if not self.pipelining:
+            return self
+        if self.protocol == "text":
+            raise ValueError("`pipelining` is of prepared statements: leave `protocol: text` out")
+        repeated = {"update_index": self.index_updates, "update_non_index": self.non_index_updates}
+        if self.profile not in SEVERAL_STATEMENTS and repeated.get(self.profile, 1) < 2:  # noqa: PLR2004
+            raise ValueError(f"a transaction of `{self.profile}` has one statement: there is nothing for `pipelining`")
         return self
 
 
@@ -154,7 +171,7 @@ def load(
 def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driven:
     """Runs the profile; leaves `result.json`, `latency.hlog` and `timeline.arrows` in the drive's directory."""
     own = {
-        **{name: parameters[name] for name in ("profile", "tables", "table_size", "protocol", "skip_transactions")},
+        **{name: parameters[name] for name in OWN},
         "distribution": distributions.wire(parameters["distribution"], parameters),
         "mix": {name: parameters[name] for name in MIX},
     }

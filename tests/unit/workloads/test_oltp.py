@@ -71,6 +71,9 @@ def asked_to_load(**given: Any) -> dict[str, Any]:
         ({"distribution": "normal"}, "distribution"),
         ({"profile": "select_random_points", "tables": 2}, "`select_random_points` has one table"),
         ({"profile": "bulk_insert", "virtual_users": 2}, "as many `tables` as `virtual_users`"),
+        ({"pipelining": True, "protocol": "text"}, "`pipelining` is of prepared statements"),
+        ({"pipelining": True, "profile": "point_select"}, "`point_select` has one statement"),
+        ({"pipelining": True, "profile": "update_index"}, "`update_index` has one statement"),
         ({"transactions": 5}, "exactly one of `duration` and `transactions`"),
         ({"warehouses": 1}, "warehouses"),
     ],
@@ -125,6 +128,13 @@ def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
     drive = asked["drive"]
     assert (drive["seed"], drive["virtual_users"], drive["ramp_up_s"]) == (99, 4, 0.25)
     assert (drive["endpoint"], drive["output_directory"]) == (ENDPOINT, str(OUT))
+
+
+def test_pipelining_is_off_unless_the_study_asks_for_it_where_there_are_statements_to_send_together() -> None:
+    assert asked_to_drive()["pipelining"] is False
+    for profile in oltp.SEVERAL_STATEMENTS:
+        assert asked_to_drive(profile=profile, pipelining=True)["pipelining"] is True
+    assert asked_to_drive(profile="update_non_index", non_index_updates=2, pipelining=True)["pipelining"] is True
 
 
 @pytest.mark.parametrize(

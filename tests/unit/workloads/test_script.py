@@ -102,6 +102,8 @@ def drive(refused: list[dict[str, Any]], **given: Any) -> tuple[Driven, dict[str
 def test_transactions_reach_the_engine_with_what_they_use_and_no_more() -> None:
     _, asked = drive([], virtual_users=4)
     assert asked["drive"]["virtual_users"] == 4
+    assert asked["pipelining"] is False
+    assert drive([], pipelining=True)[1]["pipelining"] is True
     order, look = asked["transactions"]
     assert (order["name"], order["weight"], order["scope"], order["rollback_share"]) == ("order", 3, "read_write", 0.01)
     zipfian = {"kind": "zipfian", "exponent": 1.1}

@@ -49,6 +49,7 @@ def test_one_thing_and_only_one_ends_the_window(end: dict[str, Any]) -> None:
         {"interval": "1ms"},
         {"retries": -1},
         {"warehouse": 1},
+        {"pipelining": True},  # of `oltp` and `script` only
     ],
 )
 def test_values_that_mean_nothing_are_refused(wrong: dict[str, Any]) -> None:

@@ -5,8 +5,7 @@ use std::path::Path;
 use fairtrial_protocol::load::{Driven, Endpoint, Outcomes};
 use fairtrial_protocol::oltp::{Distribution, OltpDrive, Profile};
 use fairtrial_protocol::script::{
-    Draw, Scope, ScriptDrive, ScriptFill, ScriptLoad, ScriptParameter, ScriptStatement,
-    ScriptTransaction,
+    Draw, Scope, ScriptDrive, ScriptFill, ScriptLoad, ScriptParameter, ScriptTransaction,
 };
 
 use super::number;
@@ -81,20 +80,11 @@ pub fn transfer(scope: Scope) -> ScriptTransaction {
     }
 }
 
-/// A drive of transfers, sent together.
-pub fn transfers(
-    endpoint: Endpoint,
-    directory: &Path,
-    statements: Option<Vec<ScriptStatement>>,
-) -> ScriptDrive {
-    let mut transfer = transfer(Scope::ReadWrite);
-    if let Some(statements) = statements {
-        transfer.statements = statements;
-    }
-    let mut asked = driving(endpoint, directory, vec![transfer]);
+/// A drive of transfers by users that meet, sent together.
+pub fn transfers(endpoint: Endpoint, directory: &Path) -> ScriptDrive {
+    let mut asked = driving(endpoint, directory, vec![transfer(Scope::ReadWrite)]);
     asked.pipelining = true;
-    asked.drive.virtual_users = 8;
-    asked.drive.retries = 1_000;
+    (asked.drive.virtual_users, asked.drive.retries) = (8, 1_000);
     asked
 }
 

@@ -44,6 +44,10 @@ class ScriptParameters(native.DriveParameters):
     file: str | None = Field(None, description="The script, a YAML file; relative to the file that names it.")
     content: Script | None = Field(None, description="The script itself; what `file` becomes when a study is read.")
 
+    pipelining: bool = Field(
+        default=False, description=native.PIPELINING.format(what="statements that take nothing from each other")
+    )
+
     @model_validator(mode="after")
     def _a_script(self) -> Self:
         if self.file is None and self.content is None:
@@ -146,7 +150,7 @@ def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driv
     script = _script(parameters)
     if drive.endpoint is not None:
         _preflight(place, script, drive.endpoint)
-    own = {"transactions": wire.transactions(script)}
+    own = {"transactions": wire.transactions(script), "pipelining": parameters["pipelining"]}
     driven = native.run(place, "script-drive", parameters, drive=drive, own=own)
     return replace(driven, effective={**driven.effective, SCRIPT_SHA256: sha256(script)})
 

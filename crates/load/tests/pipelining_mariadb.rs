@@ -42,10 +42,10 @@ const COUNTERS: [&str; 15] = [
 fn counters(endpoint: &Endpoint) -> Counts {
     let mut counts = Counts::new();
     for row in &sql(endpoint, &["SHOW GLOBAL STATUS"])[0].rows {
-        if let [Some(name), Some(value)] = row.as_slice() {
-            if COUNTERS.contains(&name.as_str()) {
-                counts.insert(name.clone(), value.parse().expect("a number"));
-            }
+        if let [Some(name), Some(value)] = row.as_slice()
+            && COUNTERS.contains(&name.as_str())
+        {
+            counts.insert(name.clone(), value.parse().expect("a number"));
         }
     }
     assert_eq!(counts.len(), COUNTERS.len());
@@ -172,7 +172,10 @@ fn rows_that_differ_and_keys_that_are_there_undo_what_was_sent_with_them() {
     make(&endpoint);
     sql(&endpoint, &["INSERT INTO transfer VALUES (-1, 0)"]);
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut nobody = statement("UPDATE account SET balance = 7 WHERE id = ? - 1000", &["from"]);
+    let mut nobody = statement(
+        "UPDATE account SET balance = 7 WHERE id = ? - 1000",
+        &["from"],
+    );
     nobody.rows = Some(1);
     let twice = statement("INSERT INTO transfer VALUES (-1, 1)", &[]);
     for (bad, code) in [(nobody, "rows_differ"), (twice, "1062")] {

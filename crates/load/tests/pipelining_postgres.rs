@@ -164,7 +164,10 @@ fn rows_that_differ_and_keys_that_are_there_undo_what_was_sent_with_them() {
     make(&endpoint);
     sql(&endpoint, &["INSERT INTO transfer VALUES (-1, 0)"]);
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut nobody = statement("UPDATE account SET balance = 7 WHERE id = ? - 1000", &["from"]);
+    let mut nobody = statement(
+        "UPDATE account SET balance = 7 WHERE id = ? - 1000",
+        &["from"],
+    );
     nobody.rows = Some(1);
     let twice = statement("INSERT INTO transfer VALUES (-1, 1)", &[]);
     for (bad, code, attempts) in [(nobody, "rows_differ", 1), (twice, "23505", 3)] {

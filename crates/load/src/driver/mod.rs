@@ -92,6 +92,7 @@ impl DriverError {
     }
 
     /// Whether the session is gone, and no answer comes any more.
+    #[must_use]
     pub fn is_end(&self) -> bool {
         self.kind == ErrorKind::Connection
     }

@@ -1,5 +1,7 @@
 //! One connection: commands out, answers in.
 
+mod pipeline;
+
 use std::time::Duration;
 
 use fairtrial_protocol::load::Rows;
@@ -35,11 +37,25 @@ pub struct MysqlConnection {
     has_old_end: bool,
     statements: Vec<Prepared>,
     columns: Vec<Column>,
-    in_transaction: bool,
-    /// Whether a statement outside a transaction commits by itself, as sessions begin.
-    autocommit: bool,
+    commits: Commits,
     /// Whether the server has not refused `LOAD DATA LOCAL` yet.
     pub(super) local_infile: bool,
+}
+
+/// What a session commits, and when.
+struct Commits {
+    in_transaction: bool,
+    /// Whether a statement outside a transaction commits by itself, as sessions begin.
+    by_itself: bool,
+}
+
+impl Default for Commits {
+    fn default() -> Self {
+        Self {
+            in_transaction: false,
+            by_itself: true,
+        }
+    }
 }
 
 /// A statement that the server has prepared.
@@ -62,8 +78,7 @@ impl MysqlConnection {
             has_old_end,
             statements: Vec::new(),
             columns: Vec::new(),
-            in_transaction: false,
-            autocommit: true,
+            commits: Commits::default(),
             local_infile: true,
         })
     }
@@ -164,8 +179,7 @@ impl MysqlConnection {
         values: &[Value<'_>],
     ) -> Result<(), DriverError> {
         self.check_values(statement, values)?;
-        self.set_autocommit(self.autocommit || !self.in_transaction)
-            .await?;
+        self.leave_pipelines().await?;
         self.write_execute(statement, values);
         self.channel.send().await.map_err(lost)
     }
@@ -189,49 +203,6 @@ impl MysqlConnection {
     fn write_execute(&mut self, statement: StatementId, values: &[Value<'_>]) {
         let prepared = &mut self.statements[statement.0];
         write_execute(prepared, values, self.channel.command(EXECUTE));
-    }
-
-    /// Has the session commit each statement that is in no transaction, or none. Nothing may be under way.
-    async fn set_autocommit(&mut self, wanted: bool) -> Result<(), DriverError> {
-        if self.autocommit != wanted {
-            let sql = format!("SET autocommit = {}", u8::from(wanted));
-            self.run(&sql).await?;
-            self.autocommit = wanted;
-        }
-        Ok(())
-    }
-
-    /// Reads the answers of a pipeline, all of them unless the connection is lost; the first error is what it comes to.
-    async fn finish_pipeline(
-        &mut self,
-        pipeline: Pipeline<'_>,
-        rows: &mut Vec<u64>,
-    ) -> Result<(), DriverError> {
-        let mut failed = None;
-        if pipeline.begin.is_some() {
-            failed = self.finish(|_, _| Ok(())).await.err();
-        }
-        for request in pipeline.requests {
-            if failed.as_ref().is_some_and(DriverError::is_end) {
-                break;
-            }
-            let gives_rows = self.statements[request.statement.0].shape.columns > 0;
-            let mut count = 0;
-            let ended = self
-                .finish(|_, _| {
-                    count += 1;
-                    Ok(())
-                })
-                .await;
-            match ended {
-                Ok(_) if failed.is_some() => {}
-                Ok(end) => rows.push(if gives_rows { count } else { end.affected }),
-                // Nothing comes after it, whatever came before.
-                Err(error) if error.is_end() => failed = Some(error),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        failed.map_or(Ok(()), Err)
     }
 
     /// Reads an answer to its end, whatever it holds: rows of all its results go to `take`.
@@ -340,19 +311,19 @@ impl Connection for MysqlConnection {
     const ERROR_ENDS_PIPELINE: bool = false;
 
     async fn begin(&mut self, access: Access) -> Result<(), DriverError> {
-        self.in_transaction = true;
+        self.commits.in_transaction = true;
         self.run(start(access)).await.map(drop)
     }
 
     async fn commit(&mut self) -> Result<(), DriverError> {
         self.run("COMMIT").await?;
-        self.in_transaction = false;
+        self.commits.in_transaction = false;
         Ok(())
     }
 
     async fn rollback(&mut self) -> Result<(), DriverError> {
         self.run("ROLLBACK").await?;
-        self.in_transaction = false;
+        self.commits.in_transaction = false;
         Ok(())
     }
 
@@ -395,27 +366,12 @@ impl Connection for MysqlConnection {
         Ok(rows)
     }
 
-    /// In a transaction the session commits nothing by itself: a deadlock rolls the transaction back, and what was sent
-    /// after it would be kept, statement by statement. So it begins another, which nobody commits.
     async fn pipeline(
         &mut self,
         pipeline: Pipeline<'_>,
         rows: &mut Vec<u64>,
     ) -> Result<(), DriverError> {
-        for request in pipeline.requests {
-            self.check_values(request.statement, request.values)?;
-        }
-        self.set_autocommit(!pipeline.in_transaction).await?;
-        if let Some(access) = pipeline.begin {
-            self.in_transaction = true;
-            let command = self.channel.command(QUERY);
-            command.extend_from_slice(start(access).as_bytes());
-        }
-        for request in pipeline.requests {
-            self.write_execute(request.statement, request.values);
-        }
-        self.channel.send().await.map_err(lost)?;
-        self.finish_pipeline(pipeline, rows).await
+        self.send_pipeline(pipeline, rows).await
     }
 
     async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {
@@ -431,8 +387,7 @@ impl Connection for MysqlConnection {
     }
 
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
-        self.set_autocommit(self.autocommit || !self.in_transaction)
-            .await?;
+        self.leave_pipelines().await?;
         self.channel
             .command(QUERY)
             .extend_from_slice(sql.as_bytes());

@@ -3,6 +3,8 @@
 //! Every exchange ends with the server's word that it is ready, also after an error, so no exchange leaves anything of
 //! its answer to the next.
 
+mod pipeline;
+
 use std::time::Duration;
 
 use fairtrial_protocol::load::Rows;
@@ -28,16 +30,13 @@ const PREPARED_AT_ONCE: usize = 32;
 /// The status of a connection without a transaction (protocol 53.7, `ReadyForQuery`).
 const IDLE: u8 = b'I';
 
-/// What begins and ends a transaction in a pipeline: a statement as text would be an exchange of its own.
-const FRAME: [&str; 3] = ["BEGIN", "BEGIN READ ONLY", "COMMIT"];
-
 /// One connection.
 pub struct PostgresConnection {
     channel: Channel,
     statements: Vec<Prepared>,
     status: u8,
-    /// Where the prepared statements that begin and end a transaction stand, in the order of [`FRAME`]; pipelines alone
-    /// need them.
+    /// Where the prepared statements that begin and end a transaction stand, in the order of [`pipeline::FRAME`];
+    /// pipelines alone need them.
     frame: Option<usize>,
 }
 
@@ -179,86 +178,6 @@ impl PostgresConnection {
         // All rows of the unnamed portal.
         outgoing.message(b'E').extend_from_slice(&[0; 5]);
         Ok(())
-    }
-
-    /// The numbers of the statements that begin, begin to read only, and commit.
-    async fn frame(&mut self) -> Result<[StatementId; FRAME.len()], DriverError> {
-        let first = match self.frame {
-            Some(first) => first,
-            None => {
-                let first = self.statements.len();
-                self.prepare(&FRAME.map(String::from)).await?;
-                *self.frame.insert(first)
-            }
-        };
-        Ok([first, first + 1, first + 2].map(StatementId))
-    }
-
-    /// Statements in a transaction, all in one exchange: after an error the server skips the rest, a commit too, and the
-    /// transaction has failed.
-    async fn pipeline_together(
-        &mut self,
-        pipeline: Pipeline<'_>,
-        rows: &mut Vec<u64>,
-    ) -> Result<(), DriverError> {
-        let [begin, begin_read_only, commit] = self.frame().await?;
-        let bare = |statement| Request {
-            statement,
-            values: &[],
-        };
-        if let Some(access) = pipeline.begin {
-            self.write_execute(bare(match access {
-                Access::ReadOnly => begin_read_only,
-                Access::ReadWrite => begin,
-            }))?;
-        }
-        for request in pipeline.requests {
-            self.write_execute(*request)?;
-        }
-        if pipeline.commit {
-            self.write_execute(bare(commit))?;
-        }
-        self.channel.outgoing().message(b'S');
-        self.channel.send().await.map_err(lost)?;
-        let mut begun = pipeline.begin.is_none();
-        let last = rows.len() + pipeline.requests.len();
-        let ended = self
-            .finish(|tag, body| {
-                match tag {
-                    b'C' if !begun => begun = true,
-                    b'C' if rows.len() < last => rows.push(answer::affected_by(body)?),
-                    _ => {}
-                }
-                Ok(())
-            })
-            .await?;
-        if pipeline.commit {
-            return committed(&ended);
-        }
-        Ok(())
-    }
-
-    /// Statements each for itself: one's failure is no other's, as if they had been sent one by one.
-    async fn pipeline_apart(
-        &mut self,
-        pipeline: Pipeline<'_>,
-        rows: &mut Vec<u64>,
-    ) -> Result<(), DriverError> {
-        for request in pipeline.requests {
-            self.write_execute(*request)?;
-            self.channel.outgoing().message(b'S');
-        }
-        self.channel.send().await.map_err(lost)?;
-        let mut failed = None;
-        for _ in pipeline.requests {
-            match self.finish(|_, _| Ok(())).await {
-                Ok(tag) if failed.is_none() => rows.push(answer::affected(&tag)),
-                Ok(_) => {}
-                Err(error) if error.is_end() => return Err(error),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        failed.map_or(Ok(()), Err)
     }
 
     /// Reads an answer to its end, giving its messages to `take`; returns the last command's tag (`UPDATE 3`).
@@ -472,11 +391,7 @@ impl Connection for PostgresConnection {
         pipeline: Pipeline<'_>,
         rows: &mut Vec<u64>,
     ) -> Result<(), DriverError> {
-        if pipeline.in_transaction {
-            self.pipeline_together(pipeline, rows).await
-        } else {
-            self.pipeline_apart(pipeline, rows).await
-        }
+        self.send_pipeline(pipeline, rows).await
     }
 
     async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {

@@ -110,14 +110,17 @@ fn deadlocks_timeouts_and_ended_backends_leave_nothing_half_done() {
         &["ALTER DATABASE broken SET deadlock_timeout = '2ms'"],
     );
     let mut asked = transfers(endpoint.clone(), directory.path());
-    asked.drive.transactions = Some(3_000);
+    asked.drive.transactions = Some(600);
+    // Long enough between two locks for others to come in between.
+    let pause = statement("SELECT pg_sleep(0.002)", &[]);
+    asked.transactions[0].statements.insert(2, pause);
     let driven = run(&asked);
     assert!(codes(&driven)["40P01"] > 0, "{:?}", driven.errors);
     let found = outcomes(&driven);
-    assert_eq!((found.committed, found.failed), (3_000, 0));
-    assert_eq!(found.statements, STATEMENTS * (3_000 + found.retried));
+    assert_eq!((found.committed, found.failed), (600, 0));
+    assert_eq!(found.statements, (STATEMENTS + 1) * (600 + found.retried));
     let before = assert_whole(&endpoint);
-    assert!(before >= 3_000);
+    assert!(before >= 600);
 
     sql(
         &endpoint,

@@ -1,9 +1,10 @@
-"""A private MariaDB for `load.py`: its own directory and socket, no network, everything in the buffer pool."""
+"""A private MariaDB for the benches: its own directory and socket, everything in the buffer pool."""
 
 from __future__ import annotations
 
 import getpass
 import shutil
+import socket as sockets
 import subprocess
 import time
 from contextlib import contextmanager
@@ -22,9 +23,19 @@ def found(program: str) -> str | None:
     return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin")
 
 
+def free_port() -> int:
+    with sockets.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
 @contextmanager
-def private_mariadb() -> Iterator[Path]:
-    """Gives the socket of a server with an empty database; ends the server and removes its files afterwards."""
+def private_mariadb(port: int | None = None) -> Iterator[Path]:
+    """Gives the socket of a server with an empty database; ends the server and removes its files afterwards.
+
+    With `port` it listens on the loopback interface too.
+    """
     server, install = found("mariadbd"), found("mariadb-install-db")
     if not server or not install:
         message = "mariadbd and mariadb-install-db are needed (apt install mariadb-server)"
@@ -36,13 +47,14 @@ def private_mariadb() -> Iterator[Path]:
         first = [install, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", *identity]
         subprocess.run(first, check=True, capture_output=True)
         socket = directory / "socket"
+        network = ["--bind-address=127.0.0.1", f"--port={port}"] if port else ["--skip-networking"]
         process = subprocess.Popen(
             [
                 server,
                 "--no-defaults",
                 *identity,
                 f"--socket={socket}",
-                "--skip-networking",
+                *network,
                 "--innodb-buffer-pool-size=2G",
                 "--innodb-flush-log-at-trx-commit=0",
                 "--max-connections=2000",

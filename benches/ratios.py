@@ -71,6 +71,36 @@ def of_sysbench(output: str, cpu_s: float, *, unit: str) -> Run:
     )
 
 
+def of_go_tpc(output: str, cpu_s: float) -> Run:
+    """Takes the counts of go-tpc's closing summary; a type's errors have a line of their own and are left out."""
+    found = re.findall(r"^\[Summary\] ([A-Z_]+) - Takes\(s\): ([\d.]+), Count: (\d+)", output, re.MULTILINE)
+    ended = [(float(wall_s), int(count)) for kind, wall_s, count in found if not kind.endswith("_ERR")]
+    if not ended:
+        message = f"no summary in {output[-2000:]!r}"
+        raise ValueError(message)
+    return Run(units=sum(count for _, count in ended), wall_s=max(wall_s for wall_s, _ in ended), cpu_s=cpu_s)
+
+
+def of_benchbase(output: str, cpu_s: float) -> Run:
+    """Takes all that BenchBase's histograms say was completed, or rolled back as the specification asks.
+
+    They include what it does before it measures, so the wall time is theirs at the rate it measured.
+    """
+    plain = re.sub(r"\x1b\[[\d;]*m", "", output)
+    ended = _found(r"^Completed Transactions:\n((?:.+\n)*)", plain) + _found(
+        r"^Aborted Transactions:\n((?:.+\n)*)", plain
+    )
+    units = sum(map(int, re.findall(r"\[ *(\d+)\]", ended)))
+    measured = int(_found(r"measuredRequests=(\d+)", plain)) / int(_found(r"nanoSeconds=(\d+)", plain))
+    return Run(units=units, wall_s=units / measured / 1e9, cpu_s=cpu_s)
+
+
+def of_hammerdb(output: str, cpu_s: float, *, minutes: int) -> Run:
+    """Takes HammerDB's transactions per minute, which it has from the server's count of commits and rollbacks."""
+    per_minute = int(_found(r"TEST RESULT : .* from (\d+) \w+ TPM", output))
+    return Run(units=per_minute * minutes, wall_s=60.0 * minutes, cpu_s=cpu_s)
+
+
 def of_engine(result: Mapping[str, object], cpu_s: float, *, unit: str) -> Run:
     """Takes `result.json` of a drive; `unit` is `transactions` or `queries`.
 

@@ -1,11 +1,11 @@
-"""TPC-C by the load engine beside the physical floor and a peer, alternating in one run, against a private MariaDB.
+"""TPC-C by the load engine beside the physical floor and peers, alternating in one run, against a private MariaDB.
 
-    .venv/bin/python benches/tpcc.py [--warehouses 10] [--rounds 3] [--seconds 5] [--users 4 64] [--sysbench-tpcc DIR]
+    .venv/bin/python benches/tpcc.py [--warehouses 10] [--rounds 3] [--seconds 5] [--users 4 64] [--go-tpc PATH] …
 
 Prints what loading costs (wall seconds, client CPU per warehouse), then client CPU per transaction and throughput,
 statement by statement and by stored procedures. The floor answers for statements only: it says again what the engine
-has said with as many users (`replay.py`). `--sysbench-tpcc`
-names a checkout of Percona-Lab/sysbench-tpcc; without it that peer is skipped.
+has said with as many users (`replay.py`). A peer (`tpcc_peers.py`) runs if its path is given; two of them speak TCP
+only, so with them the engine runs over TCP too. HammerDB drives for a minute at least.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+import tpcc_peers
 from load import Bench, drive_parameters, timed
-from private_mariadb import private_mariadb, sql
-from ratios import Run, of_engine, of_sysbench, orders, paired
+from private_mariadb import free_port, private_mariadb, sql
+from ratios import Run, of_engine, orders, paired
 from replay import Replay
+from tpcc_peers import Peer, Site
 
-ENGINE, PEER, REPLAYED = "bench_tpcc", "bench_peer", "bench_floor"
+ENGINE, REPLAYED = "bench_tpcc", "bench_floor"
 LOADERS = 2
 SEED = 1
 
@@ -35,7 +37,18 @@ class Scene:
 
     bench: Bench
     warehouses: int
-    peer: Path | None
+    peers: list[Peer]
+    port: int
+
+    @property
+    def site(self) -> Site:
+        return Site(
+            socket=self.bench.socket,
+            port=self.port,
+            directory=self.bench.directory,
+            warehouses=self.warehouses,
+            seconds=self.bench.seconds,
+        )
 
 
 @dataclass(frozen=True)
@@ -58,21 +71,17 @@ def load_engine(scene: Scene, database: str = ENGINE) -> tuple[float, float]:
     return time.monotonic() - began, cpu_s
 
 
-def load_peer(scene: Scene) -> tuple[float, float]:
+def load_peer(scene: Scene, peer: Peer) -> tuple[float, float]:
     began = time.monotonic()
-    _, cpu_s = timed(peer(scene, LOADERS, "prepare"), directory=scene.peer)
+    cpu_s = peer.load(scene.site, LOADERS)
     return time.monotonic() - began, cpu_s
 
 
-def peer(scene: Scene, users: int, *rest: str) -> list[str]:
-    scale = ["--tables=1", f"--scale={scene.warehouses}", "--db-driver=mysql", f"--threads={users}"]
-    connection = [f"--mysql-socket={scene.bench.socket}", "--mysql-user=root", f"--mysql-db={PEER}"]
-    return ["sysbench", "tpcc.lua", *connection, *scale, *rest]
-
-
-def drive_engine(scene: Scene, users: int, *, procedures: bool, database: str = ENGINE) -> Both:
+def drive_engine(
+    scene: Scene, users: int, *, procedures: bool, database: str = ENGINE, endpoint: dict[str, object] | None = None
+) -> Both:
     asked = {
-        "drive": drive_parameters(scene.bench, database, users),
+        "drive": drive_parameters(scene.bench, database, users) | ({"endpoint": endpoint} if endpoint else {}),
         "warehouses": scene.warehouses,
         "load_seed": SEED,
         "think_time_scale": 0.0,
@@ -84,11 +93,6 @@ def drive_engine(scene: Scene, users: int, *, procedures: bool, database: str = 
     return Both(
         transactions=of_engine(result, cpu_s, unit="transactions"), statements=of_engine(result, cpu_s, unit="queries")
     )
-
-
-def drive_peer(scene: Scene, users: int) -> Run:
-    output, cpu_s = timed(peer(scene, users, f"--time={scene.bench.seconds:.0f}", "run"), directory=scene.peer)
-    return of_sysbench(output, cpu_s, unit="transactions")
 
 
 def said(name: str, runs: list[Run], unit: str) -> None:
@@ -106,16 +110,20 @@ def compare(scene: Scene, users: int, rounds: int) -> None:
         lambda relayed: drive_engine(replace(scene, bench=relayed), users, procedures=False, database=REPLAYED),
     )
     floor: list[Run] = []
-    peers: list[Run] = []
+    peers: dict[str, list[Run]] = {peer.name: [] for peer in scene.peers}
     plain: list[Both] = []
     called: list[Both] = []
+    remote: list[Both] = []
+    over_tcp = tpcc_peers.endpoint(scene.site, ENGINE)
     turns = {
         "floor": lambda: floor.append(replay.run(kept)),
         "statements": lambda: plain.append(drive_engine(scene, users, procedures=False)),
         "procedures": lambda: called.append(drive_engine(scene, users, procedures=True)),
     }
-    if scene.peer:
-        turns["peer"] = lambda: peers.append(drive_peer(scene, users))
+    for peer in scene.peers:
+        turns[peer.name] = lambda peer=peer: peers[peer.name].append(tpcc_peers.driven(peer, scene.site, users))
+    if any(peer.tcp for peer in scene.peers):
+        turns["TCP"] = lambda: remote.append(drive_engine(scene, users, procedures=False, endpoint=over_tcp))
     for order in orders(list(turns), rounds):
         for name in order:
             turns[name]()
@@ -125,17 +133,23 @@ def compare(scene: Scene, users: int, rounds: int) -> None:
     said("engine, procedures", [run.transactions for run in called], "transaction")
     per_statement = [run.statements.cpu_per_unit_us for run in plain]
     print(f"  engine / floor, per statement: {paired(per_statement, [run.cpu_per_unit_us for run in floor])}")
-    if scene.peer:
-        said("sysbench-tpcc", peers, "transaction")
-        theirs = [run.cpu_per_unit_us for run in peers]
-        for name, runs in {"engine": plain, "engine, procedures": called}.items():
-            ours = [run.transactions.cpu_per_unit_us for run in runs]
-            print(f"  {name} / sysbench-tpcc, per transaction: {paired(ours, theirs)}")
+    if remote:
+        said("engine, TCP", [run.transactions for run in remote], "transaction")
+    for peer in scene.peers:
+        said(peer.name, peers[peer.name], "transaction")
+        ours = called if peer.procedures else remote if peer.tcp else plain
+        ratio = paired(
+            [run.transactions.cpu_per_unit_us for run in ours], [run.cpu_per_unit_us for run in peers[peer.name]]
+        )
+        how = "procedures" if peer.procedures else "TCP" if peer.tcp else "socket"
+        print(f"  engine, {how} / {peer.name}, per transaction: {ratio}")
 
 
 def loads(scene: Scene) -> None:
-    for name, load in {"engine": load_engine, **({"sysbench-tpcc": load_peer} if scene.peer else {})}.items():
-        wall_s, cpu_s = load(scene)
+    turns = {"engine": lambda: load_engine(scene)}
+    turns |= {peer.name: lambda peer=peer: load_peer(scene, peer) for peer in scene.peers}
+    for name, load in turns.items():
+        wall_s, cpu_s = load()
         print(f"  {name:22} {wall_s:8.2f} s, {cpu_s / scene.warehouses:.3f} s of client CPU per warehouse", flush=True)
 
 
@@ -146,16 +160,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--users", type=int, nargs="*", default=[4, 64])
     parser.add_argument("--agent", type=Path, default=Path(sys.executable).parent / "fairtrial-agent")
-    parser.add_argument("--sysbench-tpcc", type=Path)
+    tpcc_peers.add_options(parser)
     options = parser.parse_args()
-    if not options.sysbench_tpcc:
-        print("sysbench-tpcc skipped: --sysbench-tpcc names no checkout of it")
-    with private_mariadb() as socket, TemporaryDirectory(prefix="bench-") as name:
+    peers, port = tpcc_peers.given(options), free_port()
+    with private_mariadb(port) as socket, TemporaryDirectory(prefix="bench-") as name:
         bench = Bench(socket=socket, directory=Path(name), seconds=options.seconds, agent=options.agent)
-        scene = Scene(bench=bench, warehouses=options.warehouses, peer=options.sysbench_tpcc)
+        scene = Scene(bench=bench, warehouses=options.warehouses, peers=peers, port=port)
         Replay(bench, REPLAYED).build()
-        for database in (ENGINE, PEER, REPLAYED):
+        for database in (ENGINE, REPLAYED):
             sql(socket, f"CREATE DATABASE {database}")
+        tpcc_peers.admit(socket)
         print(f"loading {scene.warehouses} warehouses, {LOADERS} connections", flush=True)
         loads(scene)
         load_engine(scene, REPLAYED)

@@ -14,7 +14,9 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -95,6 +97,10 @@ def drive_engine(
     )
 
 
+def drive_peer(scene: Scene, peer: Peer, *, users: int, into: list[Run]) -> None:
+    into.append(tpcc_peers.driven(peer, scene.site, users))
+
+
 def said(name: str, runs: list[Run], unit: str) -> None:
     cpu, rate = sorted(run.cpu_per_unit_us for run in runs), sorted(run.per_s for run in runs)
     print(
@@ -115,13 +121,12 @@ def compare(scene: Scene, users: int, rounds: int) -> None:
     called: list[Both] = []
     remote: list[Both] = []
     over_tcp = tpcc_peers.endpoint(scene.site, ENGINE)
-    turns = {
+    turns: dict[str, Callable[[], None]] = {
         "floor": lambda: floor.append(replay.run(kept)),
         "statements": lambda: plain.append(drive_engine(scene, users, procedures=False)),
         "procedures": lambda: called.append(drive_engine(scene, users, procedures=True)),
     }
-    for peer in scene.peers:
-        turns[peer.name] = lambda peer=peer: peers[peer.name].append(tpcc_peers.driven(peer, scene.site, users))
+    turns |= {peer.name: partial(drive_peer, scene, peer, users=users, into=peers[peer.name]) for peer in scene.peers}
     if any(peer.tcp for peer in scene.peers):
         turns["TCP"] = lambda: remote.append(drive_engine(scene, users, procedures=False, endpoint=over_tcp))
     for order in orders(list(turns), rounds):
@@ -146,8 +151,8 @@ def compare(scene: Scene, users: int, rounds: int) -> None:
 
 
 def loads(scene: Scene) -> None:
-    turns = {"engine": lambda: load_engine(scene)}
-    turns |= {peer.name: lambda peer=peer: load_peer(scene, peer) for peer in scene.peers}
+    turns: dict[str, Callable[[], tuple[float, float]]] = {"engine": partial(load_engine, scene)}
+    turns |= {peer.name: partial(load_peer, scene, peer) for peer in scene.peers}
     for name, load in turns.items():
         wall_s, cpu_s = load()
         print(f"  {name:22} {wall_s:8.2f} s, {cpu_s / scene.warehouses:.3f} s of client CPU per warehouse", flush=True)

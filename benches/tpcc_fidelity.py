@@ -52,7 +52,8 @@ class Examined:
 
     def create(self) -> None:
         names = {name: self.peer.tables.get(name, name) for name in TABLES}
-        made = [f"CREATE VIEW {self.views}.{name} AS SELECT * FROM {self.peer.database}.{its}" for name, its in names.items()]
+        database = self.peer.database
+        made = [f"CREATE VIEW {self.views}.{name} AS SELECT * FROM {database}.{its}" for name, its in names.items()]
         sql(self.socket, f"CREATE DATABASE {self.views}; {'; '.join(made)}")
         # What there was before the drive, by which its own rows are known.
         self.rows("CREATE TABLE began AS SELECT d_w_id w, d_id d, d_next_o_id o, NOW() t FROM district")
@@ -94,9 +95,9 @@ class Examined:
         quantity = self.rows(f"SELECT MIN(ol_quantity), AVG(ol_quantity), MAX(ol_quantity) FROM {lines}")[0]
         yield f"quantity: {', '.join(quantity)} (1, 5.5, 10)"
         items = [int(row[0]) for row in self.rows(f"SELECT COUNT(*) FROM {lines} GROUP BY ol_i_id")]
-        yield f"items: {effective(items):.0f} equally likely ones would meet as often; uniform 100000, NURand {effective_nurand(8191, 1, 100_000):.0f}"
+        yield f"items: {effective(items):.0f} equally likely ones would meet as often ({asked(8191, 1, 100_000)})"
         customers = [int(row[0]) for row in self.rows(f"SELECT COUNT(*) FROM {mine} GROUP BY o_c_id")]
-        yield f"customers of new orders: {effective(customers):.0f}; uniform 3000, NURand {effective_nurand(1023, 1, 3000):.0f}"
+        yield f"customers of new orders: {effective(customers):.0f} ({asked(1023, 1, 3000)})"
 
     def payments(self) -> Iterator[str]:
         mine = "history WHERE h_date >= (SELECT MIN(t) FROM began)"
@@ -109,7 +110,10 @@ class Examined:
 
     def deliveries(self) -> Iterator[str]:
         """An order is delivered when it has left the queue."""
-        queue = "(SELECT * FROM queued UNION SELECT o_w_id, o_d_id, o_id FROM orders JOIN began ON o_w_id = w AND o_d_id = d AND o_id >= o)"
+        queue = (
+            "(SELECT * FROM queued UNION"
+            " SELECT o_w_id, o_d_id, o_id FROM orders JOIN began ON o_w_id = w AND o_d_id = d AND o_id >= o)"
+        )
         left = f"{queue} q LEFT JOIN new_order ON no_w_id = w AND no_d_id = d AND no_o_id = o"
         by = self.rows(f"SELECT w, d, SUM(no_o_id IS NULL) FROM {left} GROUP BY 1, 2")
         total = sum(int(row[2]) for row in by)
@@ -124,8 +128,15 @@ class Examined:
             " GROUP BY 1, 2) x WHERE next < last"
         )
         yield f"districts where a younger order was delivered before an older one: {passed:.0f} (0)"
-        bare = self.number("SELECT COUNT(*) FROM orders LEFT JOIN new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id WHERE (no_o_id IS NULL) = (o_carrier_id IS NULL)")
+        bare = self.number(
+            "SELECT COUNT(*) FROM orders LEFT JOIN new_order ON no_w_id = o_w_id AND no_d_id = o_d_id"
+            " AND no_o_id = o_id WHERE (no_o_id IS NULL) = (o_carrier_id IS NULL)"
+        )
         yield f"orders with a carrier in the queue, or without one out of it: {bare:.0f} (0)"
+
+
+def asked(bits: int, low: int, high: int) -> str:
+    return f"NURand {effective_nurand(bits, low, high):.0f}, uniform {high - low + 1}"
 
 
 def conditions(agent: Path, examined: Examined, warehouses: int) -> str:
@@ -164,7 +175,7 @@ def examine(peer: Peer, site: Site, *, users: int, agent: Path) -> None:
     print(f"  columns left alone: {', '.join(name for name in before if before[name] == after[name]) or 'none'}")
     print(f"  conditions after the drive: {conditions(agent, examined, site.warehouses)}")
     names = Counter(LAST_NAME.findall(log.read_text(errors="replace")))
-    print(f"  last names: {sum(names.values())}, {effective(list(names.values())):.0f}; NURand {effective_nurand(255, 0, 999):.0f}")
+    print(f"  last names: {sum(names.values())}, {effective(list(names.values())):.0f} ({asked(255, 0, 999)})")
     for shape, count in statements(log).most_common(45):
         print(f"    {count:8d} {shape}")
 

@@ -21,12 +21,14 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+import peer_site
 import tpcc_peers
 from load import Bench, drive_parameters, timed
+from peer_site import Site
 from private_mariadb import free_port, private_mariadb, sql
 from ratios import Run, of_engine, orders, paired
 from replay import Replay
-from tpcc_peers import Peer, Site
+from tpcc_peers import Peer
 
 ENGINE, REPLAYED = "bench_tpcc", "bench_floor"
 LOADERS = 2
@@ -120,7 +122,7 @@ def compare(scene: Scene, users: int, rounds: int) -> None:
     plain: list[Both] = []
     called: list[Both] = []
     remote: list[Both] = []
-    over_tcp = tpcc_peers.endpoint(scene.site, ENGINE)
+    over_tcp = peer_site.endpoint(scene.site, ENGINE)
     turns: dict[str, Callable[[], None]] = {
         "floor": lambda: floor.append(replay.run(kept)),
         "statements": lambda: plain.append(drive_engine(scene, users, procedures=False)),
@@ -174,7 +176,7 @@ def main() -> None:
         Replay(bench, REPLAYED).build()
         for database in (ENGINE, REPLAYED):
             sql(socket, f"CREATE DATABASE {database}")
-        tpcc_peers.admit(socket)
+        peer_site.admit(socket)
         print(f"loading {scene.warehouses} warehouses, {LOADERS} connections", flush=True)
         loads(scene)
         load_engine(scene, REPLAYED)

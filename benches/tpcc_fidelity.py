@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import peer_site
 import tpcc_peers
 from load import timed
 from nurand import effective, effective_nurand
+from peer_site import Site
 from private_mariadb import free_port, private_mariadb, sql
-from tpcc_peers import Peer, Site
+from tpcc_peers import Peer
 
 # Clauses 2.4.2, 2.5.2 and 2.7.4: what the three writing transactions change in rows that are there.
 UPDATED = {
@@ -34,7 +36,6 @@ UPDATED = {
     "orders": ["o_carrier_id"],
     "order_line": ["ol_delivery_d"],
 }
-TABLES = [*UPDATED, "new_order", "history", "item"]
 NAMES = "BAR|OUGHT|ABLE|PRI|PRES|ESE|ANTI|CALLY|ATION|EING"
 LAST_NAME = re.compile(rf"['\"]((?:{NAMES}){{3}})['\"]")
 
@@ -51,7 +52,7 @@ class Examined:
         return f"{self.peer.database}_views"
 
     def create(self) -> None:
-        names = {name: self.peer.tables.get(name, name) for name in TABLES}
+        names = {name: self.peer.tables.get(name, name) for name in tpcc_peers.STANDARD}
         database = self.peer.database
         made = [f"CREATE VIEW {self.views}.{name} AS SELECT * FROM {database}.{its}" for name, its in names.items()]
         sql(self.socket, f"CREATE DATABASE {self.views}; {'; '.join(made)}")
@@ -164,9 +165,9 @@ def examine(peer: Peer, site: Site, *, users: int, agent: Path) -> None:
     print(f"  conditions as loaded: {conditions(agent, examined, site.warehouses)}", flush=True)
     before, log = examined.checksums(), site.directory / f"{peer.name}.log"
     sql(site.socket, f"SET GLOBAL general_log_file = '{log}'; SET GLOBAL general_log = ON")
-    counted = tpcc_peers.counters(site.socket)
+    counted = peer_site.counters(site.socket)
     run = peer.drive(site, users)
-    ended = {name: value - counted[name] for name, value in tpcc_peers.counters(site.socket).items()}
+    ended = {name: value - counted[name] for name, value in peer_site.counters(site.socket).items()}
     sql(site.socket, "SET GLOBAL general_log = OFF")
     print(f"  transactions: {run.units} in {run.wall_s:.1f} s, {run.cpu_per_unit_us:.0f} us each; the server: {ended}")
     for line in (*examined.orders(), *examined.payments(), *examined.deliveries()):
@@ -190,7 +191,7 @@ def main() -> None:
     options = parser.parse_args()
     peers, port = tpcc_peers.given(options), free_port()
     with private_mariadb(port) as socket, TemporaryDirectory(prefix="bench-") as name:
-        tpcc_peers.admit(socket)
+        peer_site.admit(socket)
         site = Site(socket, port, Path(name), options.warehouses, options.seconds)
         for peer in peers:
             print(f"{peer.name}, {site.warehouses} warehouses, {options.users} users, {site.seconds} s", flush=True)

@@ -7,30 +7,20 @@ loopback interface; the others use the socket.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 from xml.sax.saxutils import escape
 
 from load import COUNTS_AGREE, timed
+from peer_site import PASSWORD, USER, Site, counters
 from private_mariadb import sql
 from ratios import Run, of_benchbase, of_go_tpc, of_hammerdb, of_sysbench
 
-USER, PASSWORD = "peer", "peer"
+STANDARD = ("warehouse", "district", "customer", "history", "orders", "order_line", "stock", "item", "new_order")
 MIX = {"NewOrder": 45, "Payment": 43, "OrderStatus": 4, "Delivery": 4, "StockLevel": 4}
 MINUTE_S = 60.0
-
-
-@dataclass(frozen=True)
-class Site:
-    """A server with a user `USER`, and what a peer is to do there. `seconds` of a drive, `port` of the loopback."""
-
-    socket: Path
-    port: int
-    directory: Path
-    warehouses: int
-    seconds: float
 
 
 class Peer(Protocol):
@@ -41,9 +31,9 @@ class Peer(Protocol):
 
     name: ClassVar[str]
     database: ClassVar[str]
-    procedures: ClassVar[bool]
-    tcp: ClassVar[bool]
-    tables: ClassVar[Mapping[str, str]]
+    procedures: ClassVar[bool] = False
+    tcp: ClassVar[bool] = False
+    tables: ClassVar[Mapping[str, str]] = {}
 
     def load(self, site: Site, users: int) -> float:
         """Fills a new database; gives its processor seconds."""
@@ -53,20 +43,13 @@ class Peer(Protocol):
 
 
 @dataclass(frozen=True)
-class SysbenchTpcc:
+class SysbenchTpcc(Peer):
     """Percona-Lab/sysbench-tpcc, by the path of a checkout."""
 
     path: Path
     name: ClassVar[str] = "sysbench-tpcc"
     database: ClassVar[str] = "peer_sysbench"
-    procedures: ClassVar[bool] = False
-    tcp: ClassVar[bool] = False
-    tables: ClassVar[Mapping[str, str]] = {
-        **{name: f"{name}1" for name in ("warehouse", "district", "customer", "history", "stock", "item")},
-        "orders": "orders1",
-        "order_line": "order_line1",
-        "new_order": "new_orders1",
-    }
+    tables: ClassVar[Mapping[str, str]] = {name: f"{name}1" for name in STANDARD} | {"new_order": "new_orders1"}
 
     def load(self, site: Site, users: int) -> float:
         sql(site.socket, f"CREATE DATABASE {self.database}")
@@ -83,15 +66,13 @@ class SysbenchTpcc:
 
 
 @dataclass(frozen=True)
-class GoTpc:
+class GoTpc(Peer):
     """pingcap/go-tpc, by the path of its program; TCP only."""
 
     path: Path
     name: ClassVar[str] = "go-tpc"
     database: ClassVar[str] = "peer_go_tpc"
-    procedures: ClassVar[bool] = False
     tcp: ClassVar[bool] = True
-    tables: ClassVar[Mapping[str, str]] = {}
 
     def load(self, site: Site, users: int) -> float:
         sql(site.socket, f"CREATE DATABASE {self.database}")
@@ -108,13 +89,12 @@ class GoTpc:
 
 
 @dataclass(frozen=True)
-class BenchBase:
+class BenchBase(Peer):
     """cmu-db/benchbase, by the path of `benchbase.jar` of its mysql profile; TCP only."""
 
     path: Path
     name: ClassVar[str] = "BenchBase"
     database: ClassVar[str] = "peer_benchbase"
-    procedures: ClassVar[bool] = False
     tcp: ClassVar[bool] = True
     tables: ClassVar[Mapping[str, str]] = {"orders": "oorder"}
 
@@ -157,7 +137,7 @@ class BenchBase:
 
 
 @dataclass(frozen=True)
-class HammerDb:
+class HammerDb(Peer):
     """HammerDB, by the path of its directory; stored procedures.
 
     Its kind `mysql`: Debian packages that client library for Tcl and not the one of its kind `maria`.
@@ -167,8 +147,6 @@ class HammerDb:
     name: ClassVar[str] = "HammerDB"
     database: ClassVar[str] = "peer_hammerdb"
     procedures: ClassVar[bool] = True
-    tcp: ClassVar[bool] = False
-    tables: ClassVar[Mapping[str, str]] = {}
 
     def load(self, site: Site, users: int) -> float:
         return self._run(
@@ -195,7 +173,7 @@ class HammerDb:
         return timed(["env", own, "./hammerdbcli", "tcl", "auto", str(script)], directory=self.path)
 
 
-KINDS: dict[str, Callable[[Path], Peer]] = {
+KINDS: dict[str, type[SysbenchTpcc | GoTpc | BenchBase | HammerDb]] = {
     "sysbench_tpcc": SysbenchTpcc,
     "go_tpc": GoTpc,
     "benchbase": BenchBase,
@@ -220,16 +198,6 @@ def given(options: argparse.Namespace) -> list[Peer]:
     return peers
 
 
-def admit(socket: Path) -> None:
-    sql(socket, f"CREATE USER {USER} IDENTIFIED BY '{PASSWORD}'; GRANT ALL ON *.* TO {USER}")
-
-
-def endpoint(site: Site, database: str) -> dict[str, object]:
-    """`Endpoint` of crates/protocol over TCP, as the peers that know no sockets."""
-    server = {"kind": "mysql", "host": "127.0.0.1", "port": site.port}
-    return {**server, "user": USER, "password": PASSWORD, "database": database}
-
-
 def driven(peer: Peer, site: Site, users: int) -> Run:
     """Drives a peer whose transactions the server counts too."""
     before = counters(site.socket)
@@ -238,9 +206,3 @@ def driven(peer: Peer, site: Site, users: int) -> Run:
     if abs(served / run.units - 1) > COUNTS_AGREE:
         print(f"  WARNING: {peer.name} says {run.units} transactions, the server {served} commits and rollbacks")
     return run
-
-
-def counters(socket: Path) -> dict[str, int]:
-    """What clients and procedures have asked for so far."""
-    rows = sql(socket, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_commit', 'Com_rollback')").splitlines()[1:]
-    return {name: int(value) for name, value in (row.split("\t") for row in rows)}

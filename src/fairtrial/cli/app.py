@@ -85,6 +85,63 @@ def verify(directory: RunDirectory) -> None:
 
 
 @app.command()
+def analyse(
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA...",
+            help="A CSV or Parquet file, or outputs of fio or sysbench: paths, folders, patterns, each also as "
+            "`LABEL=PATH`; `-` is standard input.",
+            show_default=False,
+        ),
+    ],
+    value: Annotated[
+        list[str] | None, typer.Option("--value", metavar="COLUMN", help="What is judged: the first is primary.")
+    ] = None,
+    arm: Annotated[
+        str | None, typer.Option("--arm", metavar="COLUMN", help="Whose levels are compared; labels if there are any.")
+    ] = None,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", metavar="COLUMN,…", help="Conditions, each combination judged apart.")
+    ] = None,
+    block: Annotated[
+        str | None, typer.Option("--block", metavar="COLUMN", help="Trials measured side by side, to be paired.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="COLUMN", help="Order of time; without it, the order of rows.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="LEVEL", help="Level compared with; else the first row's.")
+    ] = None,
+    better: Annotated[
+        list[str] | None, typer.Option("--better", metavar="higher|lower", help="Good direction, once or per value.")
+    ] = None,
+    margin: Annotated[str, typer.Option("--margin", help="Differences within this share do not matter.")] = "2%",
+    confidence: Annotated[str, typer.Option("--confidence", help="Of every interval.")] = "95%",
+    names: Annotated[
+        str | None, typer.Option("--names", metavar="PATTERN", help="File names as columns: `{kernel}-{block}.json`.")
+    ] = None,
+    *,
+    json: Annotated[bool, typer.Option("--json", help="Print the whole analysis as JSON.")] = False,
+) -> None:
+    """Judge numbers that others measured: comparisons, verdicts and doubts, as a report prints them."""
+    from fairtrial.cli import analyse as command
+
+    asked = command.Options(
+        values=value or [],
+        arm=arm,
+        by=by or [],
+        block=block,
+        time=time,
+        baseline=baseline,
+        better=better or [],
+        margin=margin,
+        confidence=confidence,
+    )
+    command.analyse(data, asked, names=names, as_json=json)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of study files, for editors."""
     from fairtrial.cli import schema as command

@@ -43,7 +43,7 @@ class Options:
         Raises:
             InputError: a share is none, or a direction is not `higher` or `lower`.
         """
-        better = [_direction(text) for text in self.better]
+        better = [direction(text) for text in self.better]
         return foreign.Question(
             values=tuple(self.values),
             arm=self.arm or "",
@@ -93,7 +93,12 @@ def share(option: str, text: str, *, fits: Callable[[float], bool], limits: str)
     return value
 
 
-def _direction(text: str) -> Better:
+def direction(text: str) -> Better:
+    """A good direction as an option gives it.
+
+    Raises:
+        InputError: it is none.
+    """
     known: tuple[Better, ...] = get_args(Better)
     for each in known:
         if text == each:

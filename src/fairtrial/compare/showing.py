@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtrial.analyse.models import Analysis, Comparison, Doubt, Summary
-from fairtrial.compare.compiling import Wishes
+from fairtrial.compare.compiling import ELAPSED, Wishes
 from fairtrial.compare.trying import Tried
 from fairtrial.report import numbers
 from fairtrial.report.concerns import concerns, doubts, kinds
@@ -21,6 +21,7 @@ from fairtrial.report.tables import TWO_ARMS, MetricTable, metric_tables, proced
 
 NANOSECONDS: Final = 1e9
 MEMORY: Final = "max_resident_bytes"
+SHORT_S: Final = 0.005  # below it, what starting a process costs is a good part of what is measured
 NEAR_FLOOR: Final = 1.1  # a resident set within this of the starter's own is the starter's own
 
 
@@ -150,19 +151,18 @@ def notes(analysis: Analysis, tried: Tried) -> Iterator[str]:
     floor = tried.floor
     if tried.runs > 1:
         yield f"each trial is the mean of {tried.runs} runs"
-    if tried.is_short:
+    shortest = min(each.mean for each in summaries(analysis, ELAPSED).values())
+    if shortest < SHORT_S:
         took = scale_of("s", [floor.elapsed_s])
-        shortest = min(tried.elapsed_s.values())
         share = min(1.0, floor.elapsed_s / shortest)
         reach = "" if math.isnan(floor.reach) else f"; {floor.program} against itself: ± {floor.reach:.1%}"
         yield (
             f"starting a process is part of every figure: `{floor.program}`, which does nothing, takes "
             f"{took.value(floor.elapsed_s)} {took.unit}, about {share:.0%} of the shortest command{reach}"
         )
-    if MEMORY in analysis.metrics:
-        least = min(each.mean for each in summaries(analysis, MEMORY).values())
-        if least < NEAR_FLOOR * floor.max_resident_bytes:
-            yield (
-                f"resident sets below {numbers.bytes_of(floor.max_resident_bytes)} cannot be told: the kernel "
-                "counts the moment before a program is loaded"
-            )
+    least = min(each.mean for each in summaries(analysis, MEMORY).values())
+    if least < NEAR_FLOOR * floor.max_resident_bytes:
+        yield (
+            f"resident sets below {numbers.bytes_of(floor.max_resident_bytes)} cannot be told: the kernel "
+            "counts the moment before a program is loaded"
+        )

@@ -116,7 +116,7 @@ def test_warm_ups_and_runs_are_each_prepared_and_only_runs_are_measured(place: O
     ("given", "runs"), [({"prepare": "false"}, 0), ({"warm_ups": 1}, 1), ({"runs": 3}, 1), ({"exit_codes": [1]}, 1)]
 )
 def test_nothing_goes_on_after_a_run_or_its_preparation_failed(
-    place: OpenPlace, tmp_path: Path, given: dict[str, Any], runs: int
+    place: OpenPlace, tmp_path: Path, *, given: dict[str, Any], runs: int
 ) -> None:
     count = tmp_path / "count"
     driven = drive(place, tmp_path, run=f"sh -c 'echo x >>{count}; exit 1'", **given)

@@ -50,13 +50,16 @@ def csv_table(source: Source) -> Part:
         raise InputError([problem], hint="save the table as CSV in UTF-8") from error
     header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
     separator = max(SEPARATORS, key=header.count)
-    _check_shape(source.name, text, separator)
-    frame = pl.read_csv(
-        io.BytesIO(text.encode()),
-        separator=separator,
-        infer_schema=False,  # a column of numbers with one text in it must show the text
-        comment_prefix="#",
-    )
+    try:
+        _check_shape(source.name, text, separator)
+        frame = pl.read_csv(
+            io.BytesIO(text.encode()),
+            separator=separator,
+            infer_schema=False,  # a column of numbers with one text in it must show the text
+            comment_prefix="#",
+        )
+    except (csv.Error, pl.exceptions.PolarsError) as error:
+        raise InputError([Problem(f"not a table: {error}", source.name)], hint="save the table as CSV again") from error
     names = {name: name.strip() for name in frame.columns}
     frame = frame.rename(names).select(pl.all().str.strip_chars())
     return _not_empty(Part(name=source.name, frame=frame, text=text, separator=separator))

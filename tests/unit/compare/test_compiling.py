@@ -75,7 +75,7 @@ def test_a_shell_runs_commands_and_what_prepares_them_if_it_is_asked_to(tmp_path
     ],
 )
 def test_a_number_of_the_output_is_judged_under_a_name_of_its_own(
-    tmp_path: Path, where: str, name: str, source: str
+    tmp_path: Path, *, where: str, name: str, source: str
 ) -> None:
     wishes = Wishes(("a", "b"), metric=where, unit="x/s", better="higher")
     plan = plan_of(wishes, tmp_path)

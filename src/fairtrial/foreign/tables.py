@@ -50,38 +50,43 @@ def csv_table(source: Source) -> Part:
         raise InputError([problem], hint="save the table as CSV in UTF-8") from error
     header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
     separator = max(SEPARATORS, key=header.count)
-    try:
-        _check_shape(source.name, text, separator)
-        frame = pl.read_csv(
-            io.BytesIO(text.encode()),
-            separator=separator,
-            infer_schema=False,  # a column of numbers with one text in it must show the text
-            comment_prefix="#",
-        )
-    except (csv.Error, pl.exceptions.PolarsError) as error:
-        raise InputError([Problem(f"not a table: {error}", source.name)], hint="save the table as CSV again") from error
-    names = {name: name.strip() for name in frame.columns}
-    frame = frame.rename(names).select(pl.all().str.strip_chars())
+    names, records = _records(source.name, text, separator)
+    columns = zip(*records, strict=True) if records else ([] for _ in names)
+    frame = pl.DataFrame(
+        {
+            name: pl.Series(values, dtype=pl.String).str.strip_chars()
+            for name, values in zip(names, columns, strict=True)
+        }
+    )
     return _not_empty(Part(name=source.name, frame=frame, text=text, separator=separator))
 
 
-def _check_shape(name: str, text: str, separator: str) -> None:
-    """Every row as wide as the header: a cell too few or too many moves values under other names."""
-    width, header = 0, []
+def _records(name: str, text: str, separator: str) -> tuple[list[str], list[list[str]]]:
+    """The header and the rows, each as wide as it: a cell too few or too many moves values under other names.
+
+    Cells stay text: a column of numbers with one text in it must show the text.
+    """
+    header: list[str] = []
+    records: list[list[str]] = []
     reader = csv.reader(io.StringIO(text), delimiter=separator)
-    for record in reader:
-        if not is_record(record):
-            continue
-        if not width:
-            width, header = len(record), [cell.strip() for cell in record]
-            twice = sorted({cell for cell in header if header.count(cell) > 1})
-            if twice:
-                problem = Problem(f"two columns are called `{twice[0]}`", name, line=reader.line_num, column=1)
-                raise InputError([problem], hint="give every column a name of its own")
-        elif len(record) != width:
-            message = f"{len(record)} cells, but the header has {width}"
-            problem = Problem(message, name, line=reader.line_num, column=1)
-            raise InputError([problem], hint=f"cells are separated by {separator!r}; quote those that contain one")
+    try:
+        for record in filter(is_record, reader):
+            if not header:
+                header = [cell.strip() for cell in record]
+                twice = sorted({cell for cell in header if header.count(cell) > 1})
+                if twice:
+                    problem = Problem(f"two columns are called `{twice[0]}`", name, line=reader.line_num, column=1)
+                    raise InputError([problem], hint="give every column a name of its own")
+                continue
+            if len(record) != len(header):
+                message = f"{len(record)} cells, but the header has {len(header)}"
+                problem = Problem(message, name, line=reader.line_num, column=1)
+                raise InputError([problem], hint=f"cells are separated by {separator!r}; quote those that contain one")
+            records.append(record)
+    except csv.Error as error:
+        problem = Problem(f"not a table: {error}", name, line=reader.line_num, column=1)
+        raise InputError([problem], hint="save the table as CSV again") from error
+    return header, records
 
 
 def _not_empty(part: Part) -> Part:

@@ -100,7 +100,7 @@ def test_a_wrong_name_is_answered_with_those_there_are(asked: dict[str, object],
         (b"kernel,block,tpm,tpm\n", "standard input:1:1: two columns are called `tpm`"),
         (b"kernel,block,tpm\nold,1,10\nold,2,9\n", "standard input: kernel: every row is of the one level `old`"),
         (b"kernel,block,tpm\nold,1,\xff\n", "standard input:2:1: neither UTF-8 text nor Parquet"),
-        (b"#", "standard input: not a table: empty CSV"),
+        (b"# only a comment", "standard input: empty"),
         (b"PAR1 and no more", "standard input: not a whole Parquet file"),
     ],
 )

@@ -3,7 +3,8 @@
 The command reads a counter, raises it, and sleeps a little longer each time: a machine that heats up, a cache that
 fills. Any difference found is false. hyperfine runs all of A before all of B and gives no test; what its users do with
 its times is Welch's t (its own repository has a script for it). Both make the same number of runs; neither warms up.
-Before that, both designs are simulated. Also printed: how long each takes to its answer, and what each says of two commands that do differ.
+Before that, both designs are simulated. Also printed: how long each takes to its answer, and what each says of two
+commands that do differ.
 """
 
 from __future__ import annotations

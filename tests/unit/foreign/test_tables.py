@@ -79,11 +79,11 @@ def test_every_mistake_is_shown_at_once() -> None:
         ({"values": ("tmp",)}, "--value: no column `tmp`; there are `kernel`, `block`, `tpm` (did you mean `tpm`?)"),
         ({"arm": "Kernel"}, "--arm: no column `Kernel`"),
         ({"by": ("memory",)}, "--by: no column `memory`"),
-        ({"block": "blok"}, "(did you mean `block`?)"),
+        ({"block": "Block"}, "(did you mean `block`?)"),
         ({"block": "kernel"}, "column `kernel` cannot be two things at once"),
         ({"values": ()}, "--value: which column holds the values?"),
         ({"arm": ""}, "--arm: which column is compared?"),
-        ({"baseline": "olt"}, "kernel: no level `olt`; there are `old`, `new` (did you mean `old`?)"),
+        ({"baseline": "Old"}, "kernel: no level `Old`; there are `old`, `new` (did you mean `old`?)"),
         ({"better": ("higher", "lower")}, "--better: 2 directions for 1 values"),
     ],
 )

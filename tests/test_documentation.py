@@ -299,10 +299,11 @@ def test_every_command_shown_exists_with_its_options(page: Path, text: str) -> N
         path, given = (*path, given[0]), given[1:]
     assert path or not [word for word in given if word[0] != "-"], f"{name_of(page)}: no command {given[0]}"
     flags = {spelling: getattr(each, "is_flag", False) for each in COMMANDS[path].params for spelling in each.opts}
-    places = sum(each.param_type_name == "argument" for each in COMMANDS[path].params)
+    arguments = [each for each in COMMANDS[path].params if each.param_type_name == "argument"]
+    places = len(words(page)) if any(each.nargs == -1 for each in arguments) else len(arguments)
     while given:
         word = given.pop(0)
-        if word.startswith("-") and word != "--help":
+        if word.startswith("-") and word not in ("-", "--help"):
             assert word in flags, f"{name_of(page)}: {word} is no option of fairtrial {' '.join(path)}"
             given = given if flags[word] else given[1:]
         elif word != "--help":

@@ -13,10 +13,10 @@ from fairtrial.analyse.expecting import expectations
 from fairtrial.analyse.measured import Measured, measured, summary
 from fairtrial.analyse.models import Analysis, CellResult, Comparison, Doubt, ExpectationResult, Role, Summary
 from fairtrial.analyse.selection import ContrastCell, Selection, select
+from fairtrial.analyse.tidy import Asked, Course, Table
 from fairtrial.record.models import Plan, TrialRecord
 
 Expected = Mapping[str, tuple[ExpectationResult, ...]]
-Table = Mapping[tuple[str, str], Mapping[str, Measured]]  # (cell, metric) → level → values
 
 
 def analyse(
@@ -37,45 +37,69 @@ def analyse(
     """
     selection = select(plan, trials, contrast=contrast)
     roles = _roles(plan)
-    table = _table(selection, roles)
-    paired = plan.design.order != "sequential"  # trials of a block are then not close in time
-    pairs = _pairs(table, selection, roles=roles, paired=paired)
-    setting = Setting(
-        paired=paired,
-        confidence=plan.design.confidence,
-        margin=plan.design.margin,
-        family_size=sum(roles[metric] == "primary" for _, metric in table) * (len(selection.levels) - 1),
-    )
     expected = expectations(plan, trials)
     unmet = {cell.name: _unmet_levels(cell, expected) for cell in selection.cells}
-
-    def without_verdict(comparison: Comparison) -> bool:
-        return not finished or bool(unmet[comparison.cell] & {comparison.baseline, comparison.arm})
-
-    judged = judging.judge(
-        [_compared(pair, setting) for pair in pairs],
-        metrics=plan.metrics.definitions,
-        alpha=setting.alpha,
-        without_verdict=without_verdict,
-        missing=setting.family_size - sum(pair.named.role == "primary" for pair in pairs),
-    )
-    return Analysis(
+    asked = Asked(
         study=plan.study,
         question=plan.question,
         contrast=selection.contrast,
         levels=selection.levels,
-        finished=finished,
+        cells={cell.name: cell.levels for cell in selection.cells},
+        metrics={name: plan.metrics.definitions[name] for name in roles},
+        roles=roles,
+        paired=plan.design.order != "sequential",  # trials of a block are then not close in time
+        confidence=plan.design.confidence,
+        margin=plan.design.margin,
+    )
+    return analyse_table(
+        _table(selection, roles),
+        asked,
+        Course(
+            counts=selection.counts,
+            finished=finished,
+            doubts=tuple(course(plan, selection, expected=expected, finished=finished)),
+            expectations={cell.name: _expectations(cell, expected) for cell in selection.cells},
+            without_verdict=lambda each: bool(unmet[each.cell] & {each.baseline, each.arm}),
+        ),
+    )
+
+
+def analyse_table(table: Table, asked: Asked, course: Course) -> Analysis:
+    """Analyses numbers, whatever they were read from.
+
+    Args:
+        table: for every cell and metric asked about, the values of every level asked about; empty ones included.
+        asked: what is compared, and how.
+        course: what is known of how the numbers came about.
+    """
+    setting = Setting(
+        paired=asked.paired,
+        confidence=asked.confidence,
+        margin=asked.margin,
+        family_size=sum(asked.roles[metric] == "primary" for _, metric in table) * (len(asked.levels) - 1),
+    )
+    pairs = _pairs(table, asked)
+    judged = judging.judge(
+        [_compared(pair, setting) for pair in pairs],
+        metrics=asked.metrics,
+        alpha=setting.alpha,
+        without_verdict=lambda each: not course.finished or course.without_verdict(each),
+        missing=setting.family_size - sum(pair.named.role == "primary" for pair in pairs),
+    )
+    return Analysis(
+        study=asked.study,
+        question=asked.question,
+        contrast=asked.contrast,
+        levels=asked.levels,
+        finished=course.finished,
         paired=setting.paired,
         margin=setting.margin,
         confidence=setting.confidence,
-        metrics={name: plan.metrics.definitions[name] for name in roles},
-        roles=roles,
-        cells=_cells(selection, table, judged=judged, expected=expected, confidence=setting.confidence),
-        counts=selection.counts,
-        doubts=(
-            *course(plan, selection, expected=expected, finished=finished),
-            *_run_doubts(plan, selection, table=table, judged=judged, setting=setting),
-        ),
+        metrics=dict(asked.metrics),
+        roles=dict(asked.roles),
+        cells=_cells(table, asked, judged=judged, expected=course.expectations),
+        counts=course.counts,
+        doubts=(*course.doubts, *_run_doubts(table, asked, judged=judged, setting=setting)),
     )
 
 
@@ -112,14 +136,14 @@ def _table(selection: Selection, roles: Mapping[str, Role]) -> Table:
     }
 
 
-def _pairs(table: Table, selection: Selection, *, roles: Mapping[str, Role], paired: bool) -> list[_Pair]:
+def _pairs(table: Table, asked: Asked) -> list[_Pair]:
     """Every level against the first, cell by cell and metric by metric, where there is anything to compare."""
-    first, *others = selection.levels
+    first, *others = asked.levels
     return [
-        _Pair(Named(metric=metric, role=roles[metric], cell=cell), baseline=arms[first], arm=arms[level])
+        _Pair(Named(metric=metric, role=asked.roles[metric], cell=cell), baseline=arms[first], arm=arms[level])
         for (cell, metric), arms in table.items()
         for level in others
-        if comparable(arms[first], arms[level], paired=paired)
+        if comparable(arms[first], arms[level], paired=asked.paired)
     ]
 
 
@@ -134,24 +158,25 @@ def _unmet_levels(cell: ContrastCell, expected: Expected) -> set[str]:
     return {level for level, name in cell.planned_cells.items() if any(not result.met for result in expected[name])}
 
 
-def _cells(
-    selection: Selection, table: Table, *, judged: Sequence[Comparison], expected: Expected, confidence: float
-) -> tuple[CellResult, ...]:
+def _expectations(cell: ContrastCell, expected: Expected) -> tuple[ExpectationResult, ...]:
+    """Of every planned cell whose trials stand in this one."""
+    return tuple(result for name in dict.fromkeys(cell.planned_cells.values()) for result in expected[name])
+
+
+def _cells(table: Table, asked: Asked, *, judged: Sequence[Comparison], expected: Expected) -> tuple[CellResult, ...]:
     comparisons: dict[tuple[str, str], list[Comparison]] = defaultdict(list)
     for each in judged:
         comparisons[each.cell, each.metric].append(each)
     metrics = list(dict.fromkeys(metric for _, metric in table))
     return tuple(
         CellResult(
-            cell=cell.name,
-            levels=cell.levels,
-            summaries={metric: _summaries(table[cell.name, metric], confidence=confidence) for metric in metrics},
-            comparisons={metric: tuple(comparisons[cell.name, metric]) for metric in metrics},
-            expectations=tuple(
-                result for name in dict.fromkeys(cell.planned_cells.values()) for result in expected[name]
-            ),
+            cell=name,
+            levels=levels,
+            summaries={metric: _summaries(table[name, metric], confidence=asked.confidence) for metric in metrics},
+            comparisons={metric: tuple(comparisons[name, metric]) for metric in metrics},
+            expectations=expected.get(name, ()),
         )
-        for cell in selection.cells
+        for name, levels in asked.cells.items()
     )
 
 
@@ -161,22 +186,15 @@ def _summaries(arms: Mapping[str, Measured], *, confidence: float) -> tuple[Summ
     return tuple(each for each in found if each is not None)
 
 
-def _run_doubts(
-    plan: Plan,
-    selection: Selection,
-    *,
-    table: Table,
-    judged: Sequence[Comparison],
-    setting: Setting,
-) -> tuple[Doubt, ...]:
+def _run_doubts(table: Table, asked: Asked, *, judged: Sequence[Comparison], setting: Setting) -> tuple[Doubt, ...]:
     """What shows only across cells."""
     compared = {(each.cell, each.metric, each.arm) for each in judged}
-    intended = [(cell, metric, level) for cell, metric in table for level in selection.levels[1:]]
+    intended = [(cell, metric, level) for cell, metric in table for level in asked.levels[1:]]
     absent = [each for each in intended if each not in compared]
     found = [*run_doubts.not_compared(absent, planned=len(intended))]
     found += run_doubts.few_blocks(judged, paired=setting.paired, alpha=setting.alpha, family_size=setting.family_size)
     for metric in dict.fromkeys(metric for _, metric in table):
-        groups = [(cell.name, each) for cell in selection.cells for each in table[cell.name, metric].values()]
+        groups = [(cell, each) for cell in asked.cells for each in table[cell, metric].values()]
         found += run_doubts.sorted_values(metric, groups)
-        found += run_doubts.drift(metric, groups, unit=plan.metrics.definitions[metric].unit, paired=setting.paired)
+        found += run_doubts.drift(metric, groups, unit=asked.metrics[metric].unit, paired=setting.paired)
     return tuple(found)

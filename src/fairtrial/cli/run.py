@@ -29,7 +29,7 @@ def run(study: Path, *, size: str | None, overrides: Sequence[str], output: Path
         FairtrialError: the study is wrong, or the run cannot go on.
         KeyboardInterrupt: the user stopped it.
     """
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    signal.signal(signal.SIGTERM, as_interrupt)
     console = Console()
     if resume:
         writer = resumed(study, size=size, overrides=overrides, output=output, console=console)
@@ -68,7 +68,8 @@ def conclude(found: Record, *, console: Console, contrast: str | None = None) ->
         console.print(f"report: {directory / 'report.html'}", markup=False, soft_wrap=True)
 
 
-def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
+def as_interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """A signal that ends a run in order, as Ctrl-C does."""
     raise KeyboardInterrupt
 
 

@@ -41,7 +41,7 @@ def render(analysis: Analysis) -> RenderableType:
         parts += [_title(analysis, table), _table(analysis, table), Text()]
     parts += [Text(sentence, style="bold red") for sentence in breaches(analysis)]
     if found := kinds(concerns(doubts(analysis))):
-        parts.append(_Doubts(found))
+        parts.append(Doubts(found))
     counts = analysis.counts
     fate = [f"{counts.used} of {counts.finished} finished trials used"]
     if counts.invalid:
@@ -53,7 +53,7 @@ def render(analysis: Analysis) -> RenderableType:
 
 
 @dataclass(frozen=True)
-class _Doubts:
+class Doubts:
     """Doubts as two columns: a long one wraps at the terminal's width and stays beside its first word.
 
     Not a `Table` itself, because tables are printed as wide as they are, and prose is not.

@@ -36,8 +36,9 @@ class MetricTable:
 
     @property
     def title(self) -> str:
-        """`throughput, transactions/min, higher is better`."""
-        return f"{self.definition.label}, {self.scale.unit}, {self.definition.better} is better"
+        """`throughput, transactions/min, higher is better`; anyone's column may have no unit."""
+        parts = (self.definition.label, self.scale.unit, f"{self.definition.better} is better")
+        return ", ".join(part for part in parts if part)
 
 
 def metric_tables(analysis: Analysis) -> tuple[MetricTable, ...]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -17,12 +16,13 @@ from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import Better, Kind, MetricDefinition, MetricKind
 from fairtrial.study.quantities import CommandLine, Seconds
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads import command_runs
+from fairtrial.workloads.command_runs import OUTPUT
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 
-OUTPUT = "log/load.log"  # the program's output, in the trial's directory
 USAGE = "usage.json"  # the kernel's accounting of it
 METRICS_FILE = "metrics.json"
-STOP_S = 10.0
+MOST_RUNS = 10_000  # in one trial; more is a load of its own
 
 
 def _compiles(pattern: str) -> str:
@@ -64,7 +64,7 @@ class CommandMetric(BaseModel):
 
 
 class CommandParameters(BaseModel):
-    """A program that is run once per trial; the trial is its whole life."""
+    """A program that is run in each trial; the trial is its whole life, or several of them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,9 +72,25 @@ class CommandParameters(BaseModel):
     directory: str | None = Field(None, description="Working directory; a fresh one per trial if left out.")
     timeout: Seconds = Field(3600.0, gt=0, description="A program that takes longer makes its trial invalid.")
     exit_codes: list[int] = Field(default=[0], description="Exit codes of success.")
+    label: str | None = Field(
+        None, description="What it is called. Two labels make two arms of one program: an A/A comparison."
+    )
+    prepare: CommandLine | None = Field(
+        None, description="Run before every run of the program, those that warm up included; not measured."
+    )
+    warm_ups: int = Field(0, ge=0, le=MOST_RUNS, description="Runs in each trial before the measured one.")
+    runs: int = Field(
+        1, ge=1, le=MOST_RUNS, description="Measured runs in each trial; its figures are means over them."
+    )
     metrics: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], CommandMetric] = Field(
         default_factory=dict, description="Metrics by name, unit last in the name."
     )
+
+    @model_validator(mode="after")
+    def _one_output(self) -> Self:
+        if self.metrics and self.runs > 1:
+            raise ValueError("`metrics` are read from the output of one run, so `runs` must be 1")
+        return self
 
 
 _USAGE: Mapping[str, tuple[str, str, MetricKind, Literal["lower"]]] = {
@@ -111,7 +127,7 @@ def _definitions(parameters: CommandParameters) -> Mapping[str, MetricDefinition
 
 KIND = Kind(
     name="command",
-    summary="Any program, run once per trial.",
+    summary="Any program, run once per trial, or several times.",
     parameters=TypeAdapter(CommandParameters),
     metrics=_definitions,
     example={"run": "true"},
@@ -131,36 +147,18 @@ def load(
 
 
 def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driven:
-    """Runs the program. It finds its seed and where to put metrics in its environment."""
-    log = drive.directory / OUTPUT
+    """Runs the program, as often as it is asked. It finds its seed and where to put metrics in its environment."""
     exchange = {
         "FAIRTRIAL_SEED": str(drive.seed),
         "FAIRTRIAL_TRIAL_DIRECTORY": str(drive.directory),
         "FAIRTRIAL_METRICS_FILE": str(drive.directory / METRICS_FILE),
     }
-    process = place.agent.spawn(
-        name="load",
-        argv=shlex.split(parameters["run"]),
-        environment={**drive.environment, **exchange},
-        directory=parameters["directory"] or str(drive.work_directory),
-        processors=list(drive.processors) if drive.processors is not None else None,
-        stdout={"kind": "file", "path": str(log)},
-        stderr={"kind": "file", "path": str(drive.directory / "log" / "load-errors.log")},
-    )
-    reason = ""
-    try:
-        exited = process.wait(parameters["timeout"])
-    except TimeoutError:
-        process.signal(signal.SIGTERM, group=True)  # what it started must not load the next trial
-        exited = process.stop(STOP_S)
-        reason = f"`{parameters['run']}` ran longer than {parameters['timeout']:g} s and was stopped"
-    window = Window(start_ns=process.started_ns, end_ns=exited.time_ns)
-    usage = exited.usage.model_dump() | {"elapsed_s": (window.end_ns - window.start_ns) / 1e9}
+    drive = replace(drive, environment={**drive.environment, **exchange})
+    runs = command_runs.measured(place, parameters, drive)
+    usage = command_runs.mean_figures(runs)
     place.agent.put(str(drive.directory / USAGE), json.dumps(usage).encode(), mode=0o644)
-    if not reason and exited.code not in parameters["exit_codes"]:
-        ended = f"signal {exited.signal}" if exited.signal is not None else f"exit code {exited.code}"
-        reason = f"`{parameters['run']}` ended with {ended}"
-    return Driven(window=window, invalid_reason=reason)
+    window = Window(start_ns=runs[0].start_ns, end_ns=runs[-1].end_ns)
+    return Driven(window=window, invalid_reason=runs[-1].failure)
 
 
 def checks_after(_parameters: Mapping[str, Any]) -> str:

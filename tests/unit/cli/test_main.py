@@ -96,4 +96,4 @@ def test_a_wrong_command_line_is_the_users_input(
 
 def test_sigterm_ends_a_run_as_ctrl_c_does() -> None:
     with pytest.raises(KeyboardInterrupt):
-        running._as_interrupt(signal.SIGTERM, None)
+        running.as_interrupt(signal.SIGTERM, None)

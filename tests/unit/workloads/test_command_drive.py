@@ -90,3 +90,35 @@ def test_a_program_that_is_not_there_ends_the_run(place: OpenPlace, tmp_path: Pa
     with pytest.raises(AgentError, match="no-such-load") as missing:
         drive(place, tmp_path, run="no-such-load")
     assert missing.value.code == "not_found"
+
+
+def test_warm_ups_and_runs_are_each_prepared_and_only_runs_are_measured(place: OpenPlace, tmp_path: Path) -> None:
+    log = tmp_path / "order"
+    driven = drive(
+        place,
+        tmp_path,
+        run=f"sh -c 'echo run >>{log}; echo said; sleep 0.1'",
+        prepare=f"sh -c 'echo prepare >>{log}; sleep 0.2'",
+        warm_ups=1,
+        runs=3,
+    )
+    assert log.read_text().split() == ["prepare", "run"] * 4
+    usage = json.loads((tmp_path / "out" / "usage.json").read_text())
+    elapsed = [run["elapsed_s"] for run in usage["runs"]]
+    assert len(elapsed) == 3
+    assert usage["elapsed_s"] == pytest.approx(sum(elapsed) / 3)
+    assert usage["max_resident_bytes"] == max(run["max_resident_bytes"] for run in usage["runs"])
+    assert (tmp_path / "out" / "log" / "load.log").read_text() == "said\n" * 3
+    assert (driven.window.end_ns - driven.window.start_ns) / 1e9 > sum(elapsed) + 2 * 0.2
+
+
+@pytest.mark.parametrize(
+    ("given", "runs"), [({"prepare": "false"}, 0), ({"warm_ups": 1}, 1), ({"runs": 3}, 1), ({"exit_codes": [1]}, 1)]
+)
+def test_nothing_goes_on_after_a_run_or_its_preparation_failed(
+    place: OpenPlace, tmp_path: Path, *, given: dict[str, Any], runs: int
+) -> None:
+    count = tmp_path / "count"
+    driven = drive(place, tmp_path, run=f"sh -c 'echo x >>{count}; exit 1'", **given)
+    assert bool(driven.invalid_reason) == ("exit_codes" not in given)
+    assert (count.read_text().count("x") if count.exists() else 0) == runs

@@ -1,0 +1,58 @@
+"""Numbers to be judged, whatever they were read from: what is asked of them, and what is known of their course.
+
+Owns the shape that an analysis starts from. A run's record is one way to fill it, anyone's table another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.models import Comparison, Counts, Doubt, ExpectationResult, Role
+from fairtrial.study.catalogue import MetricDefinition
+
+Table = Mapping[tuple[str, str], Mapping[str, Measured]]  # (cell, metric) → level, baseline first → values
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be compared.
+
+    Attributes:
+        contrast: the factor whose levels are compared.
+        levels: its levels, baseline first.
+        cells: cell name → level of every other factor.
+        metrics, roles: by metric name, primary first.
+        paired: whether trials of one block are compared with each other.
+        margin: equivalence margin as a share.
+    """
+
+    study: str
+    question: str
+    contrast: str
+    levels: tuple[str, ...]
+    cells: Mapping[str, dict[str, str]]
+    metrics: Mapping[str, MetricDefinition]
+    roles: Mapping[str, Role]
+    paired: bool
+    confidence: float
+    margin: float
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is known of how the numbers came about.
+
+    Attributes:
+        finished: whether measuring reached its planned end; without it there is no verdict.
+        doubts: about the course, shown before all others.
+        expectations: by cell name, as evaluated.
+        without_verdict: whether a comparison gets none, because a cell is not what its name says.
+    """
+
+    counts: Counts
+    finished: bool = True
+    doubts: tuple[Doubt, ...] = ()
+    expectations: Mapping[str, tuple[ExpectationResult, ...]] = field(default_factory=dict)
+    without_verdict: Callable[[Comparison], bool] = lambda _comparison: False

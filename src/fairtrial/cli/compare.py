@@ -1,0 +1,173 @@
+"""`fairtrial compare`: commands against each other, from one line to a verdict."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from rich.console import Console
+
+from fairtrial import plan as planning
+from fairtrial import record, report
+from fairtrial import study as language
+from fairtrial.analyse import analyse
+from fairtrial.analyse.models import Analysis, Verdict
+from fairtrial.catalogue import catalogue
+from fairtrial.cli.analyse import direction
+from fairtrial.cli.one_line import OneLine
+from fairtrial.cli.resuming import directory_name
+from fairtrial.cli.run import as_interrupt
+from fairtrial.cli.terminal import print_whole
+from fairtrial.compare import compiling, exporting, showing, trying
+from fairtrial.compare.compiling import STUDY, Wishes
+from fairtrial.compare.trying import Tried
+from fairtrial.errors import InputError, Problem
+from fairtrial.record import Record, Writer
+from fairtrial.run import LiveFile, Run, opened
+from fairtrial.study import Study
+from fairtrial.study.problems import did_you_mean
+from fairtrial.study.quantities import parse_seconds, parse_share
+
+FINDING = 1
+LOCAL: Mapping[str, Any] = {"local": {}}
+
+
+@dataclass(frozen=True)
+class Results:
+    """What becomes of a comparison.
+
+    Attributes:
+        save: where the study goes, to be run again; None: nowhere.
+        export: files, by the end of their names.
+        fail_if: verdicts that make the exit code 1.
+        output: where the record is kept; None: it is thrown away.
+        runs: of each command in each trial; None: as its length demands.
+    """
+
+    save: Path | None
+    export: Sequence[str]
+    fail_if: Sequence[str]
+    output: Path | None
+    runs: int | None
+
+
+def wishes(commands: Sequence[str], *, timeout: str, better: str | None, names: Sequence[str], **others: Any) -> Wishes:
+    """What the options ask for; `others` are the fields of `Wishes` as they are.
+
+    Raises:
+        InputError: a time, a share or a direction that is none.
+    """
+    for option, read in (("margin", parse_share), ("confidence", parse_share)):
+        _read(f"--{option}", others[option], read)
+    return Wishes(
+        commands=tuple(commands),
+        names=tuple(names),
+        timeout_s=_read("--timeout", timeout, parse_seconds),
+        better=None if better is None else direction(better),
+        directory=str(Path.cwd()),
+        **others,
+    )
+
+
+def _read(option: str, text: str, read: Callable[[object], float]) -> float:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise InputError([Problem(str(error), option)], hint=f"see {option} in `fairtrial compare --help`") from error
+
+
+def compare(wishes: Wishes, results: Results) -> None:
+    """Compares commands, prints the verdict, and exits with 1 if it is one of `fail_if`.
+
+    Raises:
+        FairtrialError: a command or an option is wrong, or the run cannot go on.
+        KeyboardInterrupt: the user stopped it.
+    """
+    _check(wishes, results)
+    signal.signal(signal.SIGTERM, as_interrupt)
+    aside = Console(stderr=True)  # results alone go to standard output
+    metric = compiling.judged(wishes)
+    progress = OneLine(aside, metric=metric, unit=wishes.unit if wishes.metric else "s")
+    with _kept(results.output) as directory, progress.shown():
+        with opened(LOCAL, directory=directory, progress=progress) as place:
+            tried = trying.try_out(place, wishes, runs=results.runs)
+        text = compiling.study_text(wishes, runs=tried.runs)
+        study, writer = _created(text, directory)
+        if results.save is not None:
+            results.save.write_text(text, encoding="utf-8")
+        found = _run(writer, progress)
+        analysis = analyse(found.plan, found.trials, finished=found.finished)
+        if results.output is not None:
+            report.write(found, analysis, found.directory / "report")
+    _show(analysis, wishes, tried=tried, results=results)
+    if results.output is not None:
+        print(f"report: {found.directory / 'report' / 'report.html'}")
+    if _verdicts(analysis, study) & set(results.fail_if):
+        sys.exit(FINDING)
+
+
+def _check(wishes: Wishes, results: Results) -> None:
+    compiling.check(wishes)
+    for name in results.export:
+        exporting.check(name)
+    known: tuple[str, ...] = get_args(Verdict)
+    wrong = [text for text in results.fail_if if text not in known]
+    if wrong:
+        problem = Problem(
+            f"no verdict `{wrong[0]}`; there are {', '.join(known)}",
+            "--fail-if",
+            suggestion=did_you_mean(wrong[0], known),
+        )
+        raise InputError([problem], hint="--fail-if slower")
+    for path in (results.save, *map(Path, results.export)):
+        if path is not None and not path.resolve().parent.is_dir():
+            raise InputError([Problem(f"no folder {path.parent}", str(path))], hint="make it first")
+
+
+@contextlib.contextmanager
+def _kept(output: Path | None) -> Iterator[Path]:
+    """Where the record goes: a folder that stays, or one that is removed with everything in it."""
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        yield output
+        return
+    with tempfile.TemporaryDirectory(prefix="fairtrial-compare-") as name:
+        yield Path(name)
+
+
+def _created(text: str, directory: Path) -> tuple[Study, Writer]:
+    """The study as a user's own would be read, and its record begun."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / f"{STUDY}.yaml"
+        path.write_text(text, encoding="utf-8")
+        study = language.load(path, catalogue=catalogue())
+    plan = planning.make(study, catalogue=catalogue())
+    sources = {"study.yaml": text, "study.merged.yaml": language.dump(study)}
+    return study, record.create(directory / directory_name(plan.study), plan=plan, sources=sources)
+
+
+def _run(writer: Writer, progress: OneLine) -> Record:
+    try:
+        Run(writer=writer, progress=LiveFile(writer.directory / "live.json", progress)).execute()
+    finally:
+        (writer.directory / "live.json").unlink(missing_ok=True)
+        writer.close()
+    return record.read(writer.directory)
+
+
+def _show(analysis: Analysis, wishes: Wishes, *, tried: Tried, results: Results) -> None:
+    print_whole(Console(), showing.render(analysis, wishes, tried))
+    for name in results.export:
+        content = exporting.render(name, analysis, wishes=wishes, tried=tried)
+        Path(name).write_text(content, encoding="utf-8")
+
+
+def _verdicts(analysis: Analysis, study: Study) -> set[str]:
+    primary = study.file.metrics.primary
+    return {each.verdict for cell in analysis.cells for name in primary for each in cell.comparisons[name]}

@@ -1,0 +1,193 @@
+"""Commands and wishes → a study, as the text of a study file. Pure."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ruamel.yaml import YAML
+
+from fairtrial.errors import InputError, Problem
+from fairtrial.study.catalogue import Better
+
+STUDY: Final = "compare"
+ARM: Final = "command"
+ELAPSED: Final = "elapsed_s"
+ACCOUNTING: Final = (
+    "user_s",
+    "system_s",
+    "max_resident_bytes",
+    "minor_faults",
+    "major_faults",
+    "voluntary_switches",
+    "involuntary_switches",
+)
+LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # more commands than these need names
+ONLY_SHELLS_KNOW: Final = {"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>&1"}
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+_LINE_WIDTH: Final = 4096  # commands are never folded
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is compared, and how.
+
+    Attributes:
+        commands: command lines; the first is the baseline.
+        names: of the commands, one each; empty: letters.
+        shell: whether `sh -c` runs them.
+        directory: where they run.
+        metric: where in the output a number stands that is judged instead of wall time: a regular expression with one
+            group, or a path into JSON.
+        stopping: `trials` of the study, beyond seed, margin and confidence.
+    """
+
+    commands: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    shell: bool = False
+    directory: str = "/"
+    prepare: str | None = None
+    setup: str | None = None
+    warm_ups: int = 1
+    exit_codes: tuple[int, ...] = (0,)
+    timeout_s: float = 3600.0
+    metric: str | None = None
+    unit: str = ""
+    better: Better | None = None
+    margin: str = "2%"
+    confidence: str = "95%"
+    seed: int = 1
+    stopping: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A name per command."""
+        return self.names or tuple(LETTERS[: len(self.commands)])
+
+    def run(self, command: str) -> str:
+        """A command line as a study says it: without a shell, or with one by name."""
+        return shlex.join(["sh", "-c", command]) if self.shell else command
+
+
+def check(wishes: Wishes) -> None:
+    """Raises what is wrong with the commands before anything is started.
+
+    Raises:
+        InputError: with every mistake.
+    """
+    count = len(wishes.commands)
+    problems = []
+    if count < 2:  # noqa: PLR2004 - a comparison takes two
+        problems.append(Problem(f"{count} command given, at least two are compared", "compare"))
+    if wishes.names and len(wishes.names) != count:
+        problems.append(Problem(f"{len(wishes.names)} names for {count} commands", "--name"))
+    elif not wishes.names and count > len(LETTERS):
+        problems.append(Problem(f"{count} commands and {len(LETTERS)} letters", "compare", suggestion="give --name"))
+    problems += [
+        Problem(f"`{name}` is no name: letters, digits, dots, dashes", "--name")
+        for name in wishes.names
+        if not _NAME.fullmatch(name)
+    ]
+    if len(set(wishes.labels)) != len(wishes.labels):
+        problems.append(Problem("two commands have one name", "--name"))
+    named = [("compare", command) for command in wishes.commands]
+    named += [(option, text) for option, text in (("--prepare", wishes.prepare), ("--setup", wishes.setup)) if text]
+    problems += [problem for option, text in named for problem in _line(option, text, shell=wishes.shell)]
+    if problems:
+        raise InputError(problems, hint="`fairtrial compare --help` has every option")
+
+
+def _line(option: str, text: str, *, shell: bool) -> list[Problem]:
+    """What is wrong with one command line; a redirection that no shell sees would become an argument."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        return [Problem(f"`{text}` is no command line: {error}", option)]
+    if not words:
+        return [Problem("an empty command line", option)]
+    foreign = [] if shell else [word for word in words if word in ONLY_SHELLS_KNOW]
+    if foreign:
+        message = f"`{text}`: only a shell knows what {foreign[0]} means, and none is started"
+        return [Problem(message, option, suggestion="did you mean --shell?")]
+    return []
+
+
+def study_text(wishes: Wishes, *, runs: int) -> str:
+    """The study file.
+
+    Args:
+        wishes: checked.
+        runs: of each command in each trial.
+    """
+    metric = _metric(wishes)
+    workload = {
+        "directory": wishes.directory,
+        "timeout": f"{wishes.timeout_s:g}s",
+        "exit_codes": list(wishes.exit_codes),
+        "warm_ups": wishes.warm_ups,
+        "runs": runs,
+        **({"prepare": wishes.run(wishes.prepare)} if wishes.prepare else {}),
+        **({"metrics": metric} if metric else {}),
+    }
+    arms = {
+        label: {"workload": {"command": {"run": wishes.run(command), "label": label}}}
+        for label, command in zip(wishes.labels, wishes.commands, strict=True)
+    }
+    secondary = [*([ELAPSED] if metric else []), *ACCOUNTING]
+    study = {
+        "study": STUDY,
+        "question": "Which is faster: " + ", ".join(f"{label} `{each}`" for label, each in _labelled(wishes)) + "?",
+        "workload": {"command": workload},
+        "factors": {ARM: arms},
+        "arm": ARM,
+        "trials": {
+            "seed": wishes.seed,
+            "margin": wishes.margin,
+            "confidence": wishes.confidence,
+            **wishes.stopping,
+        },
+        "metrics": {"primary": list(metric) or [ELAPSED], "secondary": secondary},
+    }
+    return _comment(wishes) + _yaml(study)
+
+
+def judged(wishes: Wishes) -> str:
+    """The primary metric's name."""
+    return next(iter(_metric(wishes)), ELAPSED)
+
+
+def _labelled(wishes: Wishes) -> Sequence[tuple[str, str]]:
+    return list(zip(wishes.labels, wishes.commands, strict=True))
+
+
+def _metric(wishes: Wishes) -> dict[str, dict[str, Any]]:
+    """The one metric from the output, by a name made from where it stands."""
+    if wishes.metric is None:
+        return {}
+    by_group = "(" in wishes.metric
+    words = re.findall(r"[A-Za-z]\w*", re.sub(r"\\.|\(.*?\)", " ", wishes.metric) if by_group else wishes.metric)
+    name = re.sub(r"\W+", "_", "_".join(words)).lower().strip("_") or "metric"
+    source = {"regex": wishes.metric} if by_group else {"json_path": wishes.metric}
+    label = " ".join(words) or "metric"
+    return {name: {**source, "unit": wishes.unit, "better": wishes.better or "lower", "label": label}}
+
+
+def _comment(wishes: Wishes) -> str:
+    """What a study has no word for: it is done once, by hand, before the study runs."""
+    if not wishes.setup:
+        return ""
+    lines = "\n".join(f"#   {line}" for line in wishes.run(wishes.setup).splitlines())
+    return f"# Run once before this study:\n{lines}\n"
+
+
+def _yaml(study: Mapping[str, Any]) -> str:
+    yaml = YAML()
+    yaml.width = _LINE_WIDTH
+    yaml.default_flow_style = False
+    stream = io.StringIO()
+    yaml.dump(study, stream)
+    return stream.getvalue()

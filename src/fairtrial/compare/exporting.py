@@ -1,0 +1,99 @@
+"""A comparison as a file: every trial as CSV, the whole analysis as JSON, the table as Markdown. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import PurePath
+from typing import Final
+
+from fairtrial.analyse.models import Analysis
+from fairtrial.compare.compiling import Wishes
+from fairtrial.compare.showing import scale_of, sentences, summaries
+from fairtrial.compare.trying import Tried
+from fairtrial.errors import InputError, Problem
+from fairtrial.report import numbers
+from fairtrial.report.document import finite
+from fairtrial.report.tables import metric_tables, procedure, verdict
+
+FORMAT_VERSION: Final = 1
+SUFFIXES: Final = (".csv", ".json", ".md")
+
+
+def check(name: str) -> None:
+    """Raises what is wrong with a file's name, before anything runs.
+
+    Raises:
+        InputError: its end names no format, or its folder is not there.
+    """
+    if PurePath(name).suffix not in SUFFIXES:
+        problem = Problem(f"`{name}` names no format", "--export")
+        raise InputError([problem], hint=f"end it in {', '.join(SUFFIXES)}")
+
+
+def render(name: str, analysis: Analysis, *, wishes: Wishes, tried: Tried) -> str:
+    """The file's content, by the end of its name."""
+    suffix = PurePath(name).suffix
+    if suffix == ".csv":
+        return _csv(analysis, wishes)
+    return _json(analysis, wishes, tried) if suffix == ".json" else _markdown(analysis, wishes)
+
+
+def _csv(analysis: Analysis, wishes: Wishes) -> str:
+    """A row per trial, as `fairtrial analyse` reads it: --arm name --block block."""
+    commands = dict(zip(wishes.labels, wishes.commands, strict=True))
+    values: dict[tuple[int, str], dict[str, float]] = {}
+    for metric in analysis.metrics:
+        for arm, each in summaries(analysis, metric).items():
+            for block, value in zip(each.blocks, each.values, strict=True):
+                values.setdefault((block, arm), {})[metric] = value
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["name", "command", "block", *analysis.metrics])
+    for (block, arm), row in sorted(values.items()):
+        writer.writerow([arm, commands[arm], block, *(repr(row[m]) if m in row else "" for m in analysis.metrics)])
+    return stream.getvalue()
+
+
+def _json(analysis: Analysis, wishes: Wishes, tried: Tried) -> str:
+    floor = tried.floor
+    document = {
+        "format_version": FORMAT_VERSION,
+        "commands": dict(zip(wishes.labels, wishes.commands, strict=True)),
+        "runs_per_trial": tried.runs,
+        "floor": {**vars(floor)},
+        "analysis": analysis.model_dump(mode="json"),
+    }
+    return json.dumps(finite(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _markdown(analysis: Analysis, wishes: Wishes) -> str:
+    table = metric_tables(analysis)[0]
+    found = summaries(analysis, table.definition.name)
+    scale = scale_of(table.definition.unit, [each.mean for each in found.values()])
+    unit = f" [{scale.unit}]" if scale.unit else ""
+    interval = f"{numbers.percent(analysis.confidence)} interval"
+    lines = [
+        f"| | command | {table.definition.label}{unit} | min … max | ratio | {interval} | verdict |",
+        "|---|---|---:|---:|---:|---:|---|",
+    ]
+    compared = {row.arm.arm: row.comparison for row in table.rows}
+    for label, command in zip(wishes.labels, wishes.commands, strict=True):
+        if label not in found:
+            continue
+        each, other = found[label], compared.get(label)
+        shown = ["1", "", "baseline"]
+        if other is not None:
+            ratio = other.ratio
+            shown = [numbers.ratio(ratio.estimate), numbers.ratio_interval(ratio.low, ratio.high)]
+            shown.append(verdict(other, margin=analysis.margin))
+        cells = [
+            label,
+            f"`{command.replace('|', chr(92) + '|')}`",
+            f"{scale.value(each.mean)} ± {scale.value(each.sd)}",
+        ]
+        cells += [f"{scale.value(min(each.values))} … {scale.value(max(each.values))}", *shown]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", f"{'; '.join([procedure(analysis, table), *sentences(table)])}"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,148 @@
+"""Commands tried once before they are compared: do they work, how long do they take, and what does starting cost?"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse import t_tests
+from fairtrial.compare.compiling import Wishes
+from fairtrial.errors import AgentError, InputError, Problem
+from fairtrial.wire.open_place import OpenPlace
+
+TRIAL_S: Final = 0.1  # a trial of short commands runs them for this long: as long as opening the trial takes
+MOST_RUNS: Final = 100
+TRIES: Final = 3
+FLOOR_PAIRS: Final = 20
+OUTPUT_LINES: Final = 10  # of a command that failed
+SETUP_S: Final = 24 * 3600.0  # a setup may build a kernel; a day is a mistake
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What an empty program takes, started as the commands are: nothing below it can be told apart.
+
+    Attributes:
+        program: what was run.
+        elapsed_s: median wall time.
+        reach: two equal series of it differ by up to this share (95 %), by chance alone.
+        max_resident_bytes: its largest resident set, which is that of the process that started it.
+    """
+
+    program: str
+    elapsed_s: float
+    reach: float
+    max_resident_bytes: int
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What one run of each command showed.
+
+    Attributes:
+        elapsed_s: wall time by name.
+        runs: of each command in each trial.
+        floor: cost of a start.
+    """
+
+    elapsed_s: Mapping[str, float]
+    runs: int
+    floor: Floor
+
+
+def try_out(place: OpenPlace, wishes: Wishes, *, runs: int | None) -> Tried:
+    """Sets up, runs every command once, and measures what starting costs.
+
+    Args:
+        place: open.
+        wishes: checked.
+        runs: of each command in each trial; None: as many as make a trial of `TRIAL_S`.
+
+    Raises:
+        InputError: a command cannot be started, or fails.
+    """
+    if wishes.setup:
+        _succeed(place, wishes, wishes.setup, option="--setup")
+    elapsed = {}
+    for label, command in zip(wishes.labels, wishes.commands, strict=True):
+        elapsed[label] = _shortest(place, wishes, command, label=label)
+    floor = _floor(place, wishes)
+    return Tried(elapsed_s=elapsed, runs=runs or _runs(wishes, elapsed.values()), floor=floor)
+
+
+def _shortest(place: OpenPlace, wishes: Wishes, command: str, *, label: str) -> float:
+    """Wall time of a command in seconds: of a short one the best of a few, for the first one reads files from disk."""
+    found: list[float] = []
+    while len(found) < (TRIES if not found or found[-1] < TRIAL_S else 1):
+        if wishes.prepare:
+            _succeed(place, wishes, wishes.prepare, option="--prepare")
+        found.append(_succeed(place, wishes, command, option=label))
+    return min(found)
+
+
+def _runs(wishes: Wishes, elapsed: Iterable[float]) -> int:
+    """One where runs are long, where each is prepared, or where a figure is read from its output."""
+    if wishes.metric or wishes.prepare:
+        return 1
+    return max(1, min(MOST_RUNS, math.ceil(TRIAL_S / max(elapsed))))
+
+
+def _succeed(place: OpenPlace, wishes: Wishes, command: str, *, option: str) -> float:
+    """Runs a command to its end; its wall time in seconds."""
+    lines: list[str] = []
+    try:
+        process = place.agent.spawn(
+            name="command",
+            argv=shlex.split(wishes.run(command)),
+            directory=wishes.directory,
+            on_line=lambda _stream, line: lines.append(line),
+        )
+    except AgentError as error:
+        problem = Problem(f"`{command}` cannot be started: {error}", option)
+        raise InputError(
+            [problem], hint="is it spelt right, and is it no shell's own word? --shell starts one"
+        ) from error
+    try:
+        exited = process.wait(SETUP_S if option == "--setup" else wishes.timeout_s)
+    except TimeoutError as error:
+        process.stop(1.0)
+        problem = Problem(f"`{command}` did not end within {wishes.timeout_s:g} s", option)
+        raise InputError([problem], hint="give it more --timeout, or less to do") from error
+    allowed = (0,) if option.startswith("--") else wishes.exit_codes
+    if exited.code not in allowed:
+        ended = f"signal {exited.signal}" if exited.signal is not None else f"exit code {exited.code}"
+        said = "".join(f"\n  {line}" for line in lines[-OUTPUT_LINES:])
+        problem = Problem(f"`{command}` ended with {ended}{said}", option)
+        raise InputError([problem], hint="mend it, or say which exit codes are success: --exit-code 0 --exit-code 1")
+    return (exited.time_ns - process.started_ns) / 1e9
+
+
+def _floor(place: OpenPlace, wishes: Wishes) -> Floor:
+    """An empty program against itself, in alternating order."""
+    program = "sh -c :" if wishes.shell else "true"
+    first: list[float] = []
+    second: list[float] = []
+    largest = 0
+    for pair in range(FLOOR_PAIRS):
+        for series in (first, second) if pair % 2 else (second, first):
+            process = place.agent.spawn(name="floor", argv=shlex.split(program), directory=wishes.directory)
+            exited = process.wait(wishes.timeout_s)
+            series.append((exited.time_ns - process.started_ns) / 1e9)
+            largest = max(largest, exited.usage.max_resident_bytes)
+    return Floor(
+        program=program,
+        elapsed_s=float(np.median([*first, *second])),
+        reach=_reach(first, second),
+        max_resident_bytes=largest,
+    )
+
+
+def _reach(first: Sequence[float], second: Sequence[float]) -> float:
+    """How far from 1 the interval of the ratio of two equal series goes, each as a trial of so many runs."""
+    test = t_tests.paired(np.log(first), np.log(second), confidence=0.95)
+    return math.nan if test is None else math.expm1((test.high - test.low) / 2)

@@ -1,0 +1,11 @@
+"""Numbers that fairtrial did not measure: anyone's tables, and the outputs of fio and sysbench, as tidy tables.
+
+Owns reading them and saying which line of which file is wrong. It must not know how they are judged.
+"""
+
+from fairtrial.foreign.asking import Question, ask
+from fairtrial.foreign.gathering import gather
+from fairtrial.foreign.rows import Rows
+from fairtrial.foreign.sources import Source, sources
+
+__all__ = ["Question", "Rows", "Source", "ask", "gather", "sources"]

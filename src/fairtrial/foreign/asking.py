@@ -1,0 +1,248 @@
+"""From rows to what an analysis starts from: which columns are values, arms, conditions and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.models import Counts
+from fairtrial.analyse.selection import ONLY_CELL
+from fairtrial.analyse.tidy import Asked, Course, Table
+from fairtrial.errors import InputError, Problem
+from fairtrial.foreign.rows import Rows
+from fairtrial.study.catalogue import Better, MetricDefinition
+from fairtrial.study.problems import did_you_mean, listed
+
+ABSENT: Final = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # how tables write that there is no value
+PROBLEMS_SHOWN: Final = 20  # more of one kind say nothing new
+_BLOCK, _POSITION, _ROW = "·block", "·position", "·row"  # columns of ours; the dot keeps clear of the user's
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the user asks of a table, in column names.
+
+    Attributes:
+        values: what is judged; the first is primary, the others secondary.
+        arm: the column whose levels are compared.
+        by: columns whose combinations are judged apart from each other.
+        block: trials with equal values were measured side by side; None: trials are taken as independent.
+        time: the column to sort by; None: rows are in time order.
+        baseline: a level of `arm`; None: the first row's.
+        better: of values, in order; one stands for all; empty: what the format defines, else higher.
+    """
+
+    values: tuple[str, ...] = ()
+    arm: str = ""
+    by: tuple[str, ...] = ()
+    block: str | None = None
+    time: str | None = None
+    baseline: str | None = None
+    better: tuple[Better, ...] = ()
+    margin: float = 0.02
+    confidence: float = 0.95
+
+
+def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
+    """What `fairtrial.analyse.analyse_table` takes.
+
+    Raises:
+        InputError: a column is missing or has no numbers, an arm has one level, or stands twice in a block.
+    """
+    values = question.values or ((rows.value,) if rows.value else ())
+    arm = question.arm or rows.arm
+    _require_columns(rows, question, values=values, arm=arm)
+    definitions = _definitions(rows, values, question.better)
+    frame = _frame(rows, question, values=values, arm=arm)
+    levels = _levels(rows, frame, arm=arm, baseline=question.baseline)
+    if question.block is not None:
+        _refuse_twins(rows, frame)
+    table, cells = _table(frame, question, values=values, levels=levels)
+    count = frame.height
+    asked = Asked(
+        study=rows.name,
+        question="",
+        contrast=arm,
+        levels=levels,
+        cells=cells,
+        metrics=definitions,
+        roles={name: "secondary" if index else "primary" for index, name in enumerate(values)},
+        paired=question.block is not None,
+        confidence=question.confidence,
+        margin=question.margin,
+    )
+    counts = Counts(
+        planned=count, finished=count, valid=count, invalid=0, used=count, blocks_voided=0, blocks_replaced=0
+    )
+    return table, asked, Course(counts=counts)
+
+
+def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -> None:
+    known = rows.frame.columns
+    named = [("--value", name) for name in values] + [("--arm", arm)] * bool(arm)
+    named += [("--by", name) for name in question.by]
+    named += [("--block", name) for name in (question.block,) if name is not None]
+    named += [("--time", name) for name in (question.time,) if name is not None]
+    problems = [
+        Problem(f"no column `{name}`; there are {listed(known)}", rows.name, field=option, suggestion=near)
+        for option, name in named
+        if name not in known
+        for near in [did_you_mean(str(name), known)]
+    ]
+    if not values:
+        problems.append(
+            Problem(f"which column holds the values? there are {listed(known)}", rows.name, field="--value")
+        )
+    if not arm:
+        problems.append(Problem(f"which column is compared? there are {listed(known)}", rows.name, field="--arm"))
+    roles = [name for _, name in named if name]
+    problems += [
+        Problem(f"column `{name}` cannot be two things at once", rows.name, field=", ".join(options))
+        for name in dict.fromkeys(roles)
+        if len(options := [option for option, other in named if other == name and option != "--time"]) > 1
+    ]
+    if problems:
+        raise InputError(problems, hint="name columns of the header: --value, --arm, --by, --block")
+
+
+def _definitions(rows: Rows, values: Sequence[str], better: Sequence[Better]) -> dict[str, MetricDefinition]:
+    if len(better) not in (0, 1, len(values)):
+        problem = Problem(f"{len(better)} directions for {len(values)} values", "--better")
+        raise InputError([problem], hint="give --better once for all, or once for each --value")
+    directions = list(better) * len(values) if len(better) == 1 else list(better)
+    found = {}
+    for index, name in enumerate(values):
+        known = rows.definitions.get(name) or MetricDefinition(
+            name=name, label=name, unit="", better="higher", kind="wall_clock", source=rows.name
+        )
+        found[name] = known.model_copy(update={"better": directions[index]}) if directions else known
+    return found
+
+
+def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -> pl.DataFrame:
+    """The columns asked for: names as text, values as numbers (NaN where there is none), in time order."""
+    names = [arm, *question.by, *([question.block] if question.block else [])]
+    text = rows.frame.select(pl.col(name).cast(pl.String).fill_null("") for name in names)
+    problems = [problem for name in names for problem in _empty(rows, text, name)]
+    numbers = {name: _numbers(rows, name, problems) for name in values}
+    if problems:
+        raise InputError(problems[:PROBLEMS_SHOWN], hint="mend the cells named; NA or an empty cell is a missing value")
+    frame = text.with_columns(
+        pl.int_range(pl.len()).alias(_ROW),
+        pl.int_range(pl.len()).alias(_POSITION),
+        *(series.alias(name) for name, series in numbers.items()),
+    )
+    if question.time is None:
+        return frame
+    return frame[_time_order(rows, question.time)].with_columns(pl.int_range(pl.len()).alias(_POSITION))
+
+
+def _empty(rows: Rows, text: pl.DataFrame, name: str) -> Iterator[Problem]:
+    for row in text[name].eq("").arg_true().head(PROBLEMS_SHOWN):
+        yield rows.problem(int(row), name, "an empty cell; every row needs one")
+
+
+def _numbers(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
+    column = rows.frame[name]
+    if column.dtype.is_numeric() or column.dtype == pl.Boolean:
+        return column.cast(pl.Float64).fill_null(float("nan"))
+    text = column.cast(pl.String).fill_null("")
+    missing = text.is_in(ABSENT)
+    numbers = text.cast(pl.Float64, strict=False)
+    for row in (numbers.is_null() & ~missing).arg_true().head(PROBLEMS_SHOWN):
+        found = text[int(row)]
+        near = f"did you mean {found.replace(',', '.')}?" if found.replace(",", ".").count(".") == 1 else ""
+        problems.append(rows.problem(int(row), name, f"expected a number, found {found!r}", suggestion=near))
+    return numbers.fill_null(float("nan"))
+
+
+def _time_order(rows: Rows, name: str) -> pl.Series:
+    """Row numbers in the order of a column: of numbers if all are, else of texts, as ISO dates sort."""
+    column = rows.frame[name].cast(pl.String)
+    numbers = column.cast(pl.Float64, strict=False)
+    return (column if numbers.null_count() else numbers).arg_sort(nulls_last=True)
+
+
+def _levels(rows: Rows, frame: pl.DataFrame, *, arm: str, baseline: str | None) -> tuple[str, ...]:
+    """Baseline first, the others as they come."""
+    found: list[str] = frame.sort(_POSITION)[arm].unique(maintain_order=True).to_list()
+    if len(found) == 1:
+        problem = Problem(f"every row is of the one level `{found[0]}`", rows.name, field=arm)
+        raise InputError([problem], hint="an arm needs two levels at least: is it another column, or a second file?")
+    if baseline is None:
+        return tuple(found)
+    if baseline not in found:
+        near = did_you_mean(baseline, found)
+        problem = Problem(f"no level `{baseline}`; there are {listed(found)}", rows.name, field=arm, suggestion=near)
+        raise InputError([problem], hint="--baseline names one of the levels of --arm")
+    return (baseline, *(level for level in found if level != baseline))
+
+
+def _refuse_twins(rows: Rows, frame: pl.DataFrame) -> None:
+    """One trial per arm, cell and block."""
+    columns = frame.columns[: frame.columns.index(_ROW)]
+    twin = frame.with_columns(pl.struct(columns).is_first_distinct().alias(_BLOCK)).filter(~pl.col(_BLOCK))
+    if twin.height == 0:
+        return
+    first = twin.row(0, named=True)
+    where = ", ".join(f"{name} {first[name]}" for name in columns)
+    problem = rows.problem(int(first[_ROW]), columns[-1], f"a second row of {where}")
+    more = f" ({twin.height} such rows)" if twin.height > 1 else ""
+    raise InputError(
+        [problem],
+        hint=f"a block holds one trial of each arm{more}: name the columns that tell trials apart with --by, or put "
+        "the rows of one trial together first",
+    )
+
+
+def _table(
+    frame: pl.DataFrame, question: Question, *, values: Sequence[str], levels: Sequence[str]
+) -> tuple[Table, dict[str, dict[str, str]]]:
+    """Values by cell and metric, and the cells in the order in which they come."""
+    arm = frame.columns[0]
+    blocks = _block_numbers(frame, question.block)
+    coded = frame.with_columns(pl.Series(_BLOCK, blocks))
+    by = list(question.by)
+    groups = coded.partition_by([*by, arm], maintain_order=True, as_dict=True)
+    cells = dict.fromkeys(key[:-1] for key in groups)
+    nothing = coded.clear()
+    table = {
+        (_name(cell), metric): {
+            level: _measured(groups.get((*cell, level), nothing), metric, level) for level in levels
+        }
+        for cell in cells
+        for metric in values
+    }
+    return table, {_name(cell): dict(zip(by, map(str, cell), strict=True)) for cell in cells}
+
+
+def _name(cell: Sequence[object]) -> str:
+    return "+".join(map(str, cell)) or ONLY_CELL
+
+
+def _block_numbers(frame: pl.DataFrame, block: str | None) -> list[int]:
+    """Blocks as they are where they are whole numbers, else numbered as they come; rows themselves without blocks."""
+    if block is None:
+        return [position + 1 for position in frame[_POSITION].to_list()]
+    whole = frame[block].cast(pl.Int64, strict=False)
+    if whole.null_count() == 0:
+        return list(whole.to_list())
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(name, len(numbers) + 1) for name in frame[block].to_list()]
+
+
+def _measured(group: pl.DataFrame, metric: str, level: str) -> Measured:
+    values = group[metric].to_numpy()
+    there = np.isfinite(values)
+    return Measured(
+        arm=level,
+        values=values[there].astype(np.float64),
+        blocks=tuple(group[_BLOCK].to_numpy()[there].tolist()),
+        positions=tuple(group[_POSITION].to_numpy()[there].tolist()),
+        absent=int(len(values) - there.sum()),
+    )

@@ -1,0 +1,82 @@
+"""Rows that were read, and where each of them stands: a message about a cell names its file, line and column."""
+
+from __future__ import annotations
+
+import csv
+import io
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from fairtrial.errors import Problem
+from fairtrial.study.catalogue import MetricDefinition
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one file gave: a frame, and its text with its separator if it has lines that people count."""
+
+    name: str
+    frame: pl.DataFrame
+    text: str = ""
+    separator: str = ""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All files' rows, one below the other.
+
+    Attributes:
+        frame: a column per name; cells of text files are text still.
+        parts: where they came from, in order.
+        definitions: of metrics that the files' format defines; empty for tables.
+        value, arm: the columns to take if the user names none; empty: they must be named.
+    """
+
+    frame: pl.DataFrame
+    parts: Sequence[Part]
+    definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
+    value: str = ""
+    arm: str = ""
+
+    @property
+    def name(self) -> str:
+        """The files in a few words."""
+        first = self.parts[0].name
+        return first if len(self.parts) == 1 else f"{first} and {len(self.parts) - 1} more"
+
+    def problem(self, row: int, column: str, message: str, *, suggestion: str = "") -> Problem:
+        """A mistake in one cell, with the line on which its row begins to be wrong."""
+        ends = [0]
+        for part in self.parts:
+            ends.append(ends[-1] + part.frame.height)
+        index = bisect_right(ends, row) - 1
+        part = self.parts[index]
+        line, at = position(part, row - ends[index], column)
+        return Problem(message, part.name, line=line, column=at, field=column, suggestion=suggestion)
+
+
+def position(part: Part, row: int, column: str) -> tuple[int, int]:
+    """Line and column, from 1, of a cell of a text table; 0, 0 where there are no lines."""
+    if not part.text:
+        return 0, 0
+    reader = csv.reader(io.StringIO(part.text), delimiter=part.separator)
+    records = (record for record in reader if is_record(record))
+    header = [name.strip() for name in next(records)]
+    for _ in range(row):
+        next(records)
+    record = next(records)
+    index = header.index(column) if column in header else 0
+    if index >= len(record):
+        return reader.line_num, 0
+    line = part.text.splitlines()[reader.line_num - 1]
+    quoted = '"' in line
+    before = len(part.separator.join(record[:index])) + (1 if index else 0)
+    return reader.line_num, (max(line.find(record[index]), 0) if quoted else before) + 1
+
+
+def is_record(record: Sequence[str]) -> bool:
+    """Neither an empty line nor a comment."""
+    return bool(record) and not record[0].startswith("#")

@@ -1,0 +1,125 @@
+"""Which files a user means: paths, folders, patterns, standard input, each with a label if one is given."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from fairtrial.errors import InputError, Problem
+
+STANDARD_INPUT: Final = "-"
+STANDARD_INPUT_NAME: Final = "standard input"
+LARGEST_BYTES: Final = 1 << 30  # a table of trials is small: a gigabyte is another file than was meant
+_LABELLED: Final = re.compile(r"([^=/\s]+)=(.+)")
+_FIELD: Final = re.compile(r"\{([A-Za-z_]\w*)\}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file's content.
+
+    Attributes:
+        name: as messages call it.
+        label: as `label=path` gave it; empty without one.
+        number: which file of its label it is, from 1, in the order of names.
+        fields: what the pattern of names found in its name.
+    """
+
+    name: str
+    content: bytes
+    label: str
+    number: int
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+def sources(given: Sequence[str], *, names: str | None, standard_input: BinaryIO) -> list[Source]:
+    """Reads everything that is named.
+
+    Args:
+        given: paths, folders, patterns or `-`, each perhaps as `label=path`.
+        names: a pattern of file names with fields in braces, `{kernel}-{memory}-{block}.json`; fields become columns.
+        standard_input: read for `-`.
+
+    Raises:
+        InputError: a file that is not there or cannot be read, or a name that does not fit the pattern.
+    """
+    found: list[Source] = []
+    count: Counter[str] = Counter()
+    pattern = None if names is None else _compiled(names)
+    for label, path in _paths(given):
+        count[label] += 1
+        name = STANDARD_INPUT_NAME if path is None else str(path)
+        content = standard_input.read() if path is None else _content(path)
+        fields = () if pattern is None else _fields(pattern, name, names=names or "")
+        found.append(Source(name=name, content=content, label=label, number=count[label], fields=fields))
+    return found
+
+
+def _paths(given: Iterable[str]) -> Iterator[tuple[str, Path | None]]:
+    """Label and path of every file; None is standard input."""
+    for text in given:
+        label, rest = "", text
+        if not Path(text).exists() and (parts := _LABELLED.fullmatch(text)):
+            label, rest = parts[1], parts[2]
+        if rest == STANDARD_INPUT:
+            yield label, None
+            continue
+        for path in _expanded(rest):
+            yield label, path
+
+
+def _expanded(text: str) -> list[Path]:
+    """A file is itself, a folder the files in it, a pattern what it matches: run2 before run10."""
+    path = Path(text)
+    if path.is_file():
+        return [path]
+    matches = path.iterdir() if path.is_dir() else (Path(match) for match in glob.glob(text))  # noqa: PTH207 - absolute patterns too
+    found = sorted((each for each in matches if each.is_file() and not each.name.startswith(".")), key=_natural)
+    if not found:
+        what = "an empty folder" if path.is_dir() else "no such file"
+        raise InputError(
+            [Problem(what, text)],
+            hint="name a CSV or Parquet file, outputs of fio or sysbench, or - for standard input",
+        )
+    return found
+
+
+def _natural(path: Path) -> list[tuple[int, int, str]]:
+    """Numbers in names count as numbers."""
+    parts = re.split(r"(\d+)", str(path))
+    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            problem = Problem(f"larger than {LARGEST_BYTES >> 30} GiB", str(path))
+            raise InputError([problem], hint="one row per trial is wanted, not one per request")
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError([Problem(error.strerror or str(error), str(path))], hint="check its permissions") from error
+
+
+def _compiled(names: str) -> re.Pattern[str]:
+    """`{kernel}-{block}.json` as an expression on the end of a path."""
+    fields = _FIELD.findall(names)
+    twice = [name for name, times in Counter(fields).items() if times > 1]
+    if not fields or twice:
+        message = f"field `{twice[0]}` stands there twice" if twice else "no field in braces, such as {kernel}"
+        raise InputError([Problem(message, "--names")], hint="for example --names '{kernel}-{block}.json'")
+    parts = _FIELD.split(names)
+    expression = "".join(f"(?P<{part}>[^/]+?)" if index % 2 else re.escape(part) for index, part in enumerate(parts))
+    return re.compile(rf"(?:.*/)?{expression}")
+
+
+def _fields(pattern: re.Pattern[str], name: str, *, names: str) -> tuple[tuple[str, str], ...]:
+    match = pattern.fullmatch(name)
+    if match is None:
+        problem = Problem(f"the name does not fit the pattern `{names}`", name)
+        raise InputError([problem], hint="name only files that fit --names, or leave --names out")
+    return tuple(match.groupdict().items())

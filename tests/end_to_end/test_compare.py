@@ -1,0 +1,65 @@
+"""`fairtrial compare` as installed: real commands, from one line to a verdict, its files and its exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+
+import pytest
+from support.command_line import Desk, desk
+
+FAST, SLOW = "sleep 0.05", "sleep 0.3"
+QUICKLY = ("--blocks", "6", "--warm-up", "0")
+
+
+@pytest.fixture
+def here() -> Iterator[Desk]:
+    with desk() as found:
+        yield found
+
+
+def test_a_slower_command_is_found_exported_and_fails_the_caller_who_asked(here: Desk) -> None:
+    files = ("--export", "r.json", "--export", "r.csv", "--export", "r.md")
+    done = here.fairtrial("compare", FAST, SLOW, *QUICKLY, *files, "--fail-if", "slower", code=1)
+    assert "slower" in done.stdout
+    assert "A is " in done.stdout
+    document = json.loads((here.directory / "r.json").read_text())
+    (found,) = document["analysis"]["cells"][0]["comparisons"]["elapsed_s"]
+    assert (found["verdict"], found["n"]) == ("slower", 6)
+    rows = list(csv.DictReader(io.StringIO((here.directory / "r.csv").read_text())))
+    assert {row["command"] for row in rows} == {FAST, SLOW}
+    assert all(float(row["elapsed_s"]) >= float(row["command"].split()[1]) for row in rows)
+    assert "| B | `sleep 0.3` |" in (here.directory / "r.md").read_text()
+    assert not here.runs
+
+
+def test_the_saved_study_runs_again_and_a_kept_record_verifies(here: Desk) -> None:
+    here.fairtrial("compare", FAST, FAST, "--blocks", "2", "--save", "again.yaml", "--output", "runs")
+    here.fairtrial("verify", here.run)
+    assert (here.run / "report" / "report.html").exists()
+    here.fairtrial("run", "again.yaml", "--output", "second")
+    assert len(list((here.directory / "second").iterdir())) == 1
+
+
+def test_a_number_of_the_output_is_judged_in_its_own_direction(here: Desk) -> None:
+    (here.directory / "count").write_text("0")
+    script = "n=$(cat count); echo $((n + 1)) >count; echo score = $((X + n % 3))"
+    commands = [script.replace("X", value) for value in ("100", "200")]
+    asked = ("--metric", r"score = (\d+)", "--better", "higher", "--shell")
+    done = here.fairtrial("compare", *commands, *asked, *QUICKLY, "--fail-if", "slower")
+    assert "score, higher is better" in done.stdout
+    assert "B is " in done.stdout
+    assert "wall time" in done.stdout
+
+
+def test_what_is_wrong_with_a_command_is_said_before_anything_is_measured(here: Desk) -> None:
+    done = here.fairtrial("compare", "true", "false", code=2)
+    assert "B: `false` ended with exit code 1" in done.stderr
+    assert "--exit-code" in done.stderr
+    assert "did you mean --shell?" in here.fairtrial("compare", "true", "true | cat", code=2).stderr
+    assert "did you mean slower?" in here.fairtrial(
+        "compare", "true", "true", "--fail-if", "slow", code=2
+    ).stderr.replace("`", "")
+    assert "names no format" in here.fairtrial("compare", "true", "true", "--export", "x.xls", code=2).stderr

@@ -1,0 +1,115 @@
+"""Commands become a study that loads, says what was asked, and can be run again; mistakes are found before that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from fairtrial import plan as planning
+from fairtrial import study
+from fairtrial.catalogue import catalogue
+from fairtrial.compare.compiling import Wishes, check, judged, study_text
+from fairtrial.errors import InputError
+from fairtrial.record.models import Plan
+
+
+def plan_of(wishes: Wishes, directory: Path, *, runs: int = 1) -> Plan:
+    check(wishes)
+    file = directory / "study.yaml"
+    file.write_text(study_text(wishes, runs=runs), encoding="utf-8")
+    kinds = catalogue()
+    return planning.make(study.load(file, catalogue=kinds), catalogue=kinds)
+
+
+def commands(plan: Plan) -> dict[str, dict[str, object]]:
+    return {arm: trial.workload["command"] for arm, trial in plan.resolved["all"].items()}
+
+
+def test_each_command_is_an_arm_and_the_first_is_the_baseline(tmp_path: Path) -> None:
+    plan = plan_of(Wishes(("sleep 1", "sleep 2", "sleep 3")), tmp_path)
+    assert plan.factors == {"command": ["A", "B", "C"]}
+    assert [each["run"] for each in commands(plan).values()] == ["sleep 1", "sleep 2", "sleep 3"]
+    assert plan.metrics.primary == ["elapsed_s"]
+    assert {"user_s", "max_resident_bytes", "minor_faults", "voluntary_switches"} <= set(plan.metrics.secondary)
+
+
+def test_one_command_twice_is_an_a_a_comparison(tmp_path: Path) -> None:
+    assert len(commands(plan_of(Wishes(("true", "true")), tmp_path))) == 2
+
+
+def test_everything_asked_reaches_the_trials(tmp_path: Path) -> None:
+    wishes = Wishes(
+        ("x 1", "x 2"),
+        names=("old", "new"),
+        directory="/tmp",
+        prepare="sync",
+        warm_ups=3,
+        exit_codes=(0, 1),
+        timeout_s=2.5,
+        margin="5%",
+        confidence="99%",
+        seed=7,
+        stopping={"blocks": 4},
+    )
+    plan = plan_of(wishes, tmp_path, runs=6)
+    expected = {"prepare": "sync", "warm_ups": 3, "exit_codes": [0, 1], "timeout": 2.5, "runs": 6, "directory": "/tmp"}
+    assert expected.items() <= commands(plan)["new"].items()
+    assert (plan.design.margin, plan.design.confidence, plan.design.seed, plan.design.blocks) == (0.05, 0.99, 7, 4)
+
+
+def test_a_shell_runs_commands_and_what_prepares_them_if_it_is_asked_to(tmp_path: Path) -> None:
+    found = commands(plan_of(Wishes(("echo 'a b' | wc", "true"), shell=True, prepare="a; b"), tmp_path))
+    assert found["A"]["run"] == "sh -c 'echo '\"'\"'a b'\"'\"' | wc'"
+    assert found["A"]["prepare"] == "sh -c 'a; b'"
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "source"),
+    [
+        (r"tps = ([\d.]+)", "tps", "regex"),
+        (r"^total time: +(\S+)s$", "total_time_s", "regex"),
+        (r"(\d+)", "metric", "regex"),
+        ("jobs[0].read.iops", "jobs_read_iops", "json_path"),
+    ],
+)
+def test_a_number_of_the_output_is_judged_under_a_name_of_its_own(
+    tmp_path: Path, *, where: str, name: str, source: str
+) -> None:
+    wishes = Wishes(("a", "b"), metric=where, unit="x/s", better="higher")
+    plan = plan_of(wishes, tmp_path)
+    assert plan.metrics.primary == [name] == [judged(wishes)]
+    assert commands(plan)["A"]["metrics"][name][source] == where
+    assert plan.metrics.definitions[name].better == "higher"
+    assert plan.metrics.secondary[0] == "elapsed_s"
+
+
+def test_what_a_study_has_no_word_for_is_said_in_a_comment() -> None:
+    text = study_text(Wishes(("a", "b"), setup="make clean"), runs=1)
+    assert text.startswith("# Run once before this study:\n#   make clean\nstudy: compare\n")
+    assert YAML(typ="safe").load(text)["arm"] == "command"
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        (Wishes(("true",)), "compare: 1 command given"),
+        (Wishes(("a", "b"), names=("x",)), "--name: 1 names for 2 commands"),
+        (Wishes(("a", "b"), names=("x", "x")), "--name: two commands have one name"),
+        (Wishes(("a", "b"), names=("x", "y z")), "--name: `y z` is no name"),
+        (Wishes(("true",) * 27), "27 commands and 26 letters (give --name)"),
+        (Wishes(("a", "")), "an empty command line"),
+        (Wishes(("a", "b 'c")), "is no command line: No closing quotation"),
+        (Wishes(("a", "b | c")), "only a shell knows what | means, and none is started (did you mean --shell?)"),
+        (Wishes(("a", "b"), prepare="x > y"), "--prepare: `x > y`: only a shell knows what > means"),
+    ],
+)
+def test_mistakes_are_found_before_anything_starts(wishes: Wishes, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check(wishes)
+    assert message in str(caught.value)
+
+
+def test_a_bar_inside_quotes_is_an_argument_like_any_other() -> None:
+    check(Wishes(("grep 'a|b' file", "grep a file")))

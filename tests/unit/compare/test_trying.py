@@ -1,0 +1,79 @@
+"""Commands are tried out by a real agent: what fails is the user's to mend, what is short is run more often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.places import place_here
+
+from fairtrial.compare.compiling import Wishes
+from fairtrial.compare.trying import MOST_RUNS, try_out
+from fairtrial.errors import InputError
+from fairtrial.wire.open_place import OpenPlace
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[OpenPlace]:
+    with place_here(tmp_path) as found:
+        yield found
+
+
+def test_setting_up_comes_once_and_preparing_before_every_try(place: OpenPlace, tmp_path: Path) -> None:
+    wishes = Wishes(
+        ("echo A >>log", "echo B >>log"),
+        shell=True,
+        directory=str(tmp_path),
+        setup="echo set up >>log",
+        prepare="echo prepare >>log",
+    )
+    tried = try_out(place, wishes, runs=None)
+    lines = (tmp_path / "log").read_text().split("\n")[:-1]
+    assert lines.count("set up") == 1
+    assert lines[0] == "set up"
+    assert lines[1::2] == ["prepare"] * lines.count("prepare")
+    assert set(lines[2::2]) == {"A", "B"}
+    assert tried.runs == 1
+
+
+def test_short_commands_are_run_several_times_and_long_ones_once(place: OpenPlace, tmp_path: Path) -> None:
+    here = str(tmp_path)
+    assert 1 <= try_out(place, Wishes(("true", "true"), directory=here), runs=None).runs <= MOST_RUNS
+    assert try_out(place, Wishes(("true", "sleep 0.3"), directory=here), runs=None).runs == 1
+    assert try_out(place, Wishes(("true", "true"), directory=here), runs=5).runs == 5
+    assert try_out(place, Wishes(("echo 1", "echo 1"), directory=here, metric="(.)"), runs=None).runs == 1
+
+
+def test_the_floor_is_what_an_empty_program_takes(place: OpenPlace, tmp_path: Path) -> None:
+    tried = try_out(place, Wishes(("sleep 2", "sleep 2"), directory=str(tmp_path)), runs=None)
+    assert 0 < tried.floor.elapsed_s < 2 <= min(tried.elapsed_s.values())
+    assert tried.floor.reach > 0
+    assert tried.floor.max_resident_bytes > 0
+    shelled = try_out(place, Wishes(("true", "true"), directory=str(tmp_path), shell=True), runs=None)
+    assert (tried.floor.program, shelled.floor.program) == ("true", "sh -c :")
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ((("true", "no-such-program"), {}), "B: `no-such-program` cannot be started"),
+        ((("true", "sh -c 'echo sorry >&2; exit 3'"), {}), "ended with exit code 3\n  sorry"),
+        ((("true", "sh -c 'kill -9 $$'"), {}), "ended with signal 9"),
+        ((("true", "sleep 1000"), {"timeout_s": 5}), "`sleep 1000` did not end within 5 s"),
+        ((("true", "true"), {"setup": "false"}), "--setup: `false` ended with exit code 1"),
+        ((("true", "true"), {"prepare": "false", "exit_codes": (1, 0)}), "--prepare: `false` ended with exit code 1"),
+    ],
+)
+def test_what_fails_is_named_with_what_it_said(
+    place: OpenPlace, tmp_path: Path, *, wishes: tuple[tuple[str, ...], dict[str, object]], message: str
+) -> None:
+    commands, options = wishes
+    with pytest.raises(InputError) as caught:
+        try_out(place, Wishes(commands, directory=str(tmp_path), **options), runs=None)
+    assert message in str(caught.value)
+
+
+def test_an_exit_code_of_success_may_be_another(place: OpenPlace, tmp_path: Path) -> None:
+    wishes = Wishes(("sh -c 'exit 3'", "true"), directory=str(tmp_path), exit_codes=(0, 3))
+    assert set(try_out(place, wishes, runs=1).elapsed_s) == {"A", "B"}

@@ -21,9 +21,9 @@ _NOTES = {
     "`report/by-ARM/` below it.",
     "verify": "Hashes first; if they agree, every trial's metrics and the report's numbers are computed again.",
     "analyse": "A table has a header and a row per trial; the separator is a comma, semicolon, tab or bar. Without "
-    "`--block` trials are taken as independent. An empty cell or `NA` is a missing value and is counted. Outputs of fio "
-    "and sysbench are a row per file, or per file and job of fio's; they have columns `label`, `number` (of the file "
-    "among those of its label), `file` and `job`, and need no `--value` and, with labels, no `--arm`. "
+    "`--block` trials are taken as independent. An empty cell or `NA` is a missing value and is counted. Outputs of "
+    "fio and sysbench are a row per file, or per file and job of fio's; they have columns `label`, `number` (of the "
+    "file among those of its label), `file` and `job`, and need no `--value` and, with labels, no `--arm`. "
     "[More](../compare.md#numbers-that-others-measured).",
     "compare": "Every command is tried out once before anything is measured. Progress goes to standard error, results "
     "to standard output. Without `--output` nothing stays behind but what `--save` and `--export` write. "

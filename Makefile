@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test lint wheel generate clean
+.PHONY: setup demo test test-rust test-python lint wheel generate clean
 
 setup: $(VENV)/.installed
 
@@ -21,9 +21,14 @@ $(VENV)/.installed: $(VENV)/.locked pyproject.toml Cargo.toml Cargo.lock $(shell
 demo: setup
 	$(BIN)/fairtrial run studies/sqlite-wal.yaml
 
-test: setup
+test: test-rust test-python
+
+test-rust: setup
 	scripts/install-servers
-	cargo test --workspace --quiet
+	cargo test --workspace --quiet --no-fail-fast
+
+test-python: setup
+	scripts/install-servers
 	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: setup
@@ -41,6 +46,7 @@ wheel: $(VENV)/.locked
 generate: setup
 	scripts/generate-wire
 	scripts/generate-reference
+	scripts/generate-audits
 
 clean:
 	rm -rf $(VENV) target dist

@@ -53,7 +53,7 @@ def compare(first: str, second: str, *, runs: int, seed: int, directory: Path) -
     """The verdict, its p, and how long it took."""
     (directory / "counter").write_text("0")
     target = directory / "results.json"
-    argv = [sys.executable, "-c", "from fairtrial.cli import main; main()", "compare", first, second]
+    argv = [sys.executable, "-c", "from fairtrial.cli import main; main()", "compare", first, second, "--stop", "fixed"]
     argv += ["--blocks", str(runs), "--runs", "1", "--warm-up", "0", "--seed", str(seed), "--export", str(target)]
     environment = {**os.environ, "FAIRTRIAL_STATE_DIRECTORY": str(directory / "state")}
     started = time.monotonic()

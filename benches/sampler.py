@@ -1,11 +1,13 @@
 """What the sampler costs: processor time per second of sampling, all sources and one process.
 
     .venv/bin/python benches/sampler.py [--interval-ms 10] [--seconds 20] [--each] [--socket PATH] [--agent PATH]
+                                         [--guest KERNEL]
 
 Prints user and system time (`wait4`) as a share of one processor, ticks kept and missed, and bytes written. `--each`
 measures each source alone too; what they share (waking up) then counts every time. With `--socket`, a MariaDB or MySQL
 that root reaches there is sampled too, at 1 s and at 100 ms: the two threads that ask it, and the server's own time
-beyond what it takes while nobody uses it.
+beyond what it takes while nobody uses it. With `--guest`, what it costs in an emulated guest at the interval given, 100
+ms and 1 s: the processor is some tens of times slower there.
 """
 
 from __future__ import annotations
@@ -19,11 +21,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from fairtrial.wire import find_agent
+from fairtrial.places import open_place
+from fairtrial.wire import Agent, find_agent
 
 SOURCES = ["cpu", "memory", "vmstat", "disks", "pressure"]
 SERVER_THREADS = ["server-ticks", "server-answers"]
 SERVER_INTERVALS_MS = [1000, 100]
+GUEST: dict[str, object] = {"memory": "512MiB", "cpus": 2, "disk": "512MiB", "accelerator": "tcg"}
+GUEST_INTERVALS_MS = [100, 1000]
 PERCENT = 100
 
 
@@ -97,6 +102,28 @@ def measure_server(agent: Path, socket: Path, *, interval_ms: int, seconds: floa
     )
 
 
+def measure_guest(agent: Agent, *, interval_ms: int, seconds: float) -> str:
+    """Samples in a guest for a while; returns the figures as one line."""
+    asked = {"interval_ms": interval_ms, "sources": SOURCES, "output_directory": "/tmp"}
+    said: list[str] = []
+    sampler = agent.spawn(
+        name="sampler",
+        argv=["fairtrial-agent", "sample"],
+        stdin=json.dumps(asked),
+        on_line=lambda _stream, line: said.append(line),
+    )
+    time.sleep(seconds)
+    sampler.signal(signal.SIGTERM)
+    exited = sampler.wait(seconds)
+    wall_s = (exited.time_ns - sampler.started_ns) / 1e9
+    user, system = (PERCENT * time_s / wall_s for time_s in (exited.usage.user_s, exited.usage.system_s))
+    ticks = json.loads(said[-1])
+    return (
+        f"{user + system:5.2f} % of a processor ({user:.2f} user, {system:.2f} system)   "
+        f"{ticks['ticks']} ticks, {ticks['missed_ticks']} missed"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--interval-ms", type=int, default=10)
@@ -104,6 +131,7 @@ def main() -> None:
     parser.add_argument("--each", action="store_true")
     parser.add_argument("--socket", type=Path, default=None)
     parser.add_argument("--agent", type=Path, default=None)
+    parser.add_argument("--guest", default=None, help="a kernel as the place `vm` takes it, such as debian-6.1")
     arguments = parser.parse_args()
     agent = arguments.agent or find_agent()
 
@@ -124,6 +152,11 @@ def main() -> None:
     for interval_ms in SERVER_INTERVALS_MS if arguments.socket else []:
         text = measure_server(agent, arguments.socket, interval_ms=interval_ms, seconds=arguments.seconds)
         print(f"server, every {interval_ms} ms: {text}", flush=True)
+    if arguments.guest:
+        with open_place("vm", {**GUEST, "kernel": arguments.guest}, holder="benches/sampler.py") as guest:
+            for interval_ms in [arguments.interval_ms, *GUEST_INTERVALS_MS]:
+                text = measure_guest(guest, interval_ms=interval_ms, seconds=arguments.seconds)
+                print(f"guest, every {interval_ms} ms: {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from support.real_record import run_once
+
+# A busy machine must fail no test, and neither must the draw of a day: the same examples every time.
+# `HYPOTHESIS_PROFILE=default pytest tests/unit` looks for others.
+settings.register_profile("steady", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
 @pytest.fixture(scope="session")

@@ -14,9 +14,15 @@ _NOTES = {
     "run": "Prints where the record is, progress, and at the end the verdicts, the doubts and the report's path. "
     "Ctrl-C and SIGTERM end it in order: settings are undone, finished trials stay. After any end, SIGKILL included, "
     "`--resume` goes on with the next trial of the plan that the run began with. It takes the newest unfinished run of "
-    "the study in `--output`, of the size and values given if any are; STUDY may also be that run's directory.",
+    "the study in `--output`, of the size and values given if any are; STUDY may also be that run's directory. "
+    "`--aa` runs the study's baseline against itself, every block: the report gives the place's noise, which is kept "
+    "there for later reports.",
     "plan": "The expected duration is an estimate before anything was measured. Mistakes in the study are reported all "
-    "at once, each with file, line and column.",
+    "at once, each with file, line and column. Where this machine keeps an A/A of the study, the smallest effect "
+    "that the planned blocks can show is said.",
+    "power": "Needs a pilot of at least three whole blocks: the A/A of the study that its place keeps, or `--from` a "
+    "run of it. Plans with the upper bound of the pilot's deviation, for power 0.8, at the level that the family "
+    "leaves.",
     "report": "Reads the record alone, never the study file, and writes the record's `report/` anew; with `--arm`, "
     "`report/by-ARM/` below it.",
     "verify": "Hashes first; if they agree, every trial's metrics and the report's numbers are computed again.",
@@ -28,6 +34,13 @@ _NOTES = {
     "compare": "Every command is tried out once before anything is measured. Progress goes to standard error, results "
     "to standard output. Without `--output` nothing stays behind but what `--save` and `--export` write. "
     "[More](../compare.md).",
+    "history": "Points come from finished runs. [More](../audit.md#fairtrial-history-when-did-the-level-change).",
+    "gate": "Exits with 1 if a check fails or none can be made. With `--baseline`, RUNS is a run, or a directory for "
+    "its newest run; `--by`, `--acknowledged` and `--alarm-alpha` are for histories.",
+    "doctor": "Exits with 1 if something is unfit. Looks for a second and leaves nothing behind; a place that boots is "
+    "booted once. [More](../doctor.md).",
+    "audit": "Exits with 1 if a claim is contradicted. [More](../audit.md).",
+    "servers": "Without a subcommand, lists the builds that `version` under `system` finds. [More](../servers.md).",
     "studies": "Without a subcommand, lists the ready studies and the publications whose data are included.",
 }
 
@@ -48,12 +61,15 @@ def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 def _shown(path: tuple[str, ...], command: Any) -> Mapping[str, str]:
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
-    rows = [(f"`{_placeholder(argument)}`", argument.help, "required") for argument in arguments]
+    rows = [
+        (f"`{_placeholder(each)}`", each.help, "required" if each.required else f"`{each.default}`")
+        for each in arguments
+    ]
     rows += [(_spelled(option), option.help, _default(option)) for option in options]
     words = [
         "fairtrial",
         *path,
-        *(_placeholder(argument) for argument in arguments),
+        *(_placeholder(argument) if argument.required else f"[{_placeholder(argument)}]" for argument in arguments),
         *(["[OPTIONS]"] if options else []),
     ]
     return {

@@ -46,6 +46,7 @@ _PARTS: Final = {
         models.Window,
         models.EffectiveSetting,
         models.Check,
+        models.ClockShift,
     ),
     "plan.json": (
         models.Cell,
@@ -54,6 +55,7 @@ _PARTS: Final = {
         models.PlannedMetrics,
         models.Design,
     ),
+    "journal.jsonl": (models.Finding,),
 }
 
 
@@ -67,6 +69,7 @@ def page() -> str:
         plan=fields(models.Plan, also=_PLAN_FIELDS),
         plan_parts=_parts("plan.json"),
         line=summary(models.JournalLine),
+        journal_parts=_parts("journal.jsonl"),
         events=table(("event", "fields", "meaning"), (_event(model) for model in get_args(models.Event))),
     )
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from fairtrial import settings
 from fairtrial.settings import Effect
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.reference import value_in_words
-from fairtrial.wire.generated import Step
+from fairtrial.wire.generated import (
+    CreateAction,
+    ExecuteAction,
+    FileRead,
+    GroupAction,
+    MountAction,
+    Step,
+    WriteAction,
+)
 from reference.markdown import render, table
 
 # One value of each kind that shows each way it acts; a kind without one fails the generation.
@@ -17,10 +26,32 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "affinity": {"server": "0-2", "client": "3"},
     "drop_caches": "all",
     "environment": {"MALLOC_ARENA_MAX": "1"},
+    "governor": "performance",
+    "io_limit": {"read_bytes_per_s": "100MiB", "writes_per_s": "500/s"},
+    "lru_gen": {"enabled": "on", "min_ttl_ms": 1000},
+    "memory": {"server": {"limit": "512MiB", "swap": "1GiB"}, "client": {"min": "64MiB"}},
+    "numa": {"server": 0, "client": {"processors": 1, "memory": "0-1"}},
+    "storage": {"device": "pmem", "mount": "dax=always"},
+    "swap": {"size": "1GiB", "on": "zram"},
+    "swappiness": 10,
     "sysctl": {"vm.swappiness": 10},
-    "sysfs": {"/sys/kernel/mm/transparent_hugepage/enabled": "never", "/sys/kernel/mm/lru_gen/enabled": 7},
+    "sysfs": {"/sys/kernel/mm/ksm/run": 0, "/sys/block/sda/queue/scheduler": "none"},
+    "transparent_huge_pages": "never",
 }
-_FACTS: Final = {"processors": [0, 1, 2, 3]}
+_FACTS: Final = {
+    "processors": [0, 1, 2, 3],
+    "user_id": 0,
+    "page_bytes": 4096,
+    "accelerator": "kvm",
+    "nodes": {0: [0, 1], 1: [2, 3]},
+    "controllers": {
+        name: {"version": 2, "directory": "/sys/fs/cgroup", "enabled": name == "memory"}
+        for name in ("cpuset", "io", "memory")
+    },
+}
+
+_OF_GROUPS = ("memory.", "numa.")
+_TRIAL = PurePosixPath("TRIAL")  # as the page calls a trial's directory
 
 _NORMALISED = {
     "trim": "as text",
@@ -29,7 +60,13 @@ _NORMALISED = {
     "integer": "as a number: `7` reads back as `0x0007`",
     "boolean": "as a truth value",
 }
-_UNDONE = {"restore": "what was there before is written back", "none": "nothing to undo"}
+_UNDONE = {
+    "write": "what was there before is written back",
+    "create": "removed",
+    "group": "what still runs in it is killed, and it is removed",
+    "mount": "unmounted",
+}
+_SHELL = "sh"
 
 
 def page(catalogue: Catalogue) -> str:
@@ -40,7 +77,7 @@ def page(catalogue: Catalogue) -> str:
 def _shown(kind: Kind) -> Mapping[str, str]:
     example = EXAMPLES[kind.name]
     validated = kind.parameters.dump_python(kind.parameters.validate_python(example), mode="json")
-    effect = settings.SETTINGS[kind.name].effect(validated, _FACTS)
+    effect = settings.effects({kind.name: validated}, _FACTS, trial_directory=_TRIAL)
     return {
         "name": kind.name,
         "summary": kind.summary,
@@ -61,11 +98,43 @@ def _flow(value: Any) -> str:
 
 
 def _step(phase: str, step: Step) -> tuple[str, str, str, str]:
+    return f"`{phase}`", _done(step), _read_back(step), _undone(step)
+
+
+def _done(step: Step) -> str:
     action = step.action
-    if action.kind != "write":
-        raise NotImplementedError(f"say in words what {action.kind} does")
-    read_back = f"the same file, {_NORMALISED[step.check.normalise]}" if step.check else "it holds nothing to read"
-    return f"`{phase}`", f"write `{action.value}` to `{action.path}`", read_back, _UNDONE[step.inverse.kind]
+    match action:
+        case WriteAction():
+            return f"write `{action.value}` to `{action.path}`"
+        case CreateAction():
+            return f"make the directory `{action.path}`"
+        case GroupAction():
+            return f"make the control group `{action.path}`"
+        case MountAction():
+            options = f" with `{action.options}`" if action.options else ""
+            return f"mount {action.file_system} on `{action.source}` at `{action.target}`{options}"
+        case ExecuteAction(argv=[program, *_]) if program != _SHELL:
+            return f"run `{' '.join(action.argv)}`"
+        case _:
+            return f"a script of the shell: {step.name}"
+
+
+def _read_back(step: Step) -> str:
+    if step.check is None:
+        return "nothing to read"
+    how = _NORMALISED[step.check.normalise]
+    if isinstance(step.check.read, FileRead):
+        same = isinstance(step.action, WriteAction) and step.action.path == step.check.read.path
+        return f"{'the same file' if same else step.check.read.path}, {how}"
+    return f"a program must print `{step.check.expect.strip()}`, {how}"
+
+
+def _undone(step: Step) -> str:
+    if isinstance(step.action, WriteAction) and step.name.startswith(_OF_GROUPS):
+        return "goes with its group"
+    if step.inverse.kind == "restore":
+        return _UNDONE[step.action.kind]
+    return "by a program" if step.inverse.kind == "execute" else "nothing to undo"
 
 
 def _processes(effect: Effect) -> str:

@@ -90,9 +90,9 @@ class RunFrames:
 
     def analyse(self, contrast: str | None = None) -> Analysis:
         """The verdicts, as `fairtrial report` computes them; `contrast` compares another factor than the arm."""
-        from fairtrial.analyse import analyse  # noqa: PLC0415 - SciPy and statsmodels are slow to load
+        from fairtrial.report.analysing import analysed  # noqa: PLC0415 - SciPy and statsmodels are slow to load
 
-        return analyse(self.plan, self.record.trials, contrast=contrast, finished=self.record.finished)
+        return analysed(self.record, contrast=contrast)
 
     @cached_property
     def _distributions(self) -> dict[str, dict[str, Distribution]]:

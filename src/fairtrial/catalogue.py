@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairtrial.metrics import telemetry
-from fairtrial.places import PLACES
+from fairtrial.places import KINDS
 from fairtrial.settings import SETTINGS
 from fairtrial.study.catalogue import Catalogue
 from fairtrial.systems import SYSTEMS
@@ -13,7 +13,7 @@ from fairtrial.workloads import WORKLOADS
 def catalogue() -> Catalogue:
     """Every place, system, workload and setting that this version knows."""
     return Catalogue(
-        places={name: module.KIND for name, module in PLACES.items()},
+        places=dict(KINDS),
         systems={name: module.KIND for name, module in SYSTEMS.items()},
         workloads={name: module.KIND for name, module in WORKLOADS.items()},
         settings={name: module.KIND for name, module in SETTINGS.items()},

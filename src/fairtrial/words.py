@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
+# Why a cell of a run that may stop early got no more blocks.
+STOP_REASONS: Final[Mapping[str, str]] = {
+    "": "decided",
+    "difference": "a difference is shown",
+    "equivalence": "equivalence is shown",
+    "decided": "every comparison is decided",
+    "futility": "a claim has become improbable",
+    "precision": "the interval is narrow enough",
+    "blocks": "that is the largest number",
+    "time_budget": "the next round would not end within the time budget",
+}
+
 
 def counted(count: int, noun: str) -> str:
     """`1 block`, `3 blocks`: for nouns whose plural takes an s."""

@@ -1,7 +1,11 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.command_line import Desk, desk
+
+from fairtrial.errors import PlaceError
+from fairtrial.places.vm import kernels
 
 
 @pytest.fixture
@@ -9,3 +13,12 @@ def here() -> Iterator[Desk]:
     with desk() as found:
         yield found
         assert found.processes() == {}, "processes were left behind"
+
+
+@pytest.fixture(scope="session")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Debian's kernel, downloaded and unpacked once."""
+    try:
+        return kernels.find("debian-6.1", cache=tmp_path_factory.mktemp("kernels")).image
+    except PlaceError as error:
+        pytest.skip(f"no kernel to boot: {error}")

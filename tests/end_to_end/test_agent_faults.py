@@ -168,7 +168,7 @@ def test_the_agent_is_told_to_end(here: Desk, settings: Changed, number: signal.
 
 
 def test_the_controller_falls_silent_with_its_pipe_full(here: Desk, settings: Changed) -> None:
-    environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), "FAIRTRIAL_SILENCE_S": "1"}
+    environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), "FAIRTRIAL_SILENCE_S": "5"}
     transport = PipeTransport([str(find_agent()), "serve"], environment=environment)
     output = {"kind": "stream"}
     requests = [
@@ -186,7 +186,7 @@ def test_the_controller_falls_silent_with_its_pipe_full(here: Desk, settings: Ch
 
 def test_the_agent_falls_silent(here: Desk, settings: Changed) -> None:
     transport = PipeTransport([str(find_agent()), "serve"], environment={"FAIRTRIAL_STATE_DIRECTORY": str(here.state)})
-    agent = Agent(transport, holder="this test", lock=True, silence_s=1.0)
+    agent = Agent(transport, holder="this test", lock=True, silence_s=5.0)
     busy(agent, settings)
     frozen = agent_pid(here)
     os.kill(frozen, signal.SIGSTOP)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,8 +78,7 @@ def test_a_connection_cut_in_the_middle_is_told_at_once_and_undone_there(far: Ho
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    for session in far.sessions():
-        os.kill(session, signal.SIGKILL)
+    far.cut()
     waiting.join(WAIT_S)
     assert "ended the stream" in str(lost[0])
     agent.close()

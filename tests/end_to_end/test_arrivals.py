@@ -49,12 +49,12 @@ workload:
     virtual_users: 2
     ramp_up: 0s
     interval: 100ms
-    arrivals: {search: {objective: {p95: 20ms}, from: 500/s, to: 500000/s, precision: 100 %, window: 500ms, settle: 0s}}
+    arrivals: {search: {objective: {p50: 50ms}, from: 500/s, to: 500000/s, precision: 100 %, window: 2s, settle: 0s}}
 factors:
   users: {two: {}, four: {workload: {oltp: {virtual_users: 4}}}}
 arm: users
 trials: {blocks: 1, seed: 5, voided_limit: 0}
-metrics: {primary: highest_rate_per_s, secondary: [throughput_tps, latency_ns_p95]}
+metrics: {primary: highest_rate_per_s, secondary: [throughput_tps, latency_ns_p50]}
 telemetry: {interval: 100ms}
 """
 
@@ -92,16 +92,16 @@ def test_a_search_finds_its_bounds_and_every_number_follows_from_its_probes(here
         assert trial.scalars["highest_rate_per_s"] == driven.search.met_per_s
         assert trial.scalars["probes"] == len(driven.search.probes)
         assert trial.scalars["throughput_tps"] == pytest.approx(trial.scalars["highest_rate_per_s"], rel=0.25)
-        assert trial.scalars["latency_ns_p95"] <= 20e6
+        assert trial.scalars["latency_ns_p50"] <= 50e6
     here.fairtrial("verify", here.run)
 
 
 def test_a_search_whose_range_ends_too_low_says_so_and_gives_no_number(here: Desk) -> None:
-    text = SEARCH.replace("{p95: 20ms}", "{p50: 25ms}").replace("to: 500000/s", "to: 500/s")
+    text = SEARCH.replace("to: 500000/s", "to: 500/s")
     here.fairtrial("run", here.study(text), code=None)
     found = record.read(here.run)
     trial = found.trials[0]
     assert not trial.valid
-    assert "even the highest rate of the search, 500/s, meets the objective (p50 within 25 ms)" in trial.invalid_reason
+    assert "even the highest rate of the search, 500/s, meets the objective (p50 within 50 ms)" in trial.invalid_reason
     assert "highest_rate_per_s" not in trial.scalars
     here.fairtrial("verify", here.run)

@@ -11,7 +11,7 @@ import pytest
 from support.command_line import Desk, desk
 
 FAST, SLOW = "sleep 0.05", "sleep 0.3"
-QUICKLY = ("--blocks", "6", "--warm-up", "0")
+QUICKLY = ("--blocks", "6", "--stop", "fixed", "--warm-up", "0")
 
 
 @pytest.fixture
@@ -33,6 +33,33 @@ def test_a_slower_command_is_found_exported_and_fails_the_caller_who_asked(here:
     assert all(float(row["elapsed_s"]) >= float(row["command"].split()[1]) for row in rows)
     assert "| B | `sleep 0.3` |" in (here.directory / "r.md").read_text()
     assert not here.runs
+
+
+def test_two_commands_that_differ_a_lot_stop_early_and_the_record_verifies_until_it_is_changed(here: Desk) -> None:
+    """Verdict, journal, text and `verify` agree on when the run stopped, and why."""
+    done = here.fairtrial("compare", FAST, SLOW, "--warm-up", "0", "--output", "runs", "--export", "r.json")
+    analysis = json.loads((here.directory / "r.json").read_text())["analysis"]
+    (found,) = analysis["cells"][0]["comparisons"]["elapsed_s"]
+    blocks = found["n"]
+    assert found["verdict"] == "slower"
+    assert 4 <= blocks < 20  # 4 on an idle machine; one that stutters needs a block more
+    assert f"stopped after {blocks} of 20 blocks" in done.stdout
+    assert found["p_once"] <= found["p"] < 0.05
+    assert analysis["stopping"]["cells"] == [{"cell": "all", "blocks": blocks, "round": blocks, "reason": "difference"}]
+    journal = here.run / "journal.jsonl"
+    events = [json.loads(line)["entry"] for line in journal.read_text().splitlines()]
+    decisions = [cell["decision"] for event in events for cell in event.get("cells", ())]
+    assert decisions == [*["continue"] * (blocks - 1), "stop"]
+    assert len(list((here.run / "trials").iterdir())) == 2 * blocks
+    here.fairtrial("verify", here.run)
+    journal.write_text(journal.read_text().replace('"reason":"difference"', '"reason":"equivalence"'))
+    assert f"recomputed {blocks} blocks (difference)" in here.fairtrial("verify", here.run, code=1).stdout
+
+
+def test_all_blocks_are_run_where_that_is_asked(here: Desk) -> None:
+    done = here.fairtrial("compare", FAST, SLOW, "--warm-up", "0", "--blocks", "5", "--stop", "fixed")
+    assert "· 5 blocks ·" in done.stdout
+    assert "stopped after" not in done.stdout
 
 
 def test_the_saved_study_runs_again_and_a_kept_record_verifies(here: Desk) -> None:

@@ -62,7 +62,7 @@ def test_r_computes_the_reports_figures_from_the_raw_data_alone(
             "ratio_low": one["ratio"]["low"],
             "ratio_high": one["ratio"]["high"],
             "p": one["p"],
-            "p_holm": one["p_adjusted"],
+            "p_adjusted": one["p_adjusted"],
             "difference": one["difference"]["estimate"],
             "difference_low": one["difference"]["low"],
             "difference_high": one["difference"]["high"],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,11 +57,10 @@ def test_a_study_runs_on_a_host_over_ssh_from_file_to_report(far: Host, here: De
 
 def test_a_connection_cut_mid_trial_voids_its_block_and_the_run_goes_on(far: Host, here: Desk) -> None:
     with kernel_parameter() as parameter:
-        run = here.start("run", study(here, far, seconds="1.5", settings=parameter.settings))
-        eventually(lambda: any("sleep 1.5" in command for command in here.processes().values()), "a trial under way")
+        run = here.start("run", study(here, far, seconds="5", settings=parameter.settings))
+        eventually(lambda: any("sleep 5" in command for command in here.processes().values()), "a trial under way")
         assert parameter.changed()
-        for session in far.sessions():
-            os.kill(session, signal.SIGKILL)
+        far.cut()
         output, _ = run.communicate(timeout=300)
         assert run.returncode == 0, output
         assert parameter.restored()
@@ -92,13 +89,12 @@ def test_a_host_key_that_changed_is_refused_in_sshs_own_words(far: Host, here: D
 
 
 def test_a_run_that_lost_its_host_for_good_ends_in_order_and_resumes_once_it_is_back(far: Host, here: Desk) -> None:
-    path = study(here, far, seconds="1.5")
+    path = study(here, far, seconds="5")
     run = here.start("run", path)
-    eventually(lambda: any("sleep 1.5" in command for command in here.processes().values()), "a trial under way")
+    eventually(lambda: any("sleep 5" in command for command in here.processes().values()), "a trial under way")
     allowed = (far.directory / "authorized_keys").read_text()
     (far.directory / "authorized_keys").write_text("")
-    for session in far.sessions():
-        os.kill(session, signal.SIGKILL)
+    far.cut()
     output, _ = run.communicate(timeout=300)
     assert run.returncode == 3, output
     assert "Permission denied" in output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -122,3 +123,66 @@ def test_a_setting_that_needs_root_is_refused_with_its_name(here: Desk, python: 
     assert done.returncode == 3, done.stdout + done.stderr
     assert "vm.page-cluster" in done.stderr
     assert "ermission" in done.stderr
+
+
+PROBED = """\
+study: probed
+workload: {{command: {{run: sleep 0.05}}}}
+factors:
+  length:
+    short: {{}}
+    long: {{workload: {{command: {{run: sleep 0.1}}}}}}
+arm: length
+trials: {{blocks: 1, seed: 2}}
+metrics: {{primary: elapsed_s}}
+telemetry: {{probes: [{probes}]}}
+"""
+
+
+def probed(here: Desk, python: str, probes: str) -> subprocess.CompletedProcess[str]:
+    study = here.study(PROBED.format(probes=probes))
+    study.chmod(0o644)
+    output = here.directory / "home" / "runs"
+    return as_user(here, [python, "-c", PROGRAM, "run", str(study), "--output", str(output)])
+
+
+def test_programs_and_files_are_probed_without_root(here: Desk, python: str) -> None:
+    done = probed(here, python, "{command: sleep 60}, {file: /proc/vmstat}")
+    assert done.returncode == 0, done.stderr
+    (run,) = (here.directory / "home" / "runs").iterdir()
+    assert len(record.read(run).diagnostics) == 2
+    assert all(trial.valid for trial in record.read(run).diagnostics)
+
+
+@pytest.mark.skipif(shutil.which("perf") is None, reason="needs perf: `apt install linux-perf`")
+@pytest.mark.skipif(
+    int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) < 1, reason="here anybody may look at all processors"
+)
+def test_what_the_user_may_not_probe_is_refused_with_what_would_permit_it(here: Desk, python: str) -> None:
+    (here.directory / "secret").mkdir(mode=0o700)
+    done = probed(here, python, f"perf_stat, perf_record, {{file: {here.directory}/secret/x}}")
+    assert done.returncode == 2, done.stdout + done.stderr
+    for number, kind in enumerate(("perf_stat", "perf_record")):
+        assert f"telemetry.probes.{number}.{kind}: perf refuses it" in done.stderr
+    assert "kernel.perf_event_paranoid=-1" in done.stderr
+    assert "telemetry.probes.2.file: cannot be read at the place" in done.stderr
+    assert "Permission denied" in done.stderr
+    (run,) = (here.directory / "home" / "runs").iterdir()
+    assert list((run / "trials").iterdir()) == []
+
+
+def test_a_place_is_looked_at_without_root_and_what_only_root_may_do_is_told(here: Desk, python: str) -> None:
+    study = here.study(STUDY.format(system="{sqlite: {}}") + "settings: {sysctl: {vm.page-cluster: 2}}\n")
+    study.chmod(0o644)
+    done = as_user(here, [python, "-c", PROGRAM, "doctor", str(study), "--json"])
+    assert done.returncode in {0, 1}, done.stderr
+    (found,) = json.loads(done.stdout)["places"]
+    findings = {finding["name"]: finding for finding in found["findings"]}
+    seen = ("smt", "clock_source", "steal", "other_load", "memory_available", "disk_space", "reflink", "open_files")
+    assert [name for name in seen if findings[name]["grade"] == "unknown"] == []
+    assert findings["bpf"]["value"].startswith("not permitted")
+    assert findings["bpf"]["fix"] == "run as root, or with CAP_BPF and CAP_PERFMON"
+    own = next(study for study in found["studies"] if study["study"] == "unprivileged")
+    assert own["can_run"] is False
+    assert [lack["what"] for lack in own["lacks"]] == ["vm.page-cluster can only be set by root"]
+    assert list(here.state.glob(".doctor*")) == []

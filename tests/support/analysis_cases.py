@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from fairtrial.metrics.latency import definitions as percentiles
 from fairtrial.record.models import (
     Cell,
     Clock,
@@ -62,7 +63,7 @@ class Case:
                 primary=list(self.roles.get("primary", [])),
                 secondary=list(self.roles.get("secondary", [])),
                 guardrails=list(self.roles.get("guardrails", [])),
-                definitions={"tpm": THROUGHPUT, "p99": LATENCY},
+                definitions={"tpm": THROUGHPUT, "p99": LATENCY, **percentiles()},
             ),
             design=Design.model_validate(
                 {

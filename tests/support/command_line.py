@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0  # a server's installation, a load and the settling of a busy disk
 
 
 @dataclass(frozen=True)

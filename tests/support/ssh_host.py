@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import shutil
+import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,7 @@ class Host:
     """A host `far` in an ssh configuration of its own."""
 
     directory: Path
+    address: str
     port: int
     daemon: subprocess.Popen[bytes]
 
@@ -44,6 +47,12 @@ class Host:
         parents = {int(line.split()[0]): int(line.split()[1]) for line in found if line.strip()}
         return [pid for pid, parent in parents.items() if parent == self.daemon.pid]
 
+    def cut(self) -> None:
+        """Ends every connection, as a wire does."""
+        for session in self.sessions():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(session, signal.SIGKILL)
+
 
 def make_key(path: Path) -> str:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
@@ -56,37 +65,37 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def answers(port: int) -> bool:
+def answers(address: str, port: int) -> bool:
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((address, port)) == 0
 
 
 @contextmanager
-def host(here: Desk) -> Iterator[Host]:
-    """Starts an sshd for one test."""
+def host(here: Desk, *, address: str = "127.0.0.1", within: Sequence[str] = ()) -> Iterator[Host]:
+    """Starts an sshd for one test: on loopback, or `within` a namespace (a command's first words) at its address."""
     directory = here.directory / "ssh"
     directory.mkdir(mode=0o700)
     host_key, user_key, port = make_key(directory / "host"), make_key(directory / "user"), free_port()
     (directory / "authorized_keys").write_text(user_key + "\n")
-    (directory / "known_hosts").write_text(f"[127.0.0.1]:{port} {host_key}\n")
+    (directory / "known_hosts").write_text(f"[{address}]:{port} {host_key}\n")
     (directory / "sshd_config").write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {directory}/host\nPidFile none\nUsePAM no\nStrictModes no\n"
+        f"Port {port}\nListenAddress {address}\nHostKey {directory}/host\nPidFile none\nUsePAM no\nStrictModes no\n"
         f"AuthorizedKeysFile {directory}/authorized_keys\nPasswordAuthentication no\nPermitRootLogin yes\n"
         f"KbdInteractiveAuthentication no\nSetEnv XDG_CACHE_HOME={directory}/cache\n"
     )
     (directory / "config").write_text(
-        f"Host far\n  HostName 127.0.0.1\n  Port {port}\n  User {getpass.getuser()}\n  IdentityFile {directory}/user\n"
+        f"Host far\n  HostName {address}\n  Port {port}\n  User {getpass.getuser()}\n  IdentityFile {directory}/user\n"
         f"  IdentitiesOnly yes\n  UserKnownHostsFile {directory}/known_hosts\n  GlobalKnownHostsFile none\n"
         "  StrictHostKeyChecking yes\n"
     )
     if os.geteuid() == 0:
         PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
     assert SSHD is not None
-    argv = [SSHD, "-D", "-f", str(directory / "sshd_config"), "-E", str(directory / "log")]
+    argv = [*within, SSHD, "-D", "-f", str(directory / "sshd_config"), "-E", str(directory / "log")]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL) as daemon:
         try:
-            eventually(lambda: answers(port) or daemon.poll() is not None, "sshd does not answer")
+            eventually(lambda: answers(address, port) or daemon.poll() is not None, "sshd does not answer")
             assert daemon.poll() is None, (directory / "log").read_text()
-            yield Host(directory, port, daemon)
+            yield Host(directory, address, port, daemon)
         finally:
             daemon.terminate()

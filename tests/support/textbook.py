@@ -11,14 +11,16 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
+from statistics import NormalDist
 
-from scipy import stats
+from scipy import integrate, stats
 
 from fairtrial.record.models import Plan, TrialRecord
 
 Interval = tuple[float | None, float | None, float | None]
 NOTHING: Interval = (None, None, None)
+RESAMPLES = 9_999
 POWER_STEPS = 20_000  # quantiles of the chi distribution that the power is averaged over; its error is below 1e-4
 
 
@@ -60,8 +62,9 @@ class Expected:
     ratio: Interval
     difference: Interval
     welch: tuple[float, float, float, Interval] | None  # t, df, p, difference
-    p: float
+    p: float | None  # None: drawn exchanges, by a seed
     p_equivalence: float | None
+    apart: tuple[float, ...] | None
     logs: Line | None
 
 
@@ -91,6 +94,43 @@ def holm(values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def any_below(p: float, shares: Sequence[float]) -> float:
+    """Chance that one of several p values is this small, given how much their comparisons share: by quadrature."""
+    if len(shares) == 1 or p >= 1:
+        return min(p, 1.0)
+    deviation = -NormalDist().inv_cdf(p / 2)
+
+    def outside(u: float) -> float:
+        inside = 1.0
+        for share in shares:
+            loading, rest = math.sqrt(share), math.sqrt(1 - share)
+            upper = NormalDist(loading * u, rest).cdf(deviation)
+            inside *= upper - NormalDist(loading * u, rest).cdf(-deviation)
+        return (1 - inside) * NormalDist().pdf(u)
+
+    found: float = integrate.quad(outside, -12, 12, epsabs=1e-12, epsrel=1e-10, limit=400)[0]
+    return found
+
+
+def closed(p: Sequence[float], shares: Sequence[float], groups: Sequence[str]) -> list[float]:
+    """Every set of hypotheses tested: Dunnett within its groups, Bonferroni over them; the largest counts."""
+    adjusted = [0.0] * len(p)
+    known: dict[tuple[int, ...], float] = {}
+
+    def of_group(members: tuple[int, ...]) -> float:
+        if members not in known:
+            known[members] = any_below(min(p[each] for each in members), [shares[each] for each in members])
+        return known[members]
+
+    for size in range(1, len(p) + 1):
+        for chosen in combinations(range(len(p)), size):
+            parts = [tuple(each for each in chosen if groups[each] == name) for name in {groups[i] for i in chosen}]
+            together = min(1.0, len(parts) * min(map(of_group, parts)))
+            for each in chosen:
+                adjusted[each] = max(adjusted[each], together)
+    return adjusted
+
+
 def by_block(trials: Sequence[TrialRecord], levels: Mapping[str, str], metric: str) -> dict[int, float]:
     """Values of one combination of levels, by block, without blocks that lost a trial of any arm."""
     lost = {(each.trial.cell, each.trial.block) for each in trials if not each.valid}
@@ -115,6 +155,9 @@ def compare(first: Mapping[int, float], second: Mapping[int, float], *, plan: Pl
     in_units = line(before, after, paired=paired)
     logs = line(list(map(math.log, before)), list(map(math.log, after)), paired=paired) if has_logs else None
     deciding = logs if has_logs else in_units
+    p = deciding.p() if deciding else 1.0
+    if not has_logs and [*before, *after].count(0) > 1:
+        p = by_exchange(before, after, paired=paired)
     confidence = plan.design.confidence
     classic = two_samples(list(first.values()), list(second.values()))
     geometric = statistics.geometric_mean(after) / statistics.geometric_mean(before) if has_logs else None
@@ -127,10 +170,34 @@ def compare(first: Mapping[int, float], second: Mapping[int, float], *, plan: Pl
         welch=(classic.estimate / classic.error, classic.df, classic.p(), classic.interval(confidence))
         if classic
         else None,
-        p=deciding.p() if deciding else 1.0,
+        p=p,
         p_equivalence=logs.equivalence(math.log(1 + plan.design.margin)) if logs else None,
+        apart=tuple(math.log(late / early) for early, late in zip(before, after, strict=True))
+        if has_logs and paired
+        else None,
         logs=logs,
     )
+
+
+def by_exchange(before: Sequence[float], after: Sequence[float], *, paired: bool) -> float | None:
+    """Twice the smaller tail over every exchange of labels; None where there are more than the product looks at."""
+    if paired:
+        differences = [late - early for early, late in zip(before, after, strict=True)]
+        if len(differences) < 2 or not any(differences):
+            return 1.0
+        sums = [math.fsum(signed) for signed in product(*((value, -value) for value in differences))]
+        observed = math.fsum(differences)
+    else:
+        values = [*before, *after]
+        if min(len(before), len(after)) < 2 or len(set(values)) == 1:
+            return 1.0
+        if math.comb(len(values), len(after)) > RESAMPLES:
+            return None
+        sums = [math.fsum(chosen) for chosen in combinations(values, len(after))]
+        observed = math.fsum(after)
+    low = sum(each <= observed + 1e-9 for each in sums) / len(sums)
+    high = sum(each >= observed - 1e-9 for each in sums) / len(sums)
+    return min(1.0, 2 * min(low, high))
 
 
 def line(before: Sequence[float], after: Sequence[float], *, paired: bool) -> Line | None:

@@ -3,6 +3,7 @@
 //! A subcommand takes one JSON document on standard input, prints its result as the last JSON line on standard output,
 //! and says an error as one JSON line `{"error": …, "hint": …}` on standard error, with exit code 1.
 
+mod boot;
 mod native;
 mod schema;
 mod serve;
@@ -22,6 +23,8 @@ struct Arguments {
 enum Command {
     /// Supervise this place for the control plane: the stream is standard input and output.
     Serve,
+    /// Be the first process of a virtual machine (its initial file system says how, `Boot`).
+    Boot,
     /// Print the JSON Schema of every type on the wire.
     Schema,
     /// Load TPC-C's tables (`TpccLoad` → `Loaded`).
@@ -42,6 +45,12 @@ enum Command {
     ScriptPreflight,
     /// Run a script's transactions (`ScriptDrive` → `Driven`).
     ScriptDrive,
+    /// Make files of stamped blocks (`FileLoad` → `Loaded`).
+    FileLoad,
+    /// Access blocks of files (`FileDrive` → `Driven`).
+    FileDrive,
+    /// Read the kernel's counters once, and what a path lies on (`FileCountersOf` → `FileCounters`).
+    FileCounters,
     /// Run SQL statements (`Sql` → one `Rows` per statement).
     Sql,
     /// Measure what the client can do at most on this host (`Ceiling` → `ClientCeiling`).
@@ -61,6 +70,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Serve => serve::run(),
+        Command::Boot => boot::run(),
         Command::Schema => native::print(&schema::wire()),
         Command::Load => native::load(),
         Command::Drive => native::drive(),
@@ -71,6 +81,9 @@ fn main() -> ExitCode {
         Command::ScriptLoad => native::script_load(),
         Command::ScriptPreflight => native::script_preflight(),
         Command::ScriptDrive => native::script_drive(),
+        Command::FileLoad => native::file_load(),
+        Command::FileDrive => native::file_drive(),
+        Command::FileCounters => native::file_counters(),
         Command::Sql => native::sql(),
         Command::Ceiling => native::ceiling(),
         Command::Noop => native::noop(),

@@ -68,6 +68,26 @@ pub fn script_drive() -> anyhow::Result<()> {
     )?)
 }
 
+/// Makes files of stamped blocks.
+pub fn file_load() -> anyhow::Result<()> {
+    let parameters = parameters()?;
+    print(&fairtrial_load::load_files(&parameters, &mut io::stdout())?)
+}
+
+/// Accesses blocks of files.
+pub fn file_drive() -> anyhow::Result<()> {
+    let parameters = parameters()?;
+    print(&fairtrial_load::drive_files(
+        &parameters,
+        &mut io::stdout(),
+    )?)
+}
+
+/// Reads the kernel's counters once.
+pub fn file_counters() -> anyhow::Result<()> {
+    print(&fairtrial_load::file_counters(&parameters()?)?)
+}
+
 /// Runs SQL statements: one line of rows for each.
 pub fn sql() -> anyhow::Result<()> {
     fairtrial_load::sql(&parameters()?)?

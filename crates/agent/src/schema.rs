@@ -3,7 +3,7 @@
 //! The schema is shaped for the generator of the Python types: the tag of a tagged enum stands inside the type it
 //! tags, and every variant has a title (`WriteAction`, `FileOutput`) that becomes its class.
 
-use fairtrial_protocol::{event, load, oltp, request, sample, script, state, step};
+use fairtrial_protocol::{boot, event, file, load, oltp, request, sample, script, state, step};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -14,6 +14,7 @@ pub fn wire() -> Value {
     root::<request::ChunkHeader>(&mut generator);
     root::<event::Event>(&mut generator);
     root::<step::Step>(&mut generator);
+    root::<boot::Boot>(&mut generator);
     root::<load::TpccLoad>(&mut generator);
     root::<load::Loaded>(&mut generator);
     root::<load::TpccDrive>(&mut generator);
@@ -28,6 +29,10 @@ pub fn wire() -> Value {
     root::<script::ScriptPreflight>(&mut generator);
     root::<script::Preflighted>(&mut generator);
     root::<script::ScriptDrive>(&mut generator);
+    root::<file::FileLoad>(&mut generator);
+    root::<file::FileDrive>(&mut generator);
+    root::<file::FileCountersOf>(&mut generator);
+    root::<file::FileCounters>(&mut generator);
     root::<load::Sql>(&mut generator);
     root::<load::Ceiling>(&mut generator);
     root::<load::ClientCeiling>(&mut generator);

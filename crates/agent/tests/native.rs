@@ -1,7 +1,7 @@
 //! The native subcommands as real processes: what they say when asked wrongly, and what a kill leaves.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -24,15 +24,26 @@ fn start(subcommand: &str, parameters: &str) -> Child {
         .spawn()
         .expect("started");
     let mut input = child.stdin.take().expect("piped");
-    input
-        .write_all(parameters.as_bytes())
-        .expect("the parameters are read");
+    match input.write_all(parameters.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {} // it refused before it read any
+        written => written.expect("the parameters are sent"),
+    }
     child
 }
 
 fn run(subcommand: &str, parameters: &Value) -> Output {
     let child = start(subcommand, &parameters.to_string());
     child.wait_with_output().expect("ended")
+}
+
+#[test]
+fn only_the_first_process_of_a_guest_boots_since_booting_ends_with_switching_off() {
+    let refused = run("boot", &json!({}));
+    let said = error_of(&refused)["error"].to_string();
+    assert!(
+        said.contains("first process of a virtual machine"),
+        "{said}"
+    );
 }
 
 /// The one JSON line that tells an error.
@@ -222,8 +233,9 @@ fn a_restore_killed_in_the_middle_leaves_the_old_data_and_the_next_one_finishes(
     while count(&unfinished) < 20 && child.try_wait().expect("a child").is_none() {}
     child.kill().expect("a child");
     let status = child.wait().expect("a child");
-    // A fast machine may have finished; either way the directory is whole, old or new.
-    assert_eq!(count(&work), if status.success() { 400 } else { 3 });
+    // A fast machine may have finished, or all but its exit; the directory is whole, old or new.
+    let found = count(&work);
+    assert!(found == 400 || found == 3 && !status.success(), "{found}");
     let output = start("restore", &parameters)
         .wait_with_output()
         .expect("ended");

@@ -49,6 +49,26 @@ pub enum LoadError {
         /// Why.
         source: std::io::Error,
     },
+    /// A file could not be read, written or mapped.
+    #[error("cannot {doing} {}", path.display())]
+    File {
+        /// What was being done: `open`, `read`.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A block was read that is not the one asked for.
+    #[error("{} holds at byte {offset} what belongs {found}", path.display())]
+    WrongBlock {
+        /// The file.
+        path: PathBuf,
+        /// Where it was read.
+        offset: u64,
+        /// What its stamp says, in words.
+        found: String,
+    },
     /// Progress could not be written: whoever reads it has gone.
     #[error("cannot write progress")]
     Progress(#[source] std::io::Error),
@@ -100,6 +120,12 @@ impl LoadError {
             }
             Self::Output { .. } => {
                 "check that the directory exists, is writable and has space left"
+            }
+            Self::File { .. } => {
+                "check the file system, its space and its permissions; `dmesg` has the device's errors"
+            }
+            Self::WrongBlock { .. } => {
+                "this storage, or what lies above it, gave data of another place: do not trust it with any"
             }
             Self::Progress(_) => "keep standard output open until the subcommand ends",
             Self::Stalled { .. } => {

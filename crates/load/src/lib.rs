@@ -11,6 +11,7 @@ mod client;
 mod drive;
 mod driver;
 mod error;
+mod file_access;
 mod noop;
 mod oltp;
 mod population;
@@ -26,6 +27,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use fairtrial_protocol::file::{FileCounters, FileCountersOf, FileDrive, FileLoad};
 use fairtrial_protocol::load::{
     Checked, Drive, Driven, Endpoint, Loaded, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
@@ -126,6 +128,21 @@ pub fn drive_script(
         Script::new(&parameters, &numbers)
     };
     drive::drive(&parameters.drive, make, progress)
+}
+
+/// Makes files of stamped blocks, replacing those of the same names.
+pub fn load_files(parameters: &FileLoad, progress: &mut dyn Write) -> Result<Loaded, LoadError> {
+    file_access::content::load(parameters, progress)
+}
+
+/// Accesses blocks of files and writes the same files as [`drive`], and `counters.json`.
+pub fn drive_files(parameters: &FileDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
+    file_access::drive(parameters, progress)
+}
+
+/// The kernel's counters now, and what a path lies on.
+pub fn file_counters(parameters: &FileCountersOf) -> Result<FileCounters, LoadError> {
+    file_access::counters::read(std::path::Path::new(&parameters.path))
 }
 
 /// Runs statements in order on one connection.

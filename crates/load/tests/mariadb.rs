@@ -115,7 +115,7 @@ fn a_server_killed_and_restarted_costs_counted_errors_and_no_hang() {
     load(endpoint.clone(), 1, 2);
     let mut asked = parameters(endpoint.clone(), directory.path());
     (asked.warehouses, asked.drive.virtual_users) = (1, 4);
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(12.0));
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(30.0));
     let driving = begin(move |progress| fairtrial_load::drive(&asked, progress));
     thread::sleep(Duration::from_secs(1));
     server.kill();
@@ -125,7 +125,7 @@ fn a_server_killed_and_restarted_costs_counted_errors_and_no_hang() {
     let driven = driving.end().expect("the drive ends at its deadline");
     assert_eq!(
         driven.window.end_ns - driven.window.start_ns,
-        12_000_000_000
+        30_000_000_000
     );
     let lost: u64 = driven
         .errors

@@ -156,7 +156,7 @@ fn a_password_changed_meanwhile_is_counted_and_the_right_one_lets_users_go_on() 
 #[test]
 fn too_many_connections_end_a_drive_that_begins_and_are_counted_in_one_that_runs() {
     let Some(server) = shared() else { return };
-    let mut scene = Scene::new(&server, "connections", Profile::PointSelect, (14, 5.0));
+    let mut scene = Scene::new(&server, "connections", Profile::PointSelect, (14, 15.0));
     let driving = scene.begin();
     // The least that MariaDB takes; those that are connected stay.
     scene.run(&[
@@ -165,10 +165,13 @@ fn too_many_connections_end_a_drive_that_begins_and_are_counted_in_one_that_runs
     ]);
     thread::sleep(Duration::from_millis(1_500));
     scene.run(&["SET GLOBAL max_connections = 151"]);
-    thread::sleep(Duration::from_millis(1_500));
     let connected =
         format!("SELECT COUNT(*) FROM information_schema.processlist WHERE user = '{DRIVER}'");
-    assert_eq!(number(&scene.admin, &connected), 14, "all are back");
+    let are_back = (0..200).any(|_| {
+        thread::sleep(Duration::from_millis(50));
+        number(&scene.admin, &connected) == 14
+    });
+    assert!(are_back, "all are back");
     let driven = driving.end().expect("it ends at its deadline");
     assert_window(&driven, &scene.asked);
     assert!(count(&driven, "1040") >= 4, "{:?}", driven.errors);

@@ -14,6 +14,9 @@ const ACCOUNTS: [&str; 4] = [
     "CREATE USER 'curve'@'%' IDENTIFIED VIA ed25519 USING PASSWORD('öffne dich')",
 ];
 
+/// Enough that a challenge that is read wrongly in one of 256 logins is met in 998 of 1,000 runs.
+const MANY_LOGINS: usize = 1600;
+
 const CIPHER: &str = "SHOW SESSION STATUS LIKE 'Ssl_cipher'";
 
 struct Place {
@@ -83,6 +86,10 @@ fn passwords_are_proved_by_every_plugin_in_clear_and_encrypted() {
                 .expect(user);
             assert!(cipher.starts_with("TLS_"), "{user}: {cipher}");
         }
+    }
+    for login in 0..MANY_LOGINS {
+        let cipher = place.login("curve", "öffne dich", None);
+        assert_eq!(cipher.expect("random challenges"), "", "login {login}");
     }
     for user in ["native", "curve"] {
         let error = place.login(user, "wrong", None).expect_err("refused");

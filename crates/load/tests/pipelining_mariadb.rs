@@ -126,7 +126,7 @@ fn lock_waits_that_time_out_and_killed_connections_leave_nothing_half_done() {
     sql(&endpoint, &["SET GLOBAL innodb_lock_wait_timeout = 1"]);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut asked = transfers(endpoint.clone(), directory.path());
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(5.0));
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(15.0));
     let driving = begin(move |lines| fairtrial_load::drive_script(&asked, lines));
     sql(
         &endpoint,

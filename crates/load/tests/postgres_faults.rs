@@ -12,10 +12,13 @@ use support::oltp::{SPECIAL, loading};
 use support::postgres::{Server, give};
 use support::small_disk::SmallDisk;
 use support::under_way::begin;
-use support::{codes, load, number, parameters, sql};
+use support::{apart, codes, load, number, parameters, result, sql};
 
 const TRUST: &str = "local all all trust\n";
 const LOCAL_ONLY: [&str; 2] = ["-c", "listen_addresses="];
+
+/// Longer than any machine takes to get over all that breaks: the drive is asked to end then.
+const LONG_S: f64 = 600.0;
 
 /// Of users that meet at every row.
 const TRANSACTIONS: u64 = 300;
@@ -45,6 +48,11 @@ fn as_driver(endpoint: Endpoint) -> Endpoint {
 }
 
 #[test]
+fn child() {
+    apart::drive_if_child();
+}
+
+#[test]
 fn ended_backends_a_crash_and_a_restart_are_counted_by_code_and_users_come_back() {
     let Some(mut server) = Server::start(TRUST, &LOCAL_ONLY) else {
         return;
@@ -61,16 +69,15 @@ fn ended_backends_a_crash_and_a_restart_are_counted_by_code_and_users_come_back(
     );
     let mut asked = parameters(as_driver(endpoint.clone()), directory.path());
     (asked.warehouses, asked.drive.virtual_users) = (1, 4);
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(12.0));
-    let driving = begin(move |lines| fairtrial_load::drive(&asked, lines));
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+    let mut driving = apart::begin(&asked);
+    driving.wait_for_rate();
 
     let ended = break_everything(&mut server, &endpoint);
 
-    let driven = driving.end().expect("the drive ends at its deadline");
-    assert_eq!(
-        driven.window.end_ns - driven.window.start_ns,
-        12_000_000_000
-    );
+    driving.ask_to_end();
+    driving.end();
+    let driven = result(directory.path());
     let is_known = |kind: &str| ["connection", "deadlock"].contains(&kind);
     assert!(
         driven.errors.iter().all(|error| is_known(&error.kind)),
@@ -84,9 +91,10 @@ fn ended_backends_a_crash_and_a_restart_are_counted_by_code_and_users_come_back(
         "each was told: {codes:?}"
     );
     assert!(codes["53300"] >= ended, "and refused meanwhile: {codes:?}");
+    // Of the others each is told if it is not just connecting, and if its message leaves before its process ends.
     assert!(
-        codes["57P02"] >= 3,
-        "all but the one that crashed were told: {codes:?}"
+        codes["57P02"] >= 1,
+        "others than the one that crashed were told: {codes:?}"
     );
     assert!(
         codes["connection_lost"] >= 1,
@@ -129,7 +137,7 @@ fn break_everything(server: &mut Server, endpoint: &Endpoint) -> i64 {
 /// Waits until users commit more than before, so that they have all come through; gives what there is then.
 fn wait_for_more(endpoint: &Endpoint, before: i64) -> i64 {
     let start = number(endpoint, HISTORY).max(before);
-    for _ in 0..200 {
+    for _ in 0..2_000 {
         let found = number(endpoint, HISTORY);
         let connected = number(endpoint, &format!("SELECT COUNT(*) {BACKENDS}"));
         if found > start + 20 && connected == 4 {
@@ -211,11 +219,12 @@ fn deadlocks_serialization_failures_and_timeouts_are_counted_by_code_and_repeate
     );
 
     for (setting, code) in [
-        ("lock_timeout = '20ms'", "55P03"),
-        ("statement_timeout = '20ms'", "57014"),
+        ("lock_timeout = '300ms'", "55P03"),
+        // It binds what a drive asks before its window too.
+        ("statement_timeout = '300ms'", "57014"),
     ] {
         let mut asked = crowded(&server, directory.path(), &[setting]);
-        (asked.drive.transactions, asked.drive.duration_s) = (None, Some(1.5));
+        (asked.drive.transactions, asked.drive.duration_s) = (None, Some(4.0));
         // Long enough to outlast the lock: back-off grows to a tenth of a second.
         asked.drive.retries = 100;
         let endpoint = asked.drive.endpoint.clone();
@@ -225,7 +234,7 @@ fn deadlocks_serialization_failures_and_timeouts_are_counted_by_code_and_repeate
             "SET statement_timeout = 0",
             "BEGIN",
             "LOCK TABLE sbtest1 IN ACCESS EXCLUSIVE MODE",
-            "SELECT pg_sleep(0.5)",
+            "SELECT pg_sleep(1.5)",
             "COMMIT",
         ];
         sql(&endpoint, &hold);

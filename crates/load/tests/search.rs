@@ -11,13 +11,15 @@ use fairtrial_protocol::oltp::{OltpDrive, Profile};
 use support::oltp::{SPECIAL, drive, load, loading, parameters, try_drive};
 use support::{mariadb, sqlite};
 
+// The limit leaves room for a machine that does other things: what is tested is the search, not the disk. So does the
+// lowest rate: a hundredth of what it offers in a window is more than one or two transactions under way at its end.
 const QUICK: Search = Search {
     percentile: Percentile::P99,
-    limit_s: 0.02,
-    lowest_per_s: 50.0,
+    limit_s: 0.25,
+    lowest_per_s: 300.0,
     highest_per_s: 1e6,
     precision: 0.3,
-    window_s: 0.4,
+    window_s: 1.0,
     settle_s: 0.1,
     spacing: Spacing::Exponential,
 };
@@ -120,14 +122,14 @@ fn a_range_that_ends_below_the_highest_rate_or_begins_above_it_gives_no_number()
     let endpoint = sqlite(&directory.path().join("oltp.db"));
     let generous = Search {
         limit_s: 5.0,
-        highest_per_s: 60.0,
+        highest_per_s: 360.0,
         ..QUICK
     };
     let mut asked = asked(endpoint, directory.path(), generous);
     let searched = drive(&asked).search.expect("a search");
     assert_eq!(
         (searched.met_per_s, searched.missed_per_s),
-        (Some(60.0), None)
+        (Some(360.0), None)
     );
     let impossible = Search {
         limit_s: 1e-9,
@@ -137,7 +139,7 @@ fn a_range_that_ends_below_the_highest_rate_or_begins_above_it_gives_no_number()
     let searched = drive(&asked).search.expect("a search");
     assert_eq!(
         (searched.met_per_s, searched.missed_per_s),
-        (None, Some(50.0))
+        (None, Some(300.0))
     );
     assert!(searched.complete && searched.probes.len() == 2);
 }

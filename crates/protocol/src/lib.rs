@@ -6,8 +6,10 @@
 //! how a message is carried or acted upon.
 
 pub mod arrivals;
+pub mod boot;
 pub mod clock;
 pub mod event;
+pub mod file;
 pub mod load;
 pub mod oltp;
 pub mod request;

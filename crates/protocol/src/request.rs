@@ -19,7 +19,7 @@ pub enum Request {
     /// Reads a file; answered by `file`, then chunks.
     Get(Get),
     /// Starts a process; answered by `spawned`, later by one `exited`.
-    Spawn(Spawn),
+    Spawn(Box<Spawn>),
     /// Sends a signal to a spawned process.
     Signal(Signal),
     /// Applies one step; answered by `changed`.
@@ -97,6 +97,9 @@ pub struct Spawn {
     /// Processors it may use; all if absent.
     #[serde(default)]
     pub processors: Option<Vec<u32>>,
+    /// Control groups it starts in, as directories; at most one of each hierarchy.
+    #[serde(default)]
+    pub groups: Vec<String>,
     /// Where standard output goes.
     pub stdout: Output,
     /// Where standard error goes.

@@ -1,5 +1,7 @@
 //! Parameters of the subcommands that bring a place to a known state.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -87,4 +89,19 @@ pub struct Facts {
     pub ticks_per_s: u64,
     /// Page size in bytes.
     pub page_bytes: u64,
+    /// NUMA nodes with their processors: node to numbers. One node of all processors where the kernel knows none.
+    pub nodes: BTreeMap<u32, Vec<u32>>,
+    /// Controllers of control groups, by name (`memory`, `io`, `blkio`, `cpuset`).
+    pub controllers: BTreeMap<String, Controller>,
+}
+
+/// Where a controller of control groups is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Controller {
+    /// 1: a hierarchy of its own, or shared with few; 2: the unified one.
+    pub version: u8,
+    /// Where its hierarchy is mounted.
+    pub directory: String,
+    /// Whether groups right below have its files; of version 1, always.
+    pub enabled: bool,
 }

@@ -49,6 +49,11 @@ pub enum Action {
         /// Absolute path of the directory.
         path: String,
     },
+    /// Creates a control group (must not exist), parents excluded.
+    Group {
+        /// Absolute path of its directory in a cgroup file system.
+        path: String,
+    },
     /// Runs a program to its end; exit code 0 is success.
     Execute {
         /// Program and arguments; no shell.
@@ -107,7 +112,8 @@ pub enum Normalise {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Inverse {
     /// For `write`: the previous content is read (and its bracketed word taken, where there is one) and written back.
-    /// For `mount`: unmounted. For `create`: removed, with everything below it.
+    /// For `mount`: unmounted. For `create`: removed, with everything below it. For `group`: what still runs in it is
+    /// killed, and it is removed.
     Restore {},
     /// Runs a program.
     Execute {

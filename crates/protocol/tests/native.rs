@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use fairtrial_protocol::boot::Boot;
+use fairtrial_protocol::file::{FileCounters, FileCountersOf, FileDrive, FileLoad};
 use fairtrial_protocol::load::{
     Arrivals, Checked, Driven, Loaded, Progress, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
@@ -102,6 +104,7 @@ fn check_parameters<T: Serialize + DeserializeOwned + JsonSchema>(name: &str) {
     for place in [
         "/endpoint",
         "/drive",
+        "/mounts/0",
         "/drive/endpoint",
         "/mix",
         "/distribution",
@@ -130,10 +133,14 @@ fn parameters_survive_a_round_trip_and_refuse_what_they_do_not_know() {
     check_parameters::<ScriptLoad>("script_load");
     check_parameters::<ScriptPreflight>("script_preflight");
     check_parameters::<ScriptDrive>("script_drive");
+    check_parameters::<FileLoad>("file_load");
+    check_parameters::<FileDrive>("file_drive");
+    check_parameters::<FileCountersOf>("file_counters_of");
     check_parameters::<Sql>("sql");
     check_parameters::<Sample>("sample");
     check_parameters::<Restore>("restore");
     check_parameters::<Settle>("settle");
+    check_parameters::<Boot>("boot");
 }
 
 #[test]
@@ -142,6 +149,7 @@ fn results_survive_a_round_trip() {
     check::<Driven>("driven");
     check::<Checked>("checked");
     check::<Preflighted>("preflighted");
+    check::<FileCounters>("file_counters");
     check::<Rows>("rows");
     check::<Restored>("restored");
     check::<Settled>("settled");

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use fairtrial_protocol::{VERSION, event, load, oltp, request, sample, script, state, step};
+use fairtrial_protocol::{VERSION, event, file, load, oltp, request, sample, script, state, step};
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
@@ -48,6 +48,10 @@ fn wire() -> Value {
         script::ScriptPreflight,
         script::Preflighted,
         script::ScriptDrive,
+        file::FileLoad,
+        file::FileDrive,
+        file::FileCountersOf,
+        file::FileCounters,
         load::Sql,
         load::Ceiling,
         load::ClientCeiling,

@@ -1,6 +1,7 @@
 //! Facts of a place. What a kernel or a container does not tell is `unknown`, never a failure: facts describe, and
 //! nothing is refused for them here.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -13,6 +14,7 @@ use rustix::system::uname;
 
 use crate::directory::state_directory;
 use crate::error::StateError;
+use crate::groups;
 use crate::settle::kibibytes;
 
 const UNKNOWN: &str = "unknown";
@@ -68,6 +70,8 @@ pub fn facts_below(root: &Path, state_directory: &Path) -> Result<Facts, StateEr
         user_id: geteuid().as_raw(),
         ticks_per_s: clock_ticks_per_second(),
         page_bytes: page_size() as u64,
+        nodes: nodes(root),
+        controllers: groups::controllers(root),
     })
 }
 
@@ -108,13 +112,30 @@ fn distribution(os_release: &str) -> String {
     )
 }
 
+/// NUMA nodes that are online with their processors; kernels without them have one of all.
+fn nodes(root: &Path) -> BTreeMap<u32, Vec<u32>> {
+    let directory = "sys/devices/system/node";
+    let online = listed(&content(root, &format!("{directory}/online")));
+    if online.is_empty() {
+        let all = processors(&content(root, "sys/devices/system/cpu/online"));
+        return BTreeMap::from([(0, all)]);
+    }
+    let of_node = |node: &u32| listed(&content(root, &format!("{directory}/node{node}/cpulist")));
+    online.iter().map(|node| (*node, of_node(node))).collect()
+}
+
 /// `0-3,8` as numbers.
-fn processors(online: &str) -> Vec<u32> {
+fn listed(text: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
     };
-    let listed: Vec<u32> = online.split(',').filter_map(range).flatten().collect();
+    text.split(',').filter_map(range).flatten().collect()
+}
+
+/// Processors that are online, by the kernel's list or as many as may be used.
+fn processors(online: &str) -> Vec<u32> {
+    let listed = listed(online);
     if listed.is_empty() {
         let count = thread::available_parallelism()
             .map_or(1, |count| u32::try_from(count.get()).unwrap_or(1));

@@ -3,6 +3,7 @@
 mod directory;
 mod error;
 mod facts;
+mod groups;
 mod owner;
 mod restore;
 mod settle;

@@ -65,6 +65,22 @@ fn a_virtual_machine_is_described_from_its_files() {
 }
 
 #[test]
+fn nodes_have_their_processors_and_a_machine_without_nodes_is_one() {
+    let processors = ("sys/devices/system/cpu/online", "0-3\n");
+    let without = machine(&[processors]);
+    let one: Vec<_> = told(without.path()).nodes.into_iter().collect();
+    assert_eq!(one, [(0, vec![0, 1, 2, 3])]);
+    let with = machine(&[
+        processors,
+        ("sys/devices/system/node/online", "0,2\n"),
+        ("sys/devices/system/node/node0/cpulist", "0-1,3\n"),
+        ("sys/devices/system/node/node2/cpulist", "\n"),
+    ]);
+    let two: Vec<_> = told(with.path()).nodes.into_iter().collect();
+    assert_eq!(two, [(0, vec![0, 1, 3]), (2, vec![])]);
+}
+
+#[test]
 fn a_whole_machine_rented_from_a_cloud_is_not_virtual() {
     let root = machine(&[
         (

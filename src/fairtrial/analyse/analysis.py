@@ -5,40 +5,63 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from fairtrial.analyse import doubts, judging, run_doubts
+from fairtrial.analyse import doubts, fitness, guardrails, judging, noise, run_doubts, sequential, sharing, within
 from fairtrial.analyse.comparing import Named, Setting, comparable, compare
 from fairtrial.analyse.course import course
 from fairtrial.analyse.expecting import expectations
+from fairtrial.analyse.floors import floors
 from fairtrial.analyse.measured import Measured, measured, summary
-from fairtrial.analyse.models import Analysis, CellResult, Comparison, Doubt, ExpectationResult, Role, Summary
+from fairtrial.analyse.models import (
+    Analysis,
+    CellResult,
+    Comparison,
+    Doubt,
+    ExpectationResult,
+    Guardrail,
+    Role,
+    Summary,
+)
 from fairtrial.analyse.selection import ContrastCell, Selection, select
 from fairtrial.analyse.tidy import Asked, Course, Table
-from fairtrial.record.models import Plan, TrialRecord
+from fairtrial.record.models import PlaceOpened, Plan, TrialRecord
 
+FAMILIES: Final[tuple[Role, Role]] = ("primary", "secondary")  # roles whose p values are adjusted together
 Expected = Mapping[str, tuple[ExpectationResult, ...]]
 
 
 def analyse(
-    plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None = None, finished: bool = True
+    plan: Plan,
+    trials: Sequence[TrialRecord],
+    *,
+    contrast: str | None = None,
+    finished: bool = True,
+    places: Sequence[PlaceOpened] = (),
 ) -> Analysis:
     """Analyses a run's trials.
 
     Args:
         plan: as recorded; the study itself is never read.
-        trials: every committed trial, valid or not, in any order.
+        trials: every committed trial, valid or not, in any order; diagnostic ones are counted and left out.
         contrast: the factor to compare, its first level as baseline; the plan's arm if None. The cells are then the
             combinations of all other factors, and trials pair by block.
         finished: whether the run reached its planned end; without it there is no verdict.
+        places: as recorded; their facts hold the noise profiles that were kept there when the run began, and their
+            findings how fit they were.
 
     Raises:
         InputError: the plan has no such factor.
         RecordError: two trials stand for the same arm in the same block.
     """
+    diagnostic = sum(trial.trial.diagnostic for trial in trials)
+    trials = [trial for trial in trials if not trial.trial.diagnostic]  # probes change what they look at
     selection = select(plan, trials, contrast=contrast)
     roles = _roles(plan)
     expected = expectations(plan, trials)
+    steadiness = within.steadiness(selection)
     unmet = {cell.name: _unmet_levels(cell, expected) for cell in selection.cells}
+    followed = sequential.follow(plan, trials, contrast=contrast)
     asked = Asked(
         study=plan.study,
         question=plan.question,
@@ -50,18 +73,34 @@ def analyse(
         paired=plan.design.order != "sequential",  # trials of a block are then not close in time
         confidence=plan.design.confidence,
         margin=plan.design.margin,
+        guardrail_margins=plan.metrics.guardrail_margins,
+        seed=plan.design.seed,
     )
-    return analyse_table(
+    analysis = analyse_table(
         _table(selection, roles),
         asked,
         Course(
-            counts=selection.counts,
+            counts=selection.counts.model_copy(update={"diagnostic": diagnostic}),
             finished=finished,
-            doubts=tuple(course(plan, selection, expected=expected, finished=finished)),
+            doubts=(
+                *course(plan, selection, expected=expected, finished=finished),
+                *within.doubts(selection, steadiness, metrics=list(roles)),
+                *fitness.doubts(plan, places),
+            ),
             expectations={cell.name: _expectations(cell, expected) for cell in selection.cells},
             without_verdict=lambda each: bool(unmet[each.cell] & {each.baseline, each.arm}),
+            steadiness=steadiness,
+            fixed=plan.design.stop == "fixed",
+            followed=followed,
+            stopping=sequential.stopping(plan, followed) if selection.contrast == plan.arm else None,
         ),
     )
+    if plan.against_itself and selection.contrast == plan.arm:  # a condition of an A/A run can be compared as well
+        return analysis.model_copy(update={"noise": noise.profile(plan, selection)})
+    if not asked.paired:
+        return analysis
+    compared = [each for cell in analysis.cells for found in cell.comparisons.values() for each in found]
+    return analysis.model_copy(update={"floors": floors(plan, selection, compared, places=places)})
 
 
 def analyse_table(table: Table, asked: Asked, course: Course) -> Analysis:
@@ -72,19 +111,15 @@ def analyse_table(table: Table, asked: Asked, course: Course) -> Analysis:
         asked: what is compared, and how.
         course: what is known of how the numbers came about.
     """
-    setting = Setting(
-        paired=asked.paired,
-        confidence=asked.confidence,
-        margin=asked.margin,
-        family_size=sum(asked.roles[metric] == "primary" for _, metric in table) * (len(asked.levels) - 1),
-    )
+    setting = _setting(table, asked, fixed=course.fixed)
     pairs = _pairs(table, asked)
+    compared = _with_shares([_compared(pair, setting, asked) for pair in pairs], table, setting=setting)
     judged = judging.judge(
-        [_compared(pair, setting) for pair in pairs],
+        compared if course.followed is None else sequential.adjusted(compared, course.followed, asked.metrics),
         metrics=asked.metrics,
         alpha=setting.alpha,
         without_verdict=lambda each: not course.finished or course.without_verdict(each),
-        missing=setting.family_size - sum(pair.named.role == "primary" for pair in pairs),
+        missing={role: setting.size(role) - sum(pair.named.role == role for pair in pairs) for role in FAMILIES},
     )
     return Analysis(
         study=asked.study,
@@ -99,7 +134,23 @@ def analyse_table(table: Table, asked: Asked, course: Course) -> Analysis:
         roles=dict(asked.roles),
         cells=_cells(table, asked, judged=judged, expected=course.expectations),
         counts=course.counts,
+        stopping=course.stopping,
+        steadiness=course.steadiness,
         doubts=(*course.doubts, *_run_doubts(table, asked, judged=judged, setting=setting)),
+    )
+
+
+def _setting(table: Table, asked: Asked, *, fixed: bool) -> Setting:
+    others = len(asked.levels) - 1
+    primary, secondary = (sum(asked.roles[metric] == role for _, metric in table) * others for role in FAMILIES)
+    return Setting(
+        paired=asked.paired,
+        confidence=asked.confidence,
+        margin=asked.margin,
+        family_size=primary,
+        screening_size=secondary,
+        once=fixed,
+        seed=asked.seed,
     )
 
 
@@ -140,17 +191,49 @@ def _pairs(table: Table, asked: Asked) -> list[_Pair]:
     """Every level against the first, cell by cell and metric by metric, where there is anything to compare."""
     first, *others = asked.levels
     return [
-        _Pair(Named(metric=metric, role=asked.roles[metric], cell=cell), baseline=arms[first], arm=arms[level])
+        _Pair(
+            Named(metric=metric, role=asked.roles[metric], cell=cell, resolution=asked.metrics[metric].resolution),
+            baseline=arms[first],
+            arm=arms[level],
+        )
         for (cell, metric), arms in table.items()
         for level in others
         if comparable(arms[first], arms[level], paired=asked.paired)
     ]
 
 
-def _compared(pair: _Pair, setting: Setting) -> Comparison:
+def _compared(pair: _Pair, setting: Setting, asked: Asked) -> Comparison:
     comparison = compare(pair.baseline, pair.arm, named=pair.named, setting=setting)
     found = doubts.about(comparison, pair.baseline, pair.arm, alpha=setting.alpha)
-    return comparison.model_copy(update={"doubts": tuple(found)})
+    return comparison.model_copy(update={"doubts": tuple(found), "guardrail": _guardrail(pair, setting, asked)})
+
+
+def _guardrail(pair: _Pair, setting: Setting, asked: Asked) -> Guardrail | None:
+    if pair.named.role != "guardrail":
+        return None
+    metric = pair.named.metric
+    rail = guardrails.Rail(
+        better=asked.metrics[metric].better,
+        margin=asked.guardrail_margins.get(metric, setting.margin),
+    )
+    return guardrails.guarded(pair.baseline, pair.arm, rail=rail, setting=setting)
+
+
+def _with_shares(compared: Sequence[Comparison], table: Table, *, setting: Setting) -> list[Comparison]:
+    """Adds what comparisons of one cell and metric share, having one baseline."""
+    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for each in compared:
+        places[each.cell, each.metric].append(each.arm)
+    shares = {
+        (*place, arm): share
+        for place, arms in places.items()
+        if len(arms) > 1
+        for arm, share in sharing.shares(table[place], arms, paired=setting.paired).items()
+    }
+    return [
+        each.model_copy(update={"baseline_share": shares.get((each.cell, each.metric, each.arm), 0.0)})
+        for each in compared
+    ]
 
 
 def _unmet_levels(cell: ContrastCell, expected: Expected) -> set[str]:
@@ -192,7 +275,12 @@ def _run_doubts(table: Table, asked: Asked, *, judged: Sequence[Comparison], set
     intended = [(cell, metric, level) for cell, metric in table for level in asked.levels[1:]]
     absent = [each for each in intended if each not in compared]
     found = [*run_doubts.not_compared(absent, planned=len(intended))]
-    found += run_doubts.few_blocks(judged, paired=setting.paired, alpha=setting.alpha, family_size=setting.family_size)
+    if setting.once:
+        found += run_doubts.few_blocks(
+            judged, paired=setting.paired, alpha=setting.alpha, family_size=setting.family_size
+        )
+    else:
+        found += [doubt for each in judged for doubt in sequential.rests_on_normality(each)]
     for metric in dict.fromkeys(metric for _, metric in table):
         groups = [(cell, each) for cell in asked.cells for each in table[cell, metric].values()]
         found += run_doubts.sorted_values(metric, groups)

@@ -9,21 +9,28 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import sensitivity, t_tests
+from fairtrial.analyse import censoring, exchanging, permuting, ranks, sensitivity, t_tests
 from fairtrial.analyse.measured import Measured
-from fairtrial.analyse.models import Comparison, Interval, Role, Welch
+from fairtrial.analyse.models import Comparison, Interval, RankOpinion, Role, Welch
 from fairtrial.analyse.t_tests import TTest, Values
 
 PAIRED_LOGS: Final = "paired t on log ratios over blocks"
 PAIRED_UNITS: Final = "paired t on differences over blocks"
 WELCH_LOGS: Final = "Welch on logs"
 WELCH_UNITS: Final = "Welch on the values"
+SIGNED_RANK: Final = "Wilcoxon signed rank over blocks"
+RANK_SUM: Final = "Mann-Whitney"
+PAIRED_FLIPS: Final = "paired permutation of differences over blocks"
+SHUFFLED: Final = "permutation of the values"
+CENSORED: Final = ", values known by class"  # what a method's name ends in
 
 _LIKE_NORMAL: Final = {
     PAIRED_LOGS: "log ratios of blocks are independent and roughly normal",
     PAIRED_UNITS: "differences of blocks are independent and roughly normal",
     WELCH_LOGS: "trials are independent and their logarithms roughly normal; spreads may differ",
     WELCH_UNITS: "trials are independent and roughly normal; spreads may differ",
+    PAIRED_FLIPS: "blocks are independent; without an effect arms could be exchanged within a block",
+    SHUFFLED: "trials are independent; without an effect they could be exchanged between arms",
 }
 _LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)  # two blocks that disagree by factors of thousands get there
 _TRIALS_COUNT: Final = "the trial is the unit: nothing inside a trial counts as a repetition"
@@ -37,17 +44,27 @@ class Setting:
         paired: whether trials of one block are compared with each other.
         margin: equivalence margin as a share; on the log scale it is ± log(1 + margin), the same in both directions.
         family_size: primary comparisons that are judged together.
+        screening_size: secondary comparisons that are.
+        once: whether the number of blocks was fixed beforehand; a rule that stops early has a smallest n of its own.
+        seed: of permutations, derived from the plan's.
     """
 
     paired: bool
     confidence: float
     margin: float
     family_size: int
+    screening_size: int = 0
+    once: bool = True
+    seed: int = 0
 
     @property
     def alpha(self) -> float:
         """Level of a test at this confidence."""
         return 1 - self.confidence
+
+    def size(self, role: Role) -> int:
+        """How many comparisons of a role are adjusted together; 0 for guardrails, which are no family."""
+        return {"primary": self.family_size, "secondary": self.screening_size, "guardrail": 0}[role]
 
 
 @dataclass(frozen=True)
@@ -56,6 +73,11 @@ class Matched:
 
     baseline: Values
     arm: Values
+
+    @property
+    def positive(self) -> bool:
+        """Whether every value has a logarithm."""
+        return bool((self.baseline > 0).all() and (self.arm > 0).all())
 
 
 def matched(baseline: Measured, arm: Measured, *, paired: bool) -> Matched:
@@ -79,11 +101,12 @@ def comparable(baseline: Measured, arm: Measured, *, paired: bool) -> bool:
 
 @dataclass(frozen=True)
 class Named:
-    """What a comparison is of."""
+    """What a comparison is of; `resolution` as in the metric's definition."""
 
     metric: str
     role: Role
     cell: str
+    resolution: float = 0.0
 
 
 def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting) -> Comparison:
@@ -93,46 +116,109 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
     """
     used = matched(baseline, arm, paired=setting.paired)
     logs = baseline.positive and arm.positive
-    in_units = _test(used, paired=setting.paired, confidence=setting.confidence)
-    on_logs = _test(_logarithms(used), paired=setting.paired, confidence=setting.confidence) if logs else None
-    method = _method(paired=setting.paired, logs=logs)
-    primary = named.role == "primary"
+    censored = named.resolution > 0 and (censoring.coarse(used.baseline) or censoring.coarse(used.arm))
+    tested = _censored(used, resolution=named.resolution, setting=setting) if censored else _tested(used, setting)
+    in_units, on_logs = tested[0], tested[1] if logs else None
+    heaped = not logs and permuting.heaped(used.baseline, used.arm)
+    method = _method(paired=setting.paired, logs=logs, heaped=heaped)
+    size = setting.size(named.role)
+    rank = _rank(used, setting=setting, logs=logs)
     deciding = on_logs if logs else in_units
+    by_t = 1.0 if deciding is None else deciding.p
+    if heaped:
+        p = _permuted(used, setting)
+    else:
+        p = by_t if censored else _confirmed(by_t, _logarithms(used) if logs else used, setting=setting, size=size)
     return Comparison(
         metric=named.metric,
         role=named.role,
         cell=named.cell,
         baseline=baseline.arm,
         arm=arm.arm,
-        method=method,
+        method=method + CENSORED if censored else method,
         n=min(len(used.baseline), len(used.arm)),
         confidence=setting.confidence,
         ratio=_ratio(used, on_logs) if logs else Interval(estimate=None, low=None, high=None),
         difference=_difference(used, in_units),
         welch=_welch(baseline, arm, confidence=setting.confidence),
-        p=1.0 if deciding is None else deciding.p,
+        p=p,
+        p_by_t=by_t if p > by_t and not heaped else None,
         p_adjusted=None,
-        p_equivalence=None if on_logs is None else sensitivity.equivalence(on_logs, bound=math.log1p(setting.margin)),
-        family_size=setting.family_size if primary else 0,
+        p_equivalence=_inside(on_logs, None if censored else used, setting=setting, size=size),
+        family_size=size,
         verdict="undecided",
-        smallest_effect=_smallest_effect(on_logs, alpha=setting.alpha / (setting.family_size if primary else 1)),
+        smallest_effect=_smallest_effect(on_logs, alpha=setting.alpha / max(1, size)),
+        smallest_difference=None if in_units is None else _detectable(in_units, alpha=setting.alpha / max(1, size)),
+        claimable=not setting.once or rank is None or ranks.could_claim(rank.smallest_p, alpha=setting.alpha),
+        rank=rank,
         assumptions=(_LIKE_NORMAL[method], _TRIALS_COUNT),
     )
 
 
-def _method(*, paired: bool, logs: bool) -> str:
+def _method(*, paired: bool, logs: bool, heaped: bool) -> str:
+    if heaped:
+        return PAIRED_FLIPS if paired else SHUFFLED
     if paired:
         return PAIRED_LOGS if logs else PAIRED_UNITS
     return WELCH_LOGS if logs else WELCH_UNITS
 
 
+def _tested(used: Matched, setting: Setting) -> tuple[TTest | None, TTest | None]:
+    """In units and, where all values have one, on logarithms."""
+    test = t_tests.paired if setting.paired else t_tests.welch
+    in_units = test(used.baseline, used.arm, confidence=setting.confidence)
+    if not used.positive:
+        return in_units, None
+    return in_units, test(np.log(used.baseline), np.log(used.arm), confidence=setting.confidence)
+
+
+def _censored(used: Matched, *, resolution: float, setting: Setting) -> tuple[TTest | None, TTest | None]:
+    """The same for values of which only their class is known."""
+    test = censoring.paired if setting.paired else censoring.welch
+    scales = (censoring.on_units, censoring.on_logs) if used.positive else (censoring.on_units,)
+    found = [
+        test(
+            classed(used.baseline, resolution=resolution),
+            classed(used.arm, resolution=resolution),
+            confidence=setting.confidence,
+        )
+        for classed in scales
+    ]
+    return found[0], found[1] if used.positive else None
+
+
+def _permuted(used: Matched, setting: Setting) -> float:
+    p = permuting.paired_p if setting.paired else permuting.unpaired_p
+    return p(used.baseline, used.arm, seed=setting.seed)
+
+
+def _confirmed(p: float, scaled: Matched, *, setting: Setting, size: int) -> float:
+    """A paired t test's p, held against the exchange of arms within blocks; a rule that looks often has its own p."""
+    if not (setting.paired and setting.once) or p >= setting.alpha:
+        return p
+    level = setting.alpha / max(1, size)
+    return float(exchanging.confirmed(np.asarray(p), scaled.arm - scaled.baseline, level=level, alpha=setting.alpha))
+
+
+def _inside(test: TTest | None, used: Matched | None, *, setting: Setting, size: int) -> float | None:
+    """The p of equivalence, held against the exchange of arms likewise; `used`: None where only classes are known."""
+    if test is None:
+        return None
+    bound = math.log1p(setting.margin)
+    p = sensitivity.equivalence(test, bound=bound)
+    if used is None or not (setting.paired and setting.once) or p >= setting.alpha:
+        return p
+    logs = _logarithms(used)
+    level = setting.alpha / max(1, size)
+    return float(
+        exchanging.confirmed_inside(
+            np.asarray(p), logs.arm - logs.baseline, bound=bound, level=level, alpha=setting.alpha
+        )
+    )
+
+
 def _logarithms(used: Matched) -> Matched:
     return Matched(baseline=np.log(used.baseline), arm=np.log(used.arm))
-
-
-def _test(used: Matched, *, paired: bool, confidence: float) -> TTest | None:
-    test = t_tests.paired if paired else t_tests.welch
-    return test(used.baseline, used.arm, confidence=confidence)
 
 
 def _ratio(used: Matched, test: TTest | None) -> Interval:
@@ -151,6 +237,31 @@ def _difference(used: Matched, test: TTest | None) -> Interval:
     return Interval(estimate=estimate, low=test.low, high=test.high)
 
 
+def _rank(used: Matched, *, setting: Setting, logs: bool) -> RankOpinion | None:
+    """The exact test on the same values and the same scale as the t test that decides."""
+    scaled = _logarithms(used) if logs else used
+    if setting.paired:
+        test = ranks.signed_rank(scaled.arm - scaled.baseline, confidence=setting.confidence)
+    else:
+        test = ranks.rank_sum(scaled.baseline, scaled.arm, confidence=setting.confidence)
+    if test is None:
+        return None
+    estimate, low, high = (_back(value, logs=logs) for value in (test.estimate, test.low, test.high))
+    return RankOpinion(
+        method=SIGNED_RANK if setting.paired else RANK_SUM,
+        scale="ratio" if logs else "difference",
+        shift=Interval(estimate=estimate, low=low, high=high),
+        p=test.p,
+        smallest_p=test.smallest_p,
+        exact=test.exact,
+        tied=test.tied,
+    )
+
+
+def _back(value: float | None, *, logs: bool) -> float | None:
+    return math.exp(min(_LARGEST_LOGARITHM, value)) if logs and value is not None else value
+
+
 def _welch(baseline: Measured, arm: Measured, *, confidence: float) -> Welch | None:
     """On all values of both arms, paired or not: what `t.test(arm, baseline)` prints in R."""
     test = t_tests.welch(baseline.values, arm.values, confidence=confidence)
@@ -158,6 +269,11 @@ def _welch(baseline: Measured, arm: Measured, *, confidence: float) -> Welch | N
         return None
     difference = Interval(estimate=test.estimate, low=test.low, high=test.high)
     return Welch(t=test.t, df=test.df, p=test.p, difference=difference)
+
+
+def _detectable(test: TTest, *, alpha: float) -> float | None:
+    effect = sensitivity.detectable(test, alpha=alpha)
+    return effect if math.isfinite(effect) else None
 
 
 def _smallest_effect(test: TTest | None, *, alpha: float) -> float | None:

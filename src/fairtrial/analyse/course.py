@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from fairtrial.analyse import file_doubts
 from fairtrial.analyse.models import Doubt, ExpectationResult
 from fairtrial.analyse.selection import Selection
 from fairtrial.record.models import Plan
@@ -13,6 +14,8 @@ from fairtrial.words import counted
 CLIENT_BUSY: Final = "client_busy_share"
 TIMED_OUT: Final = "timed_out_share"
 SATURATED_LATENCIES: Final = "saturated_latencies"
+ACCELERATOR: Final = "accelerator"  # in a trial's `subject`: what ran the guest
+EMULATION: Final = "tcg"
 # A thread that waits for less than a tenth of its time answers late: by queueing theory its queue is ten deep.
 SATURATED_SHARE: Final = 0.9
 
@@ -36,6 +39,8 @@ def course(
     yield from _saturated(selection)
     yield from _timed_out(selection)
     yield from _beyond_histograms(selection)
+    yield from _emulated(plan, selection)
+    yield from file_doubts.about(selection.used)
     yield from _failed(expected)
     yield from _order(plan, selection)
 
@@ -111,6 +116,20 @@ def _beyond_histograms(selection: Selection) -> Iterator[Doubt]:
             f"hour and stand in the histograms as an hour, {max(beyond.values())} in "
             f"{max(beyond, key=lambda name: beyond[name])}",
             advice="maximum, mean and the percentiles that reach there are lower bounds: lower the load, or the rate",
+        )
+
+
+def _emulated(plan: Plan, selection: Selection) -> Iterator[Doubt]:
+    """Asks whether clocks were evidence: emulation stretches what it does in software, and not all of it alike."""
+    emulated = sum(trial.subject.get(ACCELERATOR) == EMULATION for trial in selection.used)
+    named = (*plan.metrics.primary, *plan.metrics.secondary, *plan.metrics.guardrails)
+    clocks = [name for name in named if plan.metrics.definitions[name].kind == "wall_clock"]
+    if emulated and clocks:
+        yield Doubt(
+            code="emulated",
+            message=f"{emulated} of {selection.counts.used} used trials ran under software emulation, where "
+            f"{', '.join(clocks)} {'is' if len(clocks) == 1 else 'are'} no evidence",
+            advice="trust counts per transaction, and measure times where a kernel runs on the processor itself",
         )
 
 

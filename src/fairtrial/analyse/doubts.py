@@ -10,13 +10,11 @@ from typing import Final
 
 import numpy as np
 
+from fairtrial.analyse.censoring import DISTINCT_SHARE, SMALLEST_N_TO_TIE
+from fairtrial.analyse.comparing import CENSORED
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Doubt
 
-# Fewer distinct values than this share of n count as quantised. Continuous values never tie; values rounded to a
-# twentieth of their standard deviation tie this often in about 1 of 100 samples of 10 (tests simulate it).
-DISTINCT_SHARE: Final = 0.7
-SMALLEST_N_TO_TIE: Final = 5  # below it two equal values are already most of the sample
 # Paired and Welch's test disagree if one is below the level and the other above this many times the level: without
 # the gap, p values of 0.049 and 0.051 would be a finding.
 DISAGREEMENT_FACTOR: Final = 2
@@ -28,6 +26,10 @@ def about(comparison: Comparison, baseline: Measured, arm: Measured, *, alpha: f
     yield from _missing(baseline, place)
     yield from _missing(arm, place)
     yield from _unequal(comparison, baseline, arm)
+    if comparison.method.endswith(CENSORED):
+        yield from _interval_censored(comparison, baseline, arm)
+        yield from _non_positive(comparison, baseline, arm)
+        return
     if _all_equal(baseline, arm):
         yield _nothing_varies(baseline, arm, place)
         return
@@ -37,6 +39,8 @@ def about(comparison: Comparison, baseline: Measured, arm: Measured, *, alpha: f
         yield from quantised(each, place)
     yield from _non_positive(comparison, baseline, arm)
     yield from _disagreement(comparison, alpha=alpha)
+    yield from _rank_disagreement(comparison, alpha=alpha)
+    yield from _thin_tails(comparison, alpha=alpha)
 
 
 def _missing(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
@@ -51,52 +55,56 @@ def _missing(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
         )
 
 
+def of(comparison: Comparison, *, code: str, message: str, advice: str) -> Doubt:
+    """A doubt about one comparison, with its place."""
+    return Doubt(
+        code=code,
+        message=message,
+        advice=advice,
+        cell=comparison.cell,
+        metric=comparison.metric,
+        arm=comparison.arm,
+    )
+
+
 def _unequal(comparison: Comparison, baseline: Measured, arm: Measured) -> Iterator[Doubt]:
     """Never a false alarm: it counts."""
     sizes = len(baseline.values), len(arm.values)
     if comparison.method.startswith("paired"):
         alone = sum(sizes) - 2 * comparison.n
         if alone:
-            yield Doubt(
+            yield of(
+                comparison,
                 code="unequal_n",
                 message=f"{alone} trials have no partner in their block and are left out of the comparison: "
                 f"{sizes[0]} of {baseline.arm}, {sizes[1]} of {arm.arm}, {comparison.n} pairs",
                 advice="the means of the arms still contain them; prefer the ratio, which does not",
-                cell=comparison.cell,
-                metric=comparison.metric,
-                arm=arm.arm,
             )
     elif sizes[0] != sizes[1]:
-        yield Doubt(
+        yield of(
+            comparison,
             code="unequal_n",
             message=f"{sizes[0]} trials of {baseline.arm} but {sizes[1]} of {arm.arm}",
             advice="ask why trials are missing in one arm: if it is because they failed, the arms are not comparable",
-            cell=comparison.cell,
-            metric=comparison.metric,
-            arm=arm.arm,
         )
 
 
 def _not_computable(comparison: Comparison) -> Iterator[Doubt]:
     """Never a false alarm: without an interval there was no test, or its bounds are too far apart for any number."""
     if comparison.ratio.estimate is not None and comparison.ratio.low is None and comparison.p_equivalence is not None:
-        yield Doubt(
+        yield of(
+            comparison,
             code="not_computable",
             message=f"the interval of the ratio is wider than any number (n = {comparison.n}): nothing is known of it",
             advice="look for what makes single values thousands of times larger than others, and add blocks",
-            cell=comparison.cell,
-            metric=comparison.metric,
-            arm=comparison.arm,
         )
     elif comparison.difference.low is None or (comparison.ratio.estimate is not None and comparison.ratio.low is None):
         why = f"n = {comparison.n}" if comparison.n < 2 else "the values show no spread"  # noqa: PLR2004 - one value
-        yield Doubt(
+        yield of(
+            comparison,
             code="not_computable",
             message=f"no test can be computed ({why}); p = 1 stands for that",
             advice="add blocks" if comparison.n < 2 else "measure more finely",  # noqa: PLR2004 - the same
-            cell=comparison.cell,
-            metric=comparison.metric,
-            arm=comparison.arm,
         )
 
 
@@ -145,18 +153,29 @@ def quantised(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
         )
 
 
+def _interval_censored(comparison: Comparison, baseline: Measured, arm: Measured) -> Iterator[Doubt]:
+    """Only of metrics whose definition tells their resolution; for those never a false alarm."""
+    distinct = [len(np.unique(each.values)) for each in (baseline, arm)]
+    yield of(
+        comparison,
+        code="interval_censored",
+        message=f"{len(baseline.values)} values of {baseline.arm} fall into {distinct[0]} histogram classes, "
+        f"{len(arm.values)} of {arm.arm} into {distinct[1]}: what varies within a class is not known, so the interval "
+        "is widened by the classes' widths and p is the largest they allow",
+        advice="no finer difference than a class can be seen: measure longer, or judge a finer metric",
+    )
+
+
 def _non_positive(comparison: Comparison, baseline: Measured, arm: Measured) -> Iterator[Doubt]:
     """Never a false alarm: it counts."""
     if comparison.ratio.estimate is None:
         count = sum(int((each.values <= 0).sum()) for each in (baseline, arm))
-        yield Doubt(
+        yield of(
+            comparison,
             code="non_positive",
             message=f"{count} of {len(baseline.values) + len(arm.values)} values are zero or negative and have no "
             "logarithm: differences are compared instead, there is no ratio and equivalence cannot be shown",
             advice="judge the difference in the metric's unit, or choose a metric that is never zero",
-            cell=comparison.cell,
-            metric=comparison.metric,
-            arm=arm.arm,
         )
 
 
@@ -175,11 +194,49 @@ def _disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
     else:
         message = f"only Welch's test finds a difference ({figures}): pairing found more noise, not less"
         advice = "look for single blocks in which the arms swap places; do not quote Welch's result instead"
-    yield Doubt(
+    yield of(
+        comparison,
         code="disagreement",
         message=message,
         advice=advice,
-        cell=comparison.cell,
-        metric=comparison.metric,
-        arm=comparison.arm,
+    )
+
+
+def _rank_disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
+    """In about 1 of 100 comparisons of equal arms with normal noise (tests simulate it).
+
+    Not where n is too small for the rank test to find anything: `few_blocks` says that.
+    """
+    rank = comparison.rank
+    if rank is None or rank.smallest_p >= alpha:
+        return
+    low, high = sorted((comparison.p, rank.p))
+    if low >= alpha or high <= DISAGREEMENT_FACTOR * alpha:
+        return
+    figures = f"t test's p = {comparison.p:.3g}, {rank.method}'s p = {rank.p:.3g}"
+    if comparison.p < rank.p:
+        message = f"only the t test finds a difference ({figures}): single values carry it"
+        advice = "look at the trials one by one; without those that carry it the difference may be none"
+    else:
+        message = f"only the rank test finds a difference ({figures}): single values hide it from the mean"
+        advice = "find what makes single trials so different; the shift of most of them is the Hodges-Lehmann estimate"
+    yield of(
+        comparison,
+        code="disagreement",
+        message=message,
+        advice=advice,
+    )
+
+
+def _thin_tails(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
+    """In about 3 of 1,000 comparisons of equal arms with normal noise and 10 blocks (tests simulate it)."""
+    if comparison.p_by_t is None or not comparison.p_by_t < alpha <= comparison.p:
+        return
+    yield of(
+        comparison,
+        code="thin_tails",
+        message=f"Student's t alone gives p = {comparison.p_by_t:.3g}, which exchanging arms within blocks raises to "
+        f"{comparison.p:.3g}: blocks differ by nearly equal amounts, so the interval leaves out no difference "
+        "while p does not",
+        advice="look whether trials fall into two groups, and what decides it; add blocks to settle the difference",
     )

@@ -1,24 +1,28 @@
-"""From p values to verdicts: Holm over the family of primary comparisons, then one rule for all.
+"""From p values to verdicts: each role's family adjusted in its own way, then one rule for all.
 
-The rule, first that applies (docs/decisions/0010-equivalence-before-significance.md says why):
-none, where the run is unfinished or an expectation failed; equivalent; faster or slower; undecided.
+Primary metrics are claims: Holm, and Dunnett within a cell where several arms share its baseline. Secondary metrics are
+a screening: Benjamini-Hochberg, exploratory. Guardrails are no family (`guardrails` says why).
+
+The rule, first that applies (docs/decisions/0010-equivalence-before-significance.md says why): none, where the run is
+unfinished or an expectation failed; undecided, where no exact test of so few trials could claim; equivalent; faster
+or slower; undecided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
-from statsmodels.stats.multitest import multipletests
+import numpy as np
 
-from fairtrial.analyse.models import Comparison, Verdict
+from fairtrial.analyse import families
+from fairtrial.analyse.guardrails import withheld
+from fairtrial.analyse.models import Adjustment, Comparison, Role, Verdict
+from fairtrial.analyse.t_tests import Values
 from fairtrial.study.catalogue import MetricDefinition
 
-
-def holm(values: Sequence[float]) -> list[float]:
-    """Adjusted p values, in order. Source: Holm (1979); R's `p.adjust(method = "holm")`."""
-    if not values:
-        return []
-    return [float(p) for p in multipletests(values, method="holm")[1]]
+NOTHING_MISSING: Final[Mapping[Role, int]] = MappingProxyType({})
 
 
 def judge(
@@ -27,34 +31,77 @@ def judge(
     metrics: Mapping[str, MetricDefinition],
     alpha: float,
     without_verdict: Callable[[Comparison], bool],
-    missing: int = 0,
+    missing: Mapping[Role, int] = NOTHING_MISSING,
 ) -> list[Comparison]:
-    """Adjusts the primary comparisons together and gives every comparison its verdict, in order.
+    """Adjusts comparisons within their role's family and gives every comparison its verdict, in order.
 
-    Claims of a difference keep their familywise error at `alpha`, and so do claims of equivalence. A comparison that
-    could not be tested stays in the family with p = 1, so that losing data never makes the others easier to claim;
-    so do the `missing` ones that have no data at all.
+    Claims of a difference keep their familywise error at `alpha`, and so do claims of equivalence; of a screening both
+    keep the share of false ones. A comparison that could not be tested stays in its family with p = 1, so that losing
+    data never makes the others easier to claim; so do the `missing` ones of each role that have no data at all.
     """
-    family = [index for index, comparison in enumerate(comparisons) if comparison.role == "primary"]
-    lost = [1.0] * missing
-    differs = holm([comparisons[index].p for index in family] + lost)[: len(family)]
-    same = holm([_or_one(comparisons[index].p_equivalence) for index in family] + lost)[: len(family)]
     judged = list(comparisons)
-    for index, p_differs, p_same in zip(family, differs, same, strict=True):
-        known = comparisons[index].p_equivalence is not None
-        judged[index] = comparisons[index].model_copy(
-            update={"p_adjusted": p_differs, "p_equivalence_adjusted": p_same if known else None}
-        )
+    for role, adjust in _FAMILIES.items():
+        family = [index for index, each in enumerate(comparisons) if each.role == role]
+        adjusted = adjust([comparisons[index] for index in family], missing.get(role, 0)) if family else []
+        for index, changed in zip(family, adjusted, strict=True):
+            judged[index] = changed
+    return [_with_verdict(each, metrics[each.metric], alpha=alpha, withhold=without_verdict(each)) for each in judged]
+
+
+def _with_verdict(comparison: Comparison, definition: MetricDefinition, *, alpha: float, withhold: bool) -> Comparison:
+    if withhold:
+        return withheld(comparison.model_copy(update={"verdict": "none"}), "none")
+    if not comparison.claimable:
+        return withheld(comparison.model_copy(update={"verdict": "undecided"}), "unclear")
+    return comparison.model_copy(update={"verdict": verdict(comparison, definition, alpha=alpha)})
+
+
+def _claims(family: Sequence[Comparison], missing: int) -> list[Comparison]:
+    places = list(dict.fromkeys((each.cell, each.metric) for each in family))
+    members = [[index for index, each in enumerate(family) if (each.cell, each.metric) == place] for place in places]
+    width = max(map(len, members))
+    p, shares = np.full((2, len(places) + missing, width), np.nan)
+    shares[:] = 0.0
+    p[len(places) :, 0] = 1.0  # what has no data is a group of its own
+    for row, indices in enumerate(members):
+        p[row, : len(indices)] = [family[index].p for index in indices]
+        shares[row, : len(indices)] = [family[index].baseline_share for index in indices]
+    found = families.step_down(p, shares)
+    differs = np.empty(len(family))
+    for row, indices in enumerate(members):
+        differs[indices] = found[row, : len(indices)]
+    same = families.holm([*_equivalences(family), *[1.0] * missing])
+    return _adjusted(family, differs, same, adjustment="holm" if width == 1 else "dunnett")
+
+
+def _screening(family: Sequence[Comparison], missing: int) -> list[Comparison]:
+    lost = [1.0] * missing
+    differs = families.benjamini_hochberg(np.array([each.p for each in family] + lost))
+    same = families.benjamini_hochberg(np.array([*_equivalences(family), *lost])).tolist()
+    return _adjusted(family, differs, same, adjustment="benjamini_hochberg")
+
+
+def _equivalences(family: Sequence[Comparison]) -> list[float]:
+    return [1.0 if each.p_equivalence is None else each.p_equivalence for each in family]
+
+
+def _adjusted(
+    family: Sequence[Comparison], differs: Values, same: Sequence[float], *, adjustment: Adjustment
+) -> list[Comparison]:
     return [
         each.model_copy(
-            update={"verdict": "none" if without_verdict(each) else verdict(each, metrics[each.metric], alpha=alpha)}
+            update={
+                "p_adjusted": float(p),
+                "p_equivalence_adjusted": None if each.p_equivalence is None else float(equal),
+                "adjustment": adjustment,
+            }
         )
-        for each in judged
+        for each, p, equal in zip(family, differs, same, strict=False)  # the missing come last and are nobody's
     ]
 
 
 def verdict(comparison: Comparison, definition: MetricDefinition, *, alpha: float) -> Verdict:
-    """One comparison's verdict, by its adjusted p values where it is of the family, else by its own."""
+    """One comparison's verdict, by its adjusted p values where it is of a family, else by its own."""
     p = comparison.p if comparison.p_adjusted is None else comparison.p_adjusted
     same = comparison.p_equivalence if comparison.p_adjusted is None else comparison.p_equivalence_adjusted
     if same is not None and same < alpha:
@@ -71,5 +118,6 @@ def rises(comparison: Comparison) -> bool:
     return comparison.difference.estimate is not None and comparison.difference.estimate > 0
 
 
-def _or_one(p: float | None) -> float:
-    return 1.0 if p is None else p
+_FAMILIES: Final[Mapping[Role, Callable[[Sequence[Comparison], int], list[Comparison]]]] = MappingProxyType(
+    {"primary": _claims, "secondary": _screening}
+)

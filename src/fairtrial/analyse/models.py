@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from fairtrial.analyse.noise_models import Floor, NoiseProfile
+from fairtrial.analyse.result import Result
+from fairtrial.analyse.why_models import CellWhy
+from fairtrial.record.models import StopReason
 from fairtrial.study.catalogue import MetricDefinition
 
 Verdict = Literal["faster", "slower", "equivalent", "undecided", "none"]
 Role = Literal["primary", "secondary", "guardrail"]
+Adjustment = Literal["none", "holm", "dunnett", "benjamini_hochberg"]
+Outcome = Literal["kept", "breached", "unclear", "none"]
+SteadinessVerdict = Literal["steady", "drifting", "unsteady"]
 
 # Every reason to trust a result less; docs/methodology.md explains each with its rate of false alarms.
 DOUBT_CODES: Final = (
@@ -25,22 +30,27 @@ DOUBT_CODES: Final = (
     "not_randomised",
     "voided",
     "not_at_rest",
+    "emulated",
+    "place_unfit",
     "client_saturated",
     "timed_out",
     "latency_saturated",
+    "footprint",
+    "invisible_io",
+    "shared_device",
     "few_blocks",
+    "rests_on_normality",
     "non_positive",
+    "interval_censored",
+    "few_exceedances",
+    "not_steady",
+    "steadiness_differs",
     "not_computable",
     "disagreement",
+    "thin_tails",
     "expectation_failed",
     "unfinished",
 )
-
-
-class Result(BaseModel):
-    """Frozen base of every result."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Doubt(Result):
@@ -69,6 +79,8 @@ class Summary(Result):
         blocks: the block of each value.
         sd: sample standard deviation (n - 1); None if n < 2.
         low, high: interval of the mean at `confidence`; None if n < 2.
+        purpose: what the interval is good for. It is not one to compare arms by, and where some trials are slow now
+            and then it covers far less often than `confidence` says (docs/calibration.md).
     """
 
     arm: str
@@ -81,6 +93,7 @@ class Summary(Result):
     confidence: float
     values: tuple[float, ...]
     blocks: tuple[int, ...]
+    purpose: Literal["descriptive"] = "descriptive"
 
 
 class Interval(Result):
@@ -104,6 +117,51 @@ class Welch(Result):
     difference: Interval
 
 
+class RankOpinion(Result):
+    """The exact rank test and the Hodges-Lehmann estimate: what can be said without any shape of the noise.
+
+    Attributes:
+        method: `Wilcoxon signed rank over blocks` or `Mann-Whitney`.
+        scale: what `shift` is: a ratio where every value has a logarithm, else a difference in the metric's unit.
+        shift: the estimate and the values that the test would not reject at the comparison's confidence; without
+            low and high where n is too small to reject any.
+        p: two-sided, unadjusted.
+        smallest_p: the smallest that this n could give.
+        exact: whether p is from the exact distribution, given the ties; else from the normal approximation.
+        tied: values that take part in a tie, or differences of zero.
+    """
+
+    method: str
+    scale: Literal["ratio", "difference"]
+    shift: Interval
+    p: float
+    smallest_p: float
+    exact: bool
+    tied: int
+
+
+class Guardrail(Result):
+    """Whether a metric that must not get worse did not: a test of non-inferiority, one-sided, at the study's level.
+
+    Attributes:
+        margin: how much worse does not matter, as a share; on the log scale log(1 + margin) in the worse direction.
+        outcome: `kept` if it is shown not to be worse by the margin, `breached` if it is shown to be, `unclear` if
+            neither; `none` where an expectation of a compared cell failed or the run is unfinished.
+        bound: the worst ratio that a one-sided test at the study's confidence would not reject: an upper bound where
+            lower is better, a lower one where higher is. None without logarithms or without a test.
+        difference_bound: the same for the difference in the metric's unit.
+        p_kept: of "it is worse by the margin or more"; 1 if it cannot be computed.
+        p_breached: of "it is worse by the margin at most"; 1 if it cannot be computed.
+    """
+
+    margin: float
+    outcome: Outcome
+    bound: float | None
+    difference_bound: float | None
+    p_kept: float
+    p_breached: float
+
+
 class Comparison(Result):
     """One arm against the baseline in one cell on one metric.
 
@@ -116,15 +174,28 @@ class Comparison(Result):
         ratio: treatment / baseline with its interval at `confidence`.
         difference: treatment - baseline in the metric's unit, paired where blocks exist.
         welch: the unpaired classic beside it; None if it cannot be computed.
-        p: two-sided, unadjusted; 1 with a doubt if it cannot be computed.
-        p_adjusted: Holm over the family for primary metrics; None outside a family.
+        p: two-sided, unadjusted for the family; 1 with a doubt if it cannot be computed. In a run that could stop early
+            it is valid whenever that stopped, as all p values and intervals here but those of `welch`.
+        p_by_t: Student's own p where exchanging arms within blocks raised it; None elsewhere.
+        p_once: what p would be if this had been the only look planned; None where it was.
+        p_adjusted: over the family of its role; None for guardrails, which are no family.
+        adjustment: how: primary metrics by `holm`, or by `dunnett` within a cell where several arms share its baseline
+            and Holm across cells and metrics; secondary ones by `benjamini_hochberg`, which is exploratory.
+        baseline_share: the part of the comparison's variance that it shares with the other arms of its cell because
+            they have one baseline, as `dunnett` used it; 0 counts as independent.
         p_equivalence: larger of the two one-sided tests against the margin; None if it cannot be computed.
-        p_equivalence_adjusted: the same, Holm over the family; None outside a family or if it cannot be computed.
-        family_size: number of primary comparisons adjusted together; 0 outside a family.
+        p_equivalence_adjusted: the same over the family, Holm or Benjamini-Hochberg; None outside a family or if it
+            cannot be computed.
+        family_size: number of comparisons of this role adjusted together; 0 for guardrails.
         verdict: `faster` means better by the metric's direction, whatever its unit; `none` where an expectation of a
             compared cell failed or the run is unfinished.
-        smallest_effect: ratio - 1 that this n and spread would have found with power 0.8 at the level that Holm's
-            hardest step asks for; None if unknown, or larger than any number.
+        smallest_effect: ratio - 1 that this n and spread would have found with power 0.8 at the level the
+            family's hardest step asks for; None if unknown, or larger than any number.
+        smallest_difference: the same in the metric's unit.
+        claimable: whether so many trials may claim anything, be it a difference, equivalence or a guardrail kept: an
+            exact test of them could. Else noise with two modes, which so few trials cannot show, would claim too often.
+        rank: the exact rank test beside it; None with more values than it is made for.
+        guardrail: whether a guardrail is kept; None for other roles.
         assumptions: in words.
     """
 
@@ -140,12 +211,20 @@ class Comparison(Result):
     difference: Interval
     welch: Welch | None
     p: float
+    p_by_t: float | None = None
+    p_once: float | None = None
     p_adjusted: float | None
     p_equivalence: float | None
     p_equivalence_adjusted: float | None = None
     family_size: int
     verdict: Verdict
     smallest_effect: float | None
+    smallest_difference: float | None = None
+    adjustment: Adjustment = "none"
+    baseline_share: float = 0.0
+    claimable: bool = True
+    rank: RankOpinion | None = None
+    guardrail: Guardrail | None = None
     assumptions: tuple[str, ...]
     doubts: tuple[Doubt, ...] = ()
 
@@ -175,7 +254,7 @@ class CellResult(Result):
 
 
 class Counts(Result):
-    """How many trials and blocks stand behind the analysis."""
+    """How many trials and blocks stand behind the analysis. Diagnostic trials are in none of the other figures."""
 
     planned: int
     finished: int
@@ -184,6 +263,63 @@ class Counts(Result):
     used: int
     blocks_voided: int
     blocks_replaced: int
+    diagnostic: int = 0
+
+
+class CellStop(Result):
+    """When and why a cell got no more blocks.
+
+    Attributes:
+        blocks: complete blocks by then, of the comparison that has the fewest.
+        round: after which it was decided.
+    """
+
+    cell: str
+    blocks: int
+    round: int
+    reason: StopReason
+
+
+class Stopping(Result):
+    """How a run that could stop early went, recomputed from its trials.
+
+    Attributes:
+        rule: in words.
+        first, last: blocks before the first decision, and the largest number.
+        cells: in the plan's order; those still open are missing.
+        share: of the planned blocks that were run.
+    """
+
+    rule: str
+    first: int
+    last: int
+    cells: tuple[CellStop, ...]
+    share: float
+
+
+class Steadiness(Result):
+    """Whether one used trial measured a steady state; `metrics.steadiness` says how each figure is found.
+
+    Attributes:
+        verdict: of the whole measured window.
+        drift: change of a straight line over the window, as a share of the mean.
+        drift_p: two-sided, autocorrelation counted.
+        levels: segments of different mean.
+        settled_from_s: from where on no level differs from the last; the window's length if it drifts.
+        autocorrelation: of neighbouring intervals; None for constant throughput.
+        effective_n: independent intervals that would give the mean as precisely.
+    """
+
+    trial: str
+    cell: str
+    arm: str
+    verdict: SteadinessVerdict
+    drift: float
+    drift_p: float
+    levels: int
+    settled_from_s: float
+    autocorrelation: float | None
+    effective_n: float
 
 
 class Analysis(Result):
@@ -196,6 +332,11 @@ class Analysis(Result):
         paired: whether comparisons pair trials by block.
         metrics: definition of every metric analysed, primary first.
         roles: metric name → role.
+        stopping: None if all blocks were planned to run, or another factor than the arm is compared.
+        steadiness: of every used trial that has a timeline long enough to judge.
+        noise: of an A/A run: what it says of its place.
+        why: of each cell and arm with a claim on a primary metric: which counters changed with the arm; exploratory.
+        floors: of any other run: the noise floor of the place, cell by cell and metric by metric, where an A/A ran.
     """
 
     study: str
@@ -210,4 +351,9 @@ class Analysis(Result):
     roles: dict[str, Role]
     cells: tuple[CellResult, ...]
     counts: Counts
+    stopping: Stopping | None = None
+    steadiness: tuple[Steadiness, ...] = ()
     doubts: tuple[Doubt, ...] = ()
+    noise: NoiseProfile | None = None
+    floors: tuple[Floor, ...] = ()
+    why: tuple[CellWhy, ...] = ()

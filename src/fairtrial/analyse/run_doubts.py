@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import t_tests
+from fairtrial.analyse import ranks, t_tests
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Doubt
 
@@ -174,8 +174,7 @@ def few_blocks(comparisons: Sequence[Comparison], *, paired: bool, alpha: float,
 
 def smallest_exact_p(n: int, *, paired: bool) -> float:
     """The smallest two-sided p of the exact sign-flip test of n pairs, or of the exact rank test of n + n values."""
-    orders = 2.0**n if paired else float(math.comb(2 * n, n))
-    return min(1.0, 2 / orders)
+    return ranks.smallest_signed_rank_p(n) if paired else ranks.smallest_rank_sum_p(n, n)
 
 
 def _centred(values: t_tests.Values) -> t_tests.Values:

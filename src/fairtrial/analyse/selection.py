@@ -15,6 +15,7 @@ from fairtrial.analyse.models import Counts
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record.models import Plan, TrialRecord
 
+FEWEST_LEVELS = 2
 ONLY_CELL = "all"  # the name of the cell of a contrast without conditions
 
 
@@ -54,7 +55,7 @@ def select(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None) -
     """Sorts trials into the cells and levels of a contrast; the plan's arm if None.
 
     Raises:
-        InputError: the plan has no such factor.
+        InputError: the plan has no such factor, or one level of it only.
         RecordError: two trials stand for the same arm in the same block.
     """
     chosen = contrast or plan.arm
@@ -62,6 +63,11 @@ def select(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None) -
         known = ", ".join(plan.factors)
         problem = Problem(message=f"no factor `{chosen}`; factors: {known}", file=plan.study, field="arm")
         raise InputError([problem], hint="compare one of the study's factors")
+    if len(plan.factors[chosen]) < FEWEST_LEVELS:
+        (level,) = plan.factors[chosen]
+        said = f"{chosen} has one level, `{level}`: nothing to compare"
+        problem = Problem(message=said, file=plan.study, field="arm")
+        raise InputError([problem], hint="compare a factor of two levels or more; a size may leave one of them only")
     lost = {(trial.trial.cell, trial.trial.block) for trial in trials if not trial.valid}
     used = [trial for trial in _as_run(trials) if (trial.trial.cell, trial.trial.block) not in lost]
     if chosen != plan.arm:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
 from scipy import optimize, special
 
-from fairtrial.analyse.t_tests import TTest, quantile
+from fairtrial.analyse.t_tests import TTest, TTests, Values, quantile
 
 POWER: Final = 0.8  # the convention of planning: four of five true effects of that size are found
 _LARGEST_SHIFT: Final = 1e6  # standard errors; beyond it a test of 1 degree of freedom has still found everything
@@ -19,14 +20,22 @@ def equivalence(test: TTest, *, bound: float) -> float:
 
     Source: Schuirmann (1987).
     """
-    above_low = float(special.stdtr(test.df, -(test.estimate + bound) / test.standard_error))
-    below_high = float(special.stdtr(test.df, (test.estimate - bound) / test.standard_error))
+    above_low = float(special.stdtr(test.df, -(test.estimate - test.below + bound) / test.standard_error))
+    below_high = float(special.stdtr(test.df, (test.estimate + test.above - bound) / test.standard_error))
     return max(above_low, below_high)
+
+
+def equivalence_many(tests: TTests, *, bound: float) -> Values:
+    """`equivalence` of many tests at once; 1 where one cannot be computed."""
+    above_low = special.stdtr(tests.df, -(tests.estimate + bound) / tests.standard_error)
+    below_high = special.stdtr(tests.df, (tests.estimate - bound) / tests.standard_error)
+    larger = np.maximum(above_low, below_high)
+    return np.where(np.isnan(larger), 1.0, larger)
 
 
 def detectable(test: TTest, *, alpha: float) -> float:
     """The true value, on the test's scale, that a repeat with this spread would find with probability `POWER`."""
-    return shift(test.df, alpha=alpha) * test.standard_error
+    return shift(test.df, alpha=alpha) * test.standard_error + max(test.below, test.above)
 
 
 @lru_cache(maxsize=4096)

@@ -30,6 +30,7 @@ class TTest:
         df: degrees of freedom, fractional for Welch.
         p: two-sided.
         low, high: interval of the estimate at the confidence asked for.
+        below, above: how far the true values' estimate may lie from this one, where values are classes.
     """
 
     estimate: float
@@ -37,16 +38,26 @@ class TTest:
     df: float
     low: float
     high: float
+    below: float = 0.0
+    above: float = 0.0
 
     @property
     def t(self) -> float:
-        """The statistic."""
-        return self.estimate / self.standard_error
+        """The statistic, of the estimate nearest to 0 that the values' classes allow."""
+        nearest = max(self.estimate - self.below, 0.0) if self.estimate > 0 else min(self.estimate + self.above, 0.0)
+        return nearest / self.standard_error
 
     @property
     def p(self) -> float:
         """Two-sided."""
         return two_sided_p(self.t, self.df)
+
+    @property
+    def many(self) -> TTests:
+        """The same as an array of one, without dimensions."""
+        return TTests(
+            estimate=np.asarray(self.estimate), standard_error=np.asarray(self.standard_error), df=np.asarray(self.df)
+        )
 
 
 def two_sided_p(t: float, df: float) -> float:
@@ -66,8 +77,7 @@ def mean(values: Values, *, confidence: float) -> TTest | None:
     """
     if len(values) < SMALLEST_N:
         return None
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return _test(float(np.mean(values)), error=error, df=len(values) - 1, confidence=confidence, size=_size(values))
+    return paired_many(np.zeros_like(values), values).single(confidence=confidence)
 
 
 def paired(first: Values, second: Values, *, confidence: float) -> TTest | None:
@@ -75,12 +85,7 @@ def paired(first: Values, second: Values, *, confidence: float) -> TTest | None:
 
     Source: `t.test(second, first, paired = TRUE)` in R.
     """
-    if len(first) < SMALLEST_N:
-        return None
-    differences = second - first
-    error = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
-    size = max(_size(first), _size(second))
-    return _test(float(np.mean(differences)), error=error, df=len(first) - 1, confidence=confidence, size=size)
+    return None if len(first) < SMALLEST_N else paired_many(first, second).single(confidence=confidence)
 
 
 def welch(first: Values, second: Values, *, confidence: float) -> TTest | None:
@@ -88,32 +93,71 @@ def welch(first: Values, second: Values, *, confidence: float) -> TTest | None:
 
     Source: Welch (1947), degrees of freedom by Satterthwaite (1946); `t.test(second, first)` in R.
     """
-    if min(len(first), len(second)) < SMALLEST_N:
-        return None
-    shares = [float(np.var(values, ddof=1)) / len(values) for values in (first, second)]
-    variance = sum(shares)
-    if variance == 0:
-        return None
-    df = variance**2 / sum(share**2 / (len(values) - 1) for share, values in zip(shares, (first, second), strict=True))
-    return _test(
-        float(np.mean(second) - np.mean(first)),
-        error=math.sqrt(variance),
-        df=df,
-        confidence=confidence,
-        size=max(_size(first), _size(second)),
-    )
+    few = min(len(first), len(second)) < SMALLEST_N
+    return None if few else welch_many(first, second).single(confidence=confidence)
 
 
-def _test(estimate: float, *, error: float, df: float, confidence: float, size: float) -> TTest | None:
-    if error <= ROUNDING_UNITS * np.finfo(np.float64).eps * size:
-        return None
-    reach = quantile((1 + confidence) / 2, df) * error
-    return TTest(estimate=estimate, standard_error=error, df=df, low=estimate - reach, high=estimate + reach)
+@dataclass(frozen=True)
+class TTests:
+    """Many t tests at once: arrays of one shape; `standard_error` is NaN where a test cannot be computed."""
+
+    estimate: Values
+    standard_error: Values
+    df: Values
+
+    @property
+    def p(self) -> Values:
+        """Two-sided; 1 where a test cannot be computed."""
+        p: Values = 2 * special.stdtr(self.df, -np.abs(self.estimate / self.standard_error))
+        return np.where(np.isnan(p), 1.0, p)
+
+    def interval(self, *, confidence: float) -> tuple[Values, Values]:
+        """Low and high of the estimates."""
+        reach = special.stdtrit(self.df, (1 + confidence) / 2) * self.standard_error
+        return self.estimate - reach, self.estimate + reach
+
+    def single(self, *, confidence: float) -> TTest | None:
+        """The only test, of arrays without dimensions; None if it cannot be computed."""
+        if np.isnan(self.standard_error):
+            return None
+        low, high = self.interval(confidence=confidence)
+        return TTest(
+            estimate=float(self.estimate),
+            standard_error=float(self.standard_error),
+            df=float(self.df),
+            low=float(low),
+            high=float(high),
+        )
 
 
-def _size(values: Values) -> float:
+def paired_many(first: Values, second: Values) -> TTests:
+    """`paired` along the last axis of two arrays of one shape (…, n), n ≥ 2."""
+    differences = second - first
+    n = differences.shape[-1]
+    error = np.std(differences, ddof=1, axis=-1) / math.sqrt(n)
+    size = np.maximum(_sizes(first), _sizes(second))
+    return _tests(np.mean(differences, axis=-1), error=error, df=np.full_like(error, n - 1), size=size)
+
+
+def welch_many(first: Values, second: Values) -> TTests:
+    """`welch` along the last axis of two arrays of shapes (…, n) and (…, m), n and m ≥ 2."""
+    n, m = first.shape[-1], second.shape[-1]
+    share, other = np.var(first, ddof=1, axis=-1) / n, np.var(second, ddof=1, axis=-1) / m
+    variance = share + other
+    with np.errstate(invalid="ignore"):  # without any spread there is no test, and `_tests` says so
+        df = variance**2 / (share**2 / (n - 1) + other**2 / (m - 1))
+    size = np.maximum(_sizes(first), _sizes(second))
+    return _tests(np.mean(second, axis=-1) - np.mean(first, axis=-1), error=np.sqrt(variance), df=df, size=size)
+
+
+def _tests(estimate: Values, *, error: Values, df: Values, size: Values) -> TTests:
+    constant = error <= ROUNDING_UNITS * np.finfo(np.float64).eps * size
+    return TTests(estimate=estimate, standard_error=np.where(constant, np.nan, error), df=df)
+
+
+def _sizes(values: Values) -> Values:
     """How large the values are, to tell spread from rounding."""
-    return float(np.abs(values).mean())
+    return np.asarray(np.abs(values).mean(axis=-1))
 
 
 def array(values: Sequence[float]) -> Values:

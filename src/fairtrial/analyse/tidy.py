@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fairtrial.analyse.measured import Measured
-from fairtrial.analyse.models import Comparison, Counts, Doubt, ExpectationResult, Role
+from fairtrial.analyse.models import Comparison, Counts, Doubt, ExpectationResult, Role, Steadiness, Stopping
+from fairtrial.analyse.sequential import Followed
 from fairtrial.study.catalogue import MetricDefinition
 
 Table = Mapping[tuple[str, str], Mapping[str, Measured]]  # (cell, metric) → level, baseline first → values
@@ -26,6 +27,8 @@ class Asked:
         metrics, roles: by metric name, primary first.
         paired: whether trials of one block are compared with each other.
         margin: equivalence margin as a share.
+        guardrail_margins: of guardrails that have a margin of their own.
+        seed: of permutations.
     """
 
     study: str
@@ -38,6 +41,8 @@ class Asked:
     paired: bool
     confidence: float
     margin: float
+    guardrail_margins: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,10 @@ class Course:
         doubts: about the course, shown before all others.
         expectations: by cell name, as evaluated.
         without_verdict: whether a comparison gets none, because a cell is not what its name says.
+        steadiness: of each trial, where it is known.
+        fixed: whether the number of blocks was fixed beforehand.
+        followed: the looks that a stopping rule took, where there was one.
+        stopping: what is reported of them.
     """
 
     counts: Counts
@@ -56,3 +65,7 @@ class Course:
     doubts: tuple[Doubt, ...] = ()
     expectations: Mapping[str, tuple[ExpectationResult, ...]] = field(default_factory=dict)
     without_verdict: Callable[[Comparison], bool] = lambda _comparison: False
+    steadiness: tuple[Steadiness, ...] = ()
+    fixed: bool = True
+    followed: Followed | None = None
+    stopping: Stopping | None = None

@@ -17,12 +17,17 @@ app = typer.Typer(
 )
 studies_app = typer.Typer(help="Ready studies, and the published data they re-run.", rich_markup_mode=None)
 app.add_typer(studies_app, name="studies")
+servers_app = typer.Typer(help="Servers that a study can name by version.", rich_markup_mode=None)
+app.add_typer(servers_app, name="servers")
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file (YAML).", show_default=False)]
 RunDirectory = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.", show_default=False)]
 Size = Annotated[str | None, typer.Option("--size", metavar="NAME", help="One of the study's sizes.")]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Replaces one value of the study.")
+]
+AgainstItself = Annotated[
+    bool, typer.Option("--aa", help="The study's baseline against itself: how noisy is this place?")
 ]
 Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="Where runs are kept.")]
 
@@ -50,19 +55,39 @@ def run(
     output: Output = Path("runs"),
     *,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest unfinished run.")] = False,
+    aa: AgainstItself = False,
 ) -> None:
     """Run a study and report its verdicts."""
     from fairtrial.cli import run as command
 
-    command.run(study, size=size, overrides=overrides or [], output=output, resume=resume)
+    command.run(study, size=size, overrides=overrides or [], output=output, resume=resume, against_itself=aa)
 
 
 @app.command()
-def plan(study: StudyFile, size: Size = None, overrides: Overrides = None) -> None:
+def plan(study: StudyFile, size: Size = None, overrides: Overrides = None, *, aa: AgainstItself = False) -> None:
     """Show every trial that would run, what differs between the arms, and how long it takes. Runs nothing."""
     from fairtrial.cli import plan as command
 
-    command.plan(study, size=size, overrides=overrides or [])
+    command.plan(study, size=size, overrides=overrides or [], against_itself=aa)
+
+
+@app.command()
+def power(
+    study: StudyFile,
+    size: Size = None,
+    overrides: Overrides = None,
+    *,
+    pilot: Annotated[
+        Path | None, typer.Option("--from", metavar="RUN", help="A run to learn the spread from; else the place's A/A.")
+    ] = None,
+    effect: Annotated[
+        str | None, typer.Option("--effect", metavar="SHARE", help="An effect to find, such as 3%.")
+    ] = None,
+) -> None:
+    """Say how many blocks a study needs, how small an effect it can find, and how long that takes."""
+    from fairtrial.cli import power as command
+
+    command.power(study, size=size, overrides=overrides or [], pilot=pilot, effect=effect)
 
 
 @app.command()
@@ -141,6 +166,27 @@ def analyse(
     command.analyse(data, asked, names=names, as_json=json)
 
 
+Judged = Annotated[
+    str | None,
+    typer.Option(
+        "--metric", metavar="WHERE", help="Judge a number of the output: an expression with one group, or a JSON path."
+    ),
+]
+MostBlocks = Annotated[
+    int, typer.Option("--blocks", min=2, help="Largest number of blocks: each holds every command once.")
+]
+Stop = Annotated[
+    str,
+    typer.Option("--stop", metavar="RULE", help="When to stop: sequential (once decided), fixed, anytime, precision."),
+]
+MinBlocks = Annotated[
+    int | None, typer.Option("--min-blocks", min=3, help="Blocks before the first look; by default 4 or so.")
+]
+Precision = Annotated[
+    str | None, typer.Option("--precision", metavar="SHARE", help="Of --stop precision: reach of the interval.")
+]
+
+
 @app.command()
 def compare(
     commands: Annotated[
@@ -150,21 +196,17 @@ def compare(
         ),
     ],
     name: Annotated[list[str] | None, typer.Option("--name", help="Of a command, once for each, in order.")] = None,
-    blocks: Annotated[int, typer.Option("--blocks", min=2, help="Blocks: each holds every command once.")] = 10,
+    blocks: MostBlocks = 20,
+    stop: Stop = "sequential",
+    min_blocks: MinBlocks = None,
+    precision: Precision = None,
     warm_up: Annotated[int, typer.Option("--warm-up", min=0, help="Runs before the measured one, in each trial.")] = 1,
     runs: Annotated[
         int | None, typer.Option("--runs", min=1, help="Measured runs in each trial; by default a tenth of a second's.")
     ] = None,
     prepare: Annotated[str | None, typer.Option("--prepare", metavar="COMMAND", help="Run before every run.")] = None,
     setup: Annotated[str | None, typer.Option("--setup", metavar="COMMAND", help="Run once, before all.")] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric",
-            metavar="WHERE",
-            help="Judge a number of the output: an expression with one group, or a JSON path.",
-        ),
-    ] = None,
+    metric: Judged = None,
     unit: Annotated[str, typer.Option("--unit", help="Of --metric, to be printed.")] = "",
     better: Annotated[
         str | None, typer.Option("--better", metavar="higher|lower", help="Good direction of --metric.")
@@ -208,10 +250,28 @@ def compare(
         margin=margin,
         confidence=confidence,
         seed=seed,
-        stopping={"blocks": blocks},
+        stopping=command.stopping(stop, blocks=blocks, min_blocks=min_blocks, precision=precision),
     )
     results = command.Results(save=save, export=export or [], fail_if=fail_if or [], output=output, runs=runs)
     command.compare(wishes, results)
+
+
+@app.command()
+def doctor(
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="PLACE",
+            help="`local`, `ssh://user@host`, a mapping as a study has it, or a study file: then all its places.",
+        ),
+    ] = "local",
+    *,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say whether a place is fit to measure on, which studies could run there, and what would mend the rest."""
+    from fairtrial.cli import doctor as command
+
+    command.doctor(place, as_json=json)
 
 
 @app.command()
@@ -237,3 +297,134 @@ def _published(name: Annotated[str, typer.Argument(help="A published study.", sh
     from fairtrial.cli import studies as command
 
     command.published(name)
+
+
+@studies_app.command("beside")
+def _beside(directory: RunDirectory) -> None:
+    """Print a run in the tables of the publication that its study re-runs, and where both agree."""
+    from fairtrial.cli import beside as command
+
+    command.beside(directory)
+
+
+ServerKind = Annotated[str, typer.Argument(metavar="SYSTEM", help="mariadb, mysql or postgres.", show_default=False)]
+ServerVersion = Annotated[str, typer.Argument(metavar="VERSION", help="As the list has it.", show_default=False)]
+
+
+@servers_app.callback(invoke_without_command=True)
+def _servers(context: typer.Context) -> None:
+    """Servers that a study can name by version."""
+    if context.invoked_subcommand is None:
+        from fairtrial.cli import servers as command
+
+        command.listing()
+
+
+@servers_app.command("fetch")
+def _fetch(system: ServerKind, version: ServerVersion) -> None:
+    """Download and unpack a server; a run does so by itself."""
+    from fairtrial.cli import servers as command
+
+    command.fetch(system, version)
+
+
+@servers_app.command("check")
+def _check(
+    system: ServerKind,
+    version: Annotated[
+        str | None, typer.Argument(metavar="[VERSION]", help="As the list has it; else the one on PATH.")
+    ] = None,
+) -> None:
+    """Start a server once, privately, on this machine, and print what it is."""
+    from fairtrial.cli import servers as command
+
+    command.check(system, version)
+
+
+HistoryPaths = Annotated[
+    list[Path], typer.Argument(metavar="RUNS", help="Runs, directories of runs, CSV files.", show_default=False)
+]
+Metrics = Annotated[
+    list[str] | None, typer.Option("--metric", metavar="NAME", help="Only this metric; else those with a role.")
+]
+By = Annotated[str, typer.Option("--by", metavar="NAMES", help="What tells series apart: cell, arm, factors.")]
+Acknowledged = Annotated[
+    Path | None,
+    typer.Option("--acknowledged", metavar="FILE", help="Known changes; else acknowledged.yaml beside the runs."),
+]
+Alpha = Annotated[
+    str, typer.Option("--alpha", metavar="SHARE", help="Chance that a series without a change shows one.")
+]
+AlarmAlpha = Annotated[
+    str, typer.Option("--alarm-alpha", metavar="SHARE", help="Chance of any false alarm on newest runs.")
+]
+Margin = Annotated[
+    str | None, typer.Option("--margin", metavar="SHARE", help="Change that matters; else the study's margin.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def history(
+    paths: HistoryPaths,
+    metrics: Metrics = None,
+    by: By = "cell,arm",
+    acknowledged: Acknowledged = None,
+    alpha: Alpha = "5%",
+    alarm_alpha: AlarmAlpha = "1%",
+    margin: Margin = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show series over many runs: where their level changed, and whether the newest run stands out."""
+    from fairtrial.cli import history as command
+
+    levels = command.levels(alpha=alpha, alarm_alpha=alarm_alpha, margin=margin)
+    command.history(paths, metrics=metrics or [], by=by, acknowledged=acknowledged, levels=levels, as_json=as_json)
+
+
+@app.command()
+def gate(
+    paths: HistoryPaths,
+    baseline: Annotated[
+        Path | None, typer.Option("--baseline", metavar="RUN", help="Compare with this run instead of the history.")
+    ] = None,
+    metrics: Metrics = None,
+    by: By = "cell,arm",
+    acknowledged: Acknowledged = None,
+    alpha: Alpha = "5%",
+    alarm_alpha: AlarmAlpha = "1%",
+    margin: Margin = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")] = None,
+    markdown: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Fail if the newest run is worse than its history or than a baseline run."""
+    from fairtrial.cli import gate as command
+    from fairtrial.cli.history import levels
+
+    command.gate(
+        paths,
+        baseline=baseline,
+        metrics=metrics or [],
+        by=by,
+        acknowledged=acknowledged,
+        levels=levels(alpha=alpha, alarm_alpha=alarm_alpha, margin=margin),
+        outputs=command.Outputs(junit=junit, markdown=markdown, as_json=as_json),
+    )
+
+
+@app.command()
+def audit(
+    claims: Annotated[Path, typer.Argument(metavar="CLAIMS", help="Published claims (YAML).", show_default=False)],
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="CSV", help="Raw values, one row per trial; else the file's own.")
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute every published claim from the raw data: confirmed, contradicted or not checkable."""
+    from fairtrial.cli import audit as command
+
+    command.audit(claims, data=data, as_json=as_json)

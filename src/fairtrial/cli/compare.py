@@ -16,25 +16,28 @@ from rich.console import Console
 from fairtrial import plan as planning
 from fairtrial import record, report
 from fairtrial import study as language
-from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis, Verdict
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.analyse import direction
 from fairtrial.cli.one_line import OneLine
 from fairtrial.cli.resuming import directory_name
 from fairtrial.cli.run import as_interrupt
+from fairtrial.cli.stopping import stopping_rule
 from fairtrial.cli.terminal import print_whole
 from fairtrial.compare import compiling, exporting, showing, trying
 from fairtrial.compare.compiling import STUDY, Wishes
 from fairtrial.compare.trying import Tried
 from fairtrial.errors import InputError, Problem
 from fairtrial.record import Record, Writer
+from fairtrial.report.analysing import analysed
 from fairtrial.run import LiveFile, Run, opened
 from fairtrial.study import Study
+from fairtrial.study.file_model import DEFAULT_MIN_BLOCKS_ALONE
 from fairtrial.study.problems import did_you_mean
 from fairtrial.study.quantities import parse_seconds, parse_share
 
 FINDING = 1
+STOPS = ("sequential", "fixed", "anytime", "precision")
 LOCAL: Mapping[str, Any] = {"local": {}}
 
 
@@ -82,6 +85,30 @@ def _read(option: str, text: str, read: Callable[[object], float]) -> float:
         raise InputError([Problem(str(error), option)], hint=f"see {option} in `fairtrial compare --help`") from error
 
 
+def stopping(stop: str, *, blocks: int, min_blocks: int | None, precision: str | None) -> dict[str, Any]:
+    """The `trials` of a study that say when enough was measured, from the options as they are given.
+
+    Fewer blocks than a first look takes are run to their end: there is nothing to look at before.
+
+    Raises:
+        InputError: a rule that is none, or an option that says nothing with it.
+    """
+    if stop not in STOPS:
+        problem = Problem(f"no way to stop `{stop}`", "--stop", suggestion=did_you_mean(stop, STOPS))
+        raise InputError([problem], hint=f"there are {', '.join(STOPS)}")
+    if (stop == "precision") != (precision is not None):
+        said = "says how narrow" if stop == "precision" else "is for --stop precision"
+        raise InputError([Problem(f"--precision {said}", "--precision")], hint="--stop precision --precision 1%")
+    if min_blocks is not None and (stop == "fixed" or min_blocks > blocks):
+        problem = Problem(f"{min_blocks} blocks before the first look, of {blocks} with --stop {stop}", "--min-blocks")
+        raise InputError([problem], hint="lower it, raise --blocks, or leave it out")
+    looks = stop != "fixed" and (min_blocks is not None or blocks >= DEFAULT_MIN_BLOCKS_ALONE)
+    chosen: dict[str, Any] = {"blocks": blocks, "stop": stop if looks else "fixed"}
+    if looks and min_blocks is not None:
+        chosen["min_blocks"] = min_blocks
+    return chosen | ({"precision": precision} if looks and precision is not None else {})
+
+
 def compare(wishes: Wishes, results: Results) -> None:
     """Compares commands, prints the verdict, and exits with 1 if it is one of `fail_if`.
 
@@ -102,7 +129,7 @@ def compare(wishes: Wishes, results: Results) -> None:
         if results.save is not None:
             results.save.write_text(text, encoding="utf-8")
         found = _run(writer, progress)
-        analysis = analyse(found.plan, found.trials, finished=found.finished)
+        analysis = analysed(found)
         if results.output is not None:
             report.write(found, analysis, found.directory / "report")
     _show(analysis, wishes, tried=tried, results=results)
@@ -154,7 +181,8 @@ def _created(text: str, directory: Path) -> tuple[Study, Writer]:
 
 def _run(writer: Writer, progress: OneLine) -> Record:
     try:
-        Run(writer=writer, progress=LiveFile(writer.directory / "live.json", progress)).execute()
+        live = LiveFile(writer.directory / "live.json", progress)
+        Run(writer=writer, progress=live, stopping=stopping_rule(writer.plan)).execute()
     finally:
         (writer.directory / "live.json").unlink(missing_ok=True)
         writer.close()

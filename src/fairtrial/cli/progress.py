@@ -30,6 +30,11 @@ def outcome(trial: TrialRecord) -> str:
     return "done"
 
 
+def stage(trial: PlannedTrial) -> str:
+    """Where in the run a trial stands: its round, or that it is one with probes."""
+    return "diagnostic" if trial.diagnostic else f"round {trial.round}"
+
+
 def loading(line: Mapping[str, Any]) -> str:
     """How far a load is: units, rows, rows per second, time left."""
     text = f"loading {line['done']:.0f}/{line['total']:.0f}"
@@ -70,7 +75,7 @@ class Lines:
 
     def trial_started(self, trial: PlannedTrial, *, number: int, total: int, left_s: float) -> None:
         """See `fairtrial.run.Progress`."""
-        self._where = f"round {trial.round}  trial {number}/{total}  {trial.cell} · {trial.arm}"
+        self._where = f"{stage(trial)}  trial {number}/{total}  {trial.cell} · {trial.arm}"
         self._left_s = left_s * (total - number) / (total - number + 1)  # once this one has finished
 
     def phase(self, name: str) -> None:
@@ -104,7 +109,7 @@ class Bar:
         self._what = f"trial {number}/{total}  {trial.cell} · {trial.arm}"
         self._bar.update(
             self._task,
-            description=f"round {trial.round}",
+            description=stage(trial),
             completed=number - 1,
             total=total,
             now=self._what,

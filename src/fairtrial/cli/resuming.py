@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,15 +20,24 @@ from fairtrial.study import Study
 
 STAMP = "%Y%m%dT%H%M%SZ"
 STAMPED = r"\d{8}T\d{6}Z"
+AA = "-aa"  # between a study's name and the time, in the directory of an A/A run
 MERGED = "study.merged.yaml"  # the study as it ran, beside `study.yaml`, the file as given
 
 
-def directory_name(study: str) -> str:
-    """The directory of a run that starts now."""
-    return f"{study}-{datetime.now(UTC).strftime(STAMP)}"
+def directory_name(study: str, *, against_itself: bool = False) -> str:
+    """The directory of a run, or of an A/A run, that starts now."""
+    return f"{study}{AA if against_itself else ''}-{datetime.now(UTC).strftime(STAMP)}"
 
 
-def resumed(study: Path, *, size: str | None, overrides: Sequence[str], output: Path, console: Console) -> Writer:
+def resumed(
+    study: Path,
+    *,
+    size: str | None,
+    overrides: Sequence[str],
+    output: Path,
+    console: Console,
+    against_itself: bool = False,
+) -> Writer:
     """The run that is named, or the newest unfinished run of a study, of that size and those values if any are given.
 
     A run goes on with the plan that it began with; a study file that has changed since is noted.
@@ -37,11 +47,15 @@ def resumed(study: Path, *, size: str | None, overrides: Sequence[str], output: 
         RecordError: there is nothing to go on with.
     """
     if (study / "plan.json").exists():
-        return _named(study, changed=bool(size or overrides))
+        return _named(study, changed=bool(size or overrides or against_itself))
     loaded = language.load(study, catalogue=catalogue(), size=size, overrides=overrides)
     asked = language.dump(loaded) if size or overrides else None
-    for directory in _newest_first(output, loaded.name):
-        if _finished(directory) or (asked is not None and _read(directory / MERGED) != asked):
+    for directory in _newest_first(output, loaded.name + (AA if against_itself else "")):
+        if (
+            _other_kind(directory, against_itself=against_itself)
+            or _finished(directory)
+            or (asked is not None and _read(directory / MERGED) != asked)
+        ):
             continue
         writer = record.resume(directory)
         if _read(directory / "study.yaml") != _read(study):
@@ -52,8 +66,9 @@ def resumed(study: Path, *, size: str | None, overrides: Sequence[str], output: 
             )
         return writer
     like = " with this --size and --set" if asked is not None else ""
+    kind = "A/A run" if against_itself else "run"
     raise RecordError(
-        f"no unfinished run of {loaded.name}{like} in {output}",
+        f"no unfinished {kind} of {loaded.name}{like} in {output}",
         hint="start one without --resume, or name the run's directory instead of the study",
     )
 
@@ -74,7 +89,9 @@ def as_it_ran(directory: Path, study: Path, *, size: str | None, overrides: Sequ
 
 def _named(directory: Path, *, changed: bool) -> Writer:
     if changed:
-        problem = Problem(message=f"{directory} goes on as it began, so these change nothing", file="--size, --set")
+        problem = Problem(
+            message=f"{directory} goes on as it began, so these change nothing", file="--size, --set, --aa"
+        )
         raise InputError([problem], hint="leave them out, or start another run of the study")
     if _finished(directory):
         raise RecordError(f"{directory} is finished", hint=f"`fairtrial report {directory}` writes its report again")
@@ -86,6 +103,11 @@ def _newest_first(output: Path, study: str) -> list[Path]:
     pattern = re.compile(rf"{re.escape(study)}-{STAMPED}")
     found = [path for path in output.glob("*") if pattern.fullmatch(path.name) and (path / "plan.json").exists()]
     return sorted(found, reverse=True)
+
+
+def _other_kind(directory: Path, *, against_itself: bool) -> bool:
+    """Whether it is an A/A run where none is meant, or the other way: a study may be called like another's A/A."""
+    return bool(json.loads(_read(directory / "plan.json")).get("against_itself", False)) != against_itself
 
 
 def _finished(directory: Path) -> bool:

@@ -11,19 +11,32 @@ from types import FrameType
 
 from rich.console import Console
 
-from fairtrial import analyse, record, report
 from fairtrial import plan as planning
+from fairtrial import record, report
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
+from fairtrial.cli.noise import keep_noise
 from fairtrial.cli.progress import progress_for
 from fairtrial.cli.resuming import MERGED, as_it_ran, directory_name, resumed
+from fairtrial.cli.stopping import stopping_rule
 from fairtrial.cli.terminal import print_whole
 from fairtrial.record import Record, Writer
+from fairtrial.report.analysing import analysed
 from fairtrial.run import LiveFile, Run
 
 
-def run(study: Path, *, size: str | None, overrides: Sequence[str], output: Path, resume: bool) -> None:
+def run(
+    study: Path, *, size: str | None, overrides: Sequence[str], output: Path, resume: bool, against_itself: bool = False
+) -> None:
     """Runs a study, or goes on with an unfinished run of it, and prints the verdicts.
+
+    Args:
+        study: its file, or with `resume` a run's directory.
+        size: one of the study's sizes.
+        overrides: values that replace the study's.
+        output: where runs are kept.
+        resume: go on with the newest unfinished run.
+        against_itself: run the study's baseline against itself, an A/A run.
 
     Raises:
         FairtrialError: the study is wrong, or the run cannot go on.
@@ -32,23 +45,30 @@ def run(study: Path, *, size: str | None, overrides: Sequence[str], output: Path
     signal.signal(signal.SIGTERM, as_interrupt)
     console = Console()
     if resume:
-        writer = resumed(study, size=size, overrides=overrides, output=output, console=console)
+        writer = resumed(
+            study, size=size, overrides=overrides, output=output, console=console, against_itself=against_itself
+        )
     else:
-        writer = _created(study, size=size, overrides=overrides, output=output)
+        writer = _created(study, size=size, overrides=overrides, output=output, against_itself=against_itself)
     console.print(f"record: {writer.directory}", markup=False, soft_wrap=True)
     for warning in writer.plan.warnings:
         console.print(f"warning: {warning}", markup=False, soft_wrap=True)
     try:
         with progress_for(console) as progress:
             source = partial(as_it_ran, writer.directory, study, size=size, overrides=overrides)
-            Run(writer=writer, progress=LiveFile(writer.directory / "live.json", progress), study=source).execute()
+            live = LiveFile(writer.directory / "live.json", progress)
+            Run(writer=writer, progress=live, stopping=stopping_rule(writer.plan), study=source).execute()
     except KeyboardInterrupt:
         print(f"stopped; every finished trial is kept: `fairtrial run {study} --resume` goes on", file=sys.stderr)
         raise
     finally:
         (writer.directory / "live.json").unlink(missing_ok=True)
         writer.close()
-    conclude(record.read(writer.directory), console=console)
+    finished = record.read(writer.directory)
+    conclude(finished, console=console)
+    if finished.plan.against_itself:
+        with progress_for(console) as progress:
+            keep_noise(finished, progress=progress)
 
 
 def conclude(found: Record, *, console: Console, contrast: str | None = None) -> None:
@@ -58,7 +78,7 @@ def conclude(found: Record, *, console: Console, contrast: str | None = None) ->
     """
     factors = [contrast] if contrast else [found.plan.arm, *found.plan.also_compare]
     for factor in factors:
-        analysis = analyse.analyse(found.plan, found.trials, contrast=factor, finished=found.finished)
+        analysis = analysed(found, contrast=factor)
         is_own = factor == found.plan.arm
         directory = found.directory / "report" if is_own else found.directory / "report" / f"by-{factor}"
         report.write(found, analysis, directory)
@@ -73,9 +93,11 @@ def as_interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _created(study: Path, *, size: str | None, overrides: Sequence[str], output: Path) -> Writer:
+def _created(study: Path, *, size: str | None, overrides: Sequence[str], output: Path, against_itself: bool) -> Writer:
     kinds = catalogue()
     loaded = language.load(study, catalogue=kinds, size=size, overrides=overrides)
     plan = planning.make(loaded, catalogue=kinds)
+    if against_itself:
+        plan = planning.against_itself(plan, catalogue=kinds)
     sources = {"study.yaml": study.read_text(encoding="utf-8"), MERGED: language.dump(loaded)}
-    return record.create(output / directory_name(plan.study), plan=plan, sources=sources)
+    return record.create(output / directory_name(plan.study, against_itself=against_itself), plan=plan, sources=sources)

@@ -161,7 +161,7 @@ def _pairs(comparisons: Sequence[Compared]) -> Iterator[str]:
 
 
 def _disagreements(checked: Checked) -> Iterator[str]:
-    from fairtrial.analyse.publications.checking import EXPLAINED
+    from fairtrial.analyse.publications.findings import EXPLAINED
     from fairtrial.report import columns
 
     yield ""

@@ -23,4 +23,4 @@ def verify(directory: Path) -> None:
     if mismatches:
         print(f"{len(mismatches)} mismatches in {directory}")
         sys.exit(FINDING)
-    print(f"{directory}: {len(found.trials)} trials, {files} files as written, every reported number recomputed")
+    print(f"{directory}: {len(found.committed)} trials, {files} files as written, every reported number recomputed")

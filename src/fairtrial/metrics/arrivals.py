@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from fairtrial.metrics import drive, latency
+from fairtrial.metrics import drive, latency, percentiles
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 
@@ -48,6 +48,7 @@ def _lateness(statistic: str, words: str) -> MetricDefinition:
         unit="ns",
         better="lower",
         kind="wall_clock",
+        resolution=percentiles.RESOLUTION,
         source=f"{FILE}: how much later than they should transactions began that ended in the window",
     )
 

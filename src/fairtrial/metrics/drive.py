@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import BaseModel, ValidationError
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics import per_transaction
+from fairtrial.metrics import per_transaction, stability, steadiness
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
@@ -155,7 +155,7 @@ def compute(directory: Path, driven: Driven, *, window: Window) -> dict[str, flo
     """The scalars that every workload of the engine has; see `DEFINITIONS`.
 
     Raises:
-        RecordError: a file of telemetry is damaged.
+        RecordError: a file of telemetry or the timeline is damaged.
     """
     done = driven.done
     failed = sum(outcome.failed for outcome in driven.transactions.values())
@@ -165,6 +165,8 @@ def compute(directory: Path, driven: Driven, *, window: Window) -> dict[str, flo
     }
     return (
         per_transaction.compute(directory, window=window, transactions=done)
+        | stability.compute(directory, window=window)
+        | steadiness.compute(directory, window=window)
         | (loops if driven.loops else {})
         | {
             "transactions": float(done),
@@ -184,42 +186,49 @@ def definition(name: str, label: str, *, unit: str, better: Better = "lower", so
     return MetricDefinition(name=name, label=label, unit=unit, better=better, kind=kind, source=f"{FILE}: {source}")
 
 
-DEFINITIONS: Final = per_transaction.DEFINITIONS | {
-    each.name: each
-    for each in (
-        definition(
-            "transactions",
-            "transactions",
-            unit="transactions",
-            better="higher",
-            source="transactions of all types that committed or rolled back by the workload's rule",
-        ),
-        definition("errors", "errors", unit="errors", source="errors of every kind, retried ones included"),
-        definition("retries", "retries", unit="retries", source="attempts repeated after the system rolled one back"),
-        definition(
-            "client_busy_share",
-            "client's busiest thread",
-            unit="share of time",
-            source="loops: time on a processor or ready for one, of the busiest thread, whole drive",
-        ),
-        definition(
-            "client_longest_turn_s",
-            "client's longest turn",
-            unit="s",
-            source="loops: longest time in which a thread did not look for answers, whole drive",
-        ),
-        definition("deadlocks", "deadlocks", unit="deadlocks", source="errors the system called a deadlock"),
-        definition(
-            "failed_share",
-            "failed transactions",
-            unit="share",
-            source="transactions given up, as a share of all that ended in the window",
-        ),
-        definition(
-            "saturated_latencies",
-            "latencies beyond the histogram",
-            unit="transactions",
-            source="transactions that took longer than an hour, which histograms keep as an hour",
-        ),
-    )
-}
+DEFINITIONS: Final = (
+    per_transaction.DEFINITIONS
+    | stability.DEFINITIONS
+    | steadiness.DEFINITIONS
+    | {
+        each.name: each
+        for each in (
+            definition(
+                "transactions",
+                "transactions",
+                unit="transactions",
+                better="higher",
+                source="transactions of all types that committed or rolled back by the workload's rule",
+            ),
+            definition("errors", "errors", unit="errors", source="errors of every kind, retried ones included"),
+            definition(
+                "retries", "retries", unit="retries", source="attempts repeated after the system rolled one back"
+            ),
+            definition(
+                "client_busy_share",
+                "client's busiest thread",
+                unit="share of time",
+                source="loops: time on a processor or ready for one, of the busiest thread, whole drive",
+            ),
+            definition(
+                "client_longest_turn_s",
+                "client's longest turn",
+                unit="s",
+                source="loops: longest time in which a thread did not look for answers, whole drive",
+            ),
+            definition("deadlocks", "deadlocks", unit="deadlocks", source="errors the system called a deadlock"),
+            definition(
+                "failed_share",
+                "failed transactions",
+                unit="share",
+                source="transactions given up, as a share of all that ended in the window",
+            ),
+            definition(
+                "saturated_latencies",
+                "latencies beyond the histogram",
+                unit="transactions",
+                source="transactions that took longer than an hour, which histograms keep as an hour",
+            ),
+        )
+    }
+)

@@ -15,6 +15,8 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict
 from scipy import stats
 
+from fairtrial.metrics import binomial
+
 Counts = Mapping[str, int]
 Parameters = Mapping[str, Any]
 Verdict = Literal["kept", "broken", "untested"]
@@ -217,7 +219,7 @@ def judged(
         return asked.point(count, of, verdict="untested")
     if not 0 <= count <= of:
         return asked.point(count, of, verdict="broken")
-    p = float(stats.binomtest(count, of, expected).pvalue)
+    p = binomial.p_value(count, of, expected)
     held = bounds if bounds and (always or _enough(of, expected, bounds)) else None
     inside = held is None or held[0] <= count / of <= held[1]
     low, high = held or (None, None)

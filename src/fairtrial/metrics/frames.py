@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from fairtrial.metrics import latency, timeline
+from fairtrial.metrics import merged_latency, timeline
 from fairtrial.metrics import telemetry as telemetry_files
 from fairtrial.metrics.latency import Distribution
 from fairtrial.record import Record
@@ -130,8 +130,8 @@ def counts(source: str, column: str) -> bool:
 
 
 def distributions(record: Record) -> dict[str, dict[str, Distribution]]:
-    """Latency distributions by trial id, then transaction type. Decodes every log: call it once."""
-    return {trial.trial.id: latency.read(record.trial_directory(trial.trial.id)) for trial in record.trials}
+    """Latency distributions by trial id, then transaction type. Reads every trial's: call it once."""
+    return {trial.trial.id: merged_latency.read(record.trial_directory(trial.trial.id)) for trial in record.trials}
 
 
 def distribution_frame(distribution: Distribution) -> pl.DataFrame:

@@ -7,31 +7,21 @@ histogram log, version 1.3 (`Tag=` lines), V2 encoding.
 
 from __future__ import annotations
 
-import contextlib
 import math
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from hdrh.codec import HdrCookieException, HdrLengthException
-from hdrh.histogram import HdrHistogram
-from hdrh.log import HistogramLogReader
 
 from fairtrial.errors import RecordError
+from fairtrial.metrics import histogram_log
+from fairtrial.metrics.percentiles import COUNT, PERCENTILES, RESOLUTION
 from fairtrial.study.catalogue import MetricDefinition
 
 FILE: Final = "latency.hlog"
-LOWEST_NS: Final = 1
-HIGHEST_NS: Final = 3_600_000_000_000  # the reader wants a reference; an hour exceeds any transaction here
-SIGNIFICANT_DIGITS: Final = 3
-PERCENTILES: Final = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
-EXCEEDANCES_WANTED: Final = 100  # fewer observations beyond a percentile make it a guess
-COUNT: Final = "latency_count"
-COMMENT: Final = '#"'  # first characters of lines that are comments or the column titles
 
 Counts = npt.NDArray[np.int64]
 
@@ -83,10 +73,12 @@ def merged(distributions: Iterable[Distribution]) -> Distribution:
         return Distribution(lowest_ns=empty, highest_ns=empty, counts=empty)
     lowest = np.concatenate([part.lowest_ns for part in parts])
     highest = np.concatenate([part.highest_ns for part in parts])
-    classes, inverse = np.unique(np.stack([lowest, highest]), axis=1, return_inverse=True)
-    totals = np.zeros(classes.shape[1], dtype=np.int64)
-    np.add.at(totals, inverse.ravel(), np.concatenate([part.counts for part in parts]))
-    return Distribution(lowest_ns=classes[0], highest_ns=classes[1], counts=totals)
+    counts = np.concatenate([part.counts for part in parts])
+    order = np.lexsort((highest, lowest))  # logs of different resolution have classes that begin alike
+    lowest, highest = lowest[order], highest[order]
+    first = np.flatnonzero((np.diff(lowest, prepend=-1) != 0) | (np.diff(highest, prepend=-1) != 0))
+    totals = np.add.reduceat(counts[order], first) if len(first) else counts
+    return Distribution(lowest_ns=lowest[first], highest_ns=highest[first], counts=totals)
 
 
 def read(directory: Path, *, file: str = FILE) -> dict[str, Distribution]:
@@ -98,13 +90,14 @@ def read(directory: Path, *, file: str = FILE) -> dict[str, Distribution]:
     path = directory / file
     if not path.exists():
         return {}
-    parts: dict[str, list[Distribution]] = {}
     try:
-        for histogram in _intervals(path):
-            parts.setdefault(histogram.get_tag() or "all", []).append(_distribution(histogram))
-    except (ValueError, TypeError, zlib.error, HdrCookieException, HdrLengthException) as error:
+        logged = histogram_log.counts(path)
+    except ValueError as error:
         raise RecordError(f"{path} cannot be decoded: {error}", hint="restore the trial from a copy") from error
-    return {kind: merged(found) for kind, found in parts.items()}
+    return {
+        tag or "all": merged(_distribution(counts, shape) for shape, counts in shapes.items())
+        for tag, shapes in logged.items()
+    }
 
 
 def compute(directory: Path, *, by_type: bool = True) -> dict[str, float]:
@@ -127,44 +120,10 @@ def scalars(distribution: Distribution, *, prefix: str = "") -> dict[str, float]
     return found | {f"{prefix}{COUNT}": float(distribution.n)}
 
 
-def exceedances(metric: str, scalars: Mapping[str, float]) -> float | None:
-    """How many of a trial's observations lie beyond a percentile; None if `metric` is no latency percentile.
-
-    Fewer than `EXCEEDANCES_WANTED` make the percentile a statement about single observations.
-    """
-    prefix, found, percentile = metric.partition("latency_ns_")
-    n = scalars.get(f"{prefix}{COUNT}")
-    if not found or percentile not in PERCENTILES or n is None:
-        return None
-    return n * (100 - PERCENTILES[percentile]) / 100
-
-
-def _intervals(path: Path) -> Iterator[Any]:
-    reader = HistogramLogReader(str(path), HdrHistogram(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS))
-    read_lines = 0
-    with contextlib.closing(reader):
-        # The default range starts at the first line's time and would drop a later line of an earlier interval.
-        while (histogram := reader.get_next_interval_histogram(range_start_time_sec=-math.inf)) is not None:
-            read_lines += 1
-            yield histogram
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and line[0] not in COMMENT]
-    if read_lines != len(
-        lines
-    ):  # the library passes over lines it does not recognise: latencies would be lost silently
-        raise ValueError(f"{len(lines) - read_lines} of {len(lines)} lines are no intervals")
-
-
-def _distribution(histogram: Any) -> Distribution:
-    """A decoded histogram's non-empty classes; HdrHistogram.get_value_from_index, for all indices at once."""
-    counts = np.array(histogram.counts, dtype=np.int64)
+def _distribution(counts: Counts, shape: histogram_log.Shape) -> Distribution:
     index = np.flatnonzero(counts)
-    half = histogram.sub_bucket_half_count
-    bucket = (index >> histogram.sub_bucket_half_count_magnitude) - 1
-    sub_bucket = (index & (half - 1)) + half
-    sub_bucket = np.where(bucket < 0, sub_bucket - half, sub_bucket)
-    shift = np.maximum(bucket, 0) + histogram.unit_magnitude
-    lowest = sub_bucket << shift
-    return Distribution(lowest_ns=lowest, highest_ns=lowest + (1 << shift) - 1, counts=counts[index])
+    lowest, highest = histogram_log.bounds(index, shape)
+    return Distribution(lowest_ns=lowest, highest_ns=highest, counts=counts[index])
 
 
 def definitions(types: Iterable[str] = ()) -> Mapping[str, MetricDefinition]:
@@ -181,6 +140,7 @@ def definitions(types: Iterable[str] = ()) -> Mapping[str, MetricDefinition]:
                 unit="ns",
                 better="lower",
                 kind="wall_clock",
+                resolution=0.0 if statistic == "mean" else RESOLUTION,
                 source=f"{FILE}, merged over the measured window"
                 + (f", {kind} transactions" if kind else ", all transaction types"),
             )

@@ -26,6 +26,8 @@ COUNTS: Final = (
     "row_lock_waits",
     "buffer_pool_reads",
     "log_written_bytes",
+    "server_data_read_bytes",
+    "server_data_written_bytes",
 )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics import drive, latency
+from fairtrial.metrics import drive, latency, percentiles
 from fairtrial.study.catalogue import MetricDefinition
 
 ACHIEVED_SHARE: Final = 0.99
@@ -87,7 +87,7 @@ def _verdict(directory: Path, probe: drive.Probe, *, asked: drive.Asked) -> bool
     own = drive.read(below)
     observed = latency.merged(latency.read(below).values())
     offered = own.arrivals.offered if own.arrivals else 0
-    percentile_ns = observed.percentile_ns(latency.PERCENTILES[asked.percentile])
+    percentile_ns = observed.percentile_ns(percentiles.PERCENTILES[asked.percentile])
     said = getattr(probe.latency, f"{asked.percentile}_ns") if probe.latency else None
     if (own.window, offered, own.done) != (probe.window, probe.offered, probe.done) or (
         observed.n and percentile_ns != said

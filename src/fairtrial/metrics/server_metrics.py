@@ -13,6 +13,9 @@ from fairtrial.metrics.telemetry_window import Observed, Series
 
 SOURCE: Final = "server"
 MILLISECONDS_PER_SECOND: Final = 1000.0
+SECONDS_PER_MINUTE: Final = 60.0
+# HammerDB's TPM: what the server ended, whoever asked it to. A server has one pair or the other.
+ENDED: Final = ("com_commit", "com_rollback", "transactions_committed", "transactions_rolled_back")
 CHECKPOINT_SHARE: Final = "checkpoint_age_bytes / checkpoint_age_max_bytes"
 
 
@@ -50,6 +53,11 @@ def _dirty_share(seen: Observed, _facts: Facts) -> float | None:
 def _miss_share(seen: Observed, _facts: Facts) -> float | None:
     missed, asked = seen.grown("buffer_pool_reads"), seen.grown("buffer_pool_read_requests")
     return missed / asked if missed is not None and asked else None
+
+
+def _ended_per_minute(seen: Observed, _facts: Facts) -> float | None:
+    ended = seen.grown(*ENDED)
+    return None if ended is None else ended / seen.length_s * SECONDS_PER_MINUTE
 
 
 def _row_lock_time_s(seen: Observed, _facts: Facts) -> float | None:
@@ -125,6 +133,18 @@ METRICS: Final = (
         of="buffer_pool_pages_flushed",
         label="pages flushed",
     ),
+    _BYTES.metric(
+        "server_data_read_bytes",
+        count("data_read_bytes"),
+        of="data_read_bytes: what the server asked for, wherever it came from",
+        label="server's data reads",
+    ),
+    _BYTES.metric(
+        "server_data_written_bytes",
+        count("data_written_bytes"),
+        of="data_written_bytes: what the server wrote, whatever device it reached",
+        label="server's data writes",
+    ),
     _BYTES.metric("log_written_bytes", count("log_written_bytes"), of="log_written_bytes", label="written to the log"),
     _WAITS.metric("log_waits", count("log_waits"), of="log_waits", label="waits for the log's buffer"),
     _WAITS.metric("row_lock_waits", count("row_lock_waits"), of="row_lock_waits", label="row-lock waits"),
@@ -133,6 +153,20 @@ METRICS: Final = (
     ),
     Family(SOURCE, "deadlocks", "count").metric(
         "server_deadlocks", count("deadlocks"), of="deadlocks, as the server counts them", label="server's deadlocks"
+    ),
+    Family(SOURCE, "transactions", "count").metric(
+        "server_transactions",
+        count(*ENDED),
+        of=" + ".join(ENDED),
+        label="transactions the server ended",
+        better="higher",
+    ),
+    Family(SOURCE, "transactions/min", "wall_clock").metric(
+        "server_tpm",
+        _ended_per_minute,
+        of=f"{' + '.join(ENDED)}, per minute: HammerDB's TPM",
+        label="commits and rollbacks",
+        better="higher",
     ),
     Family(SOURCE, "statements", "count").metric(
         "server_statements",

@@ -7,7 +7,7 @@ derived from them is derived here, so that a record can be computed again. It mu
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,8 +24,8 @@ PREFIX: Final = "telemetry-"
 DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {metric.definition.name: metric.definition for metric in METRICS}
 
 
-def to_parquet(arrows: Path, parquet: Path) -> int:
-    """Turns an Arrow IPC stream, possibly cut, into Parquet.
+def to_parquet(arrows: Path, parquet: Path, *, shift_ns: int = 0) -> int:
+    """Turns an Arrow IPC stream, possibly cut, into Parquet; `shift_ns` is added to every `time_ns`.
 
     Returns:
         Rows written. A last batch that was cut is dropped; an empty or unreadable stream gives 0 and no file.
@@ -33,18 +33,24 @@ def to_parquet(arrows: Path, parquet: Path) -> int:
     frame = telemetry_stream.read(arrows)
     if frame is None or not frame.height:
         return 0
+    if shift_ns:
+        frame = frame.with_columns(pl.col(TIME) + shift_ns)
     content = io.BytesIO()
     frame.write_parquet(content)
     parquet.write_bytes(content.getvalue())  # Python writes: its OSError says "disk full", polars' own error does not
     return frame.height
 
 
-def read(directory: Path, source: str) -> pl.DataFrame:
+Choice = Callable[[list[str]], Sequence[str]]  # of those counters that a file has
+
+
+def read(directory: Path, source: str, *, only: Choice | None = None) -> pl.DataFrame:
     """One source's samples: `time_ns` and raw counters (null where the kernel did not say one); empty without a file.
 
     Args:
         directory: one trial's.
         source: `cpu`, `memory`, `vmstat`, `disks`, `pressure`, `server`, `lock_waits`, or `process-<name>`.
+        only: chooses counters, for files wider than what is wanted of them.
 
     Raises:
         RecordError: the file is damaged.
@@ -53,7 +59,10 @@ def read(directory: Path, source: str) -> pl.DataFrame:
     if not path.exists():
         return pl.DataFrame(schema={TIME: pl.Int64})
     try:
-        return pl.read_parquet(path)
+        if only is None:
+            return pl.read_parquet(path)
+        counters = [name for name in pl.read_parquet_schema(path) if name != TIME]
+        return pl.read_parquet(path, columns=[TIME, *only(counters)])
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
 

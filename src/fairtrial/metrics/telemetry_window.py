@@ -90,7 +90,7 @@ def observe(frame: pl.DataFrame, window: Window) -> Observed | None:
     length_ns = window.end_ns - window.start_ns
     if frame.height < SAMPLES_WANTED or length_ns <= 0:
         return None
-    ordered = frame.sort(TIME)
+    ordered = frame if frame[TIME].is_sorted() else frame.sort(TIME)  # files are, and a sort copies all columns
     times_ns = ordered[TIME].to_numpy() - window.start_ns
     allowed_ns = EDGE_INTERVALS * float(np.median(np.diff(times_ns)))
     if times_ns[0] > allowed_ns or times_ns[-1] < length_ns - allowed_ns:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from fairtrial.places import local, ssh
+from fairtrial.places import local, ssh, vm
+from fairtrial.places.vm.guest import Guest
 from fairtrial.study.catalogue import Kind
 from fairtrial.wire import Agent, Transport
 
@@ -26,22 +27,51 @@ class Place(Protocol):
         """
 
 
-PLACES: Mapping[str, Place] = {place.KIND.name: place for place in (local, ssh)}
+class BootedPlace(Protocol):
+    """One kind of place that begins with every stream to it and ends with that stream."""
+
+    KIND: Kind
+
+    def boot(self, parameters: Any, *, holder: str, lock: bool, keep: bool) -> Guest:
+        """Boots it and gets a stream to its agent.
+
+        Args:
+            parameters: those of KIND, validated.
+            holder: who asks, in words that a refused second user can act upon.
+            lock: take the place's lock.
+            keep: whether what is written there stays for later ones.
+
+        Raises:
+            PlaceError: it does not come up.
+        """
 
 
-def open_place(kind: str, parameters: Mapping[str, Any] | None, *, holder: str, lock: bool = True) -> Agent:
+REACHED: Mapping[str, Place] = {place.KIND.name: place for place in (local, ssh)}
+BOOTED: Mapping[str, BootedPlace] = {place.KIND.name: place for place in (vm,)}
+KINDS: Mapping[str, Kind] = {
+    **{name: place.KIND for name, place in REACHED.items()},
+    **{name: place.KIND for name, place in BOOTED.items()},
+}
+
+
+def open_place(
+    kind: str, parameters: Mapping[str, Any] | None, *, holder: str, lock: bool = True, keep: bool = False
+) -> Agent:
     """Reaches a place and greets its agent.
 
     Args:
-        kind: a key of PLACES.
+        kind: a key of KINDS.
         parameters: as the study says, unvalidated or validated.
         holder: who asks, in words that a refused second user can act upon.
         lock: take the place's lock; without it nothing can be changed there.
+        keep: of a place that boots: whether what is written there stays for later streams.
 
     Raises:
         PlaceError: it cannot be reached.
         AgentError: code `busy` if another session holds it, `version` if its agent speaks another version.
     """
-    place = PLACES[kind]
-    validated = place.KIND.parameters.validate_python(parameters or {})
-    return Agent(place.connect(validated), holder=holder, lock=lock)
+    validated = KINDS[kind].parameters.validate_python(parameters or {})
+    if kind in BOOTED:
+        guest = BOOTED[kind].boot(validated, holder=holder, lock=lock, keep=keep)
+        return Agent(guest, holder=holder, lock=lock, carried=guest.facts())
+    return Agent(REACHED[kind].connect(validated), holder=holder, lock=lock)

@@ -15,6 +15,7 @@ from fairtrial.study.resolving import kinds
 
 TRIAL_OVERHEAD_S = 5.0  # restore, settle and commit of a small data set; larger ones are in their kinds' figures
 RECORD_BYTES_PER_TRIAL = 2 << 20  # a five-minute trial at one sample per second: histograms 0.5 MiB, telemetry 1 MiB
+RECORD_BYTES_PER_DIAGNOSTIC = 16 << 20  # as above, and a profile of two processors for five minutes at 99 Hz: 6 MiB
 COPIES_OF_DATA = 2  # what was prepared, and the copy a trial works on
 
 
@@ -48,6 +49,11 @@ def disk_bytes(resolved: dict[str, dict[str, ResolvedTrial]], design: Design, ca
     record = RECORD_BYTES_PER_TRIAL * design.blocks * sum(len(arms) for arms in resolved.values())
     largest = max(prepared.values(), default=0)
     return sum(prepared.values()) + (COPIES_OF_DATA - 1) * largest + record
+
+
+def diagnostic_bytes(diagnostics: list[PlannedTrial]) -> int:
+    """Expected need of diagnostic trials beyond the data that they share with others, bytes."""
+    return RECORD_BYTES_PER_DIAGNOSTIC * len(diagnostics)
 
 
 def _parts(trial: ResolvedTrial, catalogue: Catalogue) -> Iterator[tuple[Kind, Any]]:

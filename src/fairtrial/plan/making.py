@@ -9,6 +9,7 @@ from importlib.metadata import version
 from itertools import product
 
 from fairtrial.plan import costs, ordering
+from fairtrial.plan.diagnosing import diagnostics
 from fairtrial.plan.differences import differences
 from fairtrial.record.models import Cell, Design, Plan, PlannedMetrics, PlannedTrial, RangeExpectation
 from fairtrial.study import Study
@@ -34,6 +35,9 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         for position, slot in enumerate(ordering.slots(design, cells=names, arms=arms))
     ]
     file = study.file
+    probing = diagnostics(
+        design, blocks=file.telemetry.blocks_of_diagnostics, cells=names, arms=arms, position=len(trials)
+    )
     return Plan(
         fairtrial_version=version("fairtrial"),
         study=study.name,
@@ -50,9 +54,12 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         design=design,
         telemetry_interval_ms=round(file.telemetry.interval * _MILLISECONDS),
         telemetry_lock_waits=file.telemetry.lock_waits,
+        probes=file.telemetry.probes,
+        diagnostics=probing,
+        diagnostic_duration_s=costs.duration_s(probing, resolved, catalogue),
         trials=trials,
         duration_s=costs.duration_s(trials, resolved, catalogue),
-        disk_bytes=costs.disk_bytes(resolved, design, catalogue),
+        disk_bytes=costs.disk_bytes(resolved, design, catalogue) + costs.diagnostic_bytes(probing),
         warnings=_warnings(design),
     )
 
@@ -87,9 +94,18 @@ def _cells(study: Study) -> list[Cell]:
 
 
 def _design(study: Study) -> Design:
-    asked = study.trials.model_dump()
-    if asked["voided_limit"] is None:
-        asked["voided_limit"] = asked["blocks"]
+    trials = study.trials
+    asked = trials.model_dump()
+    asked["time_budget_s"] = asked.pop("time_budget")
+    asked["min_blocks"] = trials.first_look(comparisons=len(_cells(study)) * (len(study.arm.level_names) - 1))
+    if trials.voided_limit is None:
+        asked["voided_limit"] = trials.blocks
+    if trials.stop == "sequential":
+        asked["spending"] = trials.spending or "pocock"
+    if trials.stop in ("sequential", "anytime"):
+        usual = trials.stop == "sequential"  # an analysis that may go on for ever is not to be given up unasked
+        asked["futility"] = usual if trials.futility is None else trials.futility
+        asked["equivalence"] = trials.equivalence is not False
     return Design.model_validate(asked)
 
 

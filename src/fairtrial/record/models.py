@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.probes import Probe
 from fairtrial.study.resolved import ResolvedTrial
 
 FORMAT_VERSION = 1
@@ -30,7 +31,10 @@ class Cell(RecordModel):
 
 
 class PlannedTrial(RecordModel):
-    """One trial as planned. `position` is its slot in the whole run, from 0."""
+    """One trial as planned. `position` is its slot in the whole run, from 0.
+
+    `diagnostic`: it carries the plan's probes, and no estimate uses it; `block` and `round` count such trials alone.
+    """
 
     id: str
     cell: str
@@ -39,6 +43,7 @@ class PlannedTrial(RecordModel):
     round: int
     position: int
     seed: int
+    diagnostic: bool = False
 
 
 class RangeExpectation(RecordModel):
@@ -53,11 +58,15 @@ class RangeExpectation(RecordModel):
 
 
 class PlannedMetrics(RecordModel):
-    """Roles by metric name, and the definition of every metric named."""
+    """Roles by metric name, and the definition of every metric named.
+
+    `guardrail_margins` has the guardrails whose margin is not the design's, each as a share.
+    """
 
     primary: list[str]
     secondary: list[str] = []
     guardrails: list[str] = []
+    guardrail_margins: dict[str, float] = {}
     definitions: dict[str, MetricDefinition]
 
 
@@ -65,21 +74,33 @@ class Design(RecordModel):
     """How trials are ordered, stopped and judged.
 
     Attributes:
-        blocks: blocks per cell.
+        blocks: blocks per cell; the largest number unless `stop` is `fixed`.
         order: `randomised_blocks`, `abba` or `sequential`.
-        stop: `fixed` runs all blocks.
+        stop: `fixed` runs all blocks; the others decide after each round which cells get more.
         margin: equivalence margin as a share of the baseline (0.02 is 2 %).
         confidence: of every interval, before multiplicity.
         voided_limit: how many blocks a cell may lose to invalid trials and have replaced.
+        min_blocks: blocks before the first decision; null if `stop` is `fixed`, as all below.
+        spending: how `sequential` spends the error over its looks.
+        futility: whether a cell is given up once a claim has become improbable.
+        equivalence: whether a cell stops once equivalence is shown.
+        precision: how far the interval may reach to either side, as a share, for `precision` to stop.
+        time_budget_s: time of trials within which the last round must end.
     """
 
     blocks: int
     order: Literal["randomised_blocks", "abba", "sequential"]
     seed: int
-    stop: Literal["fixed"]
+    stop: Literal["fixed", "sequential", "anytime", "precision"]
     margin: float
     confidence: float = 0.95
     voided_limit: int
+    min_blocks: int | None = None
+    spending: Literal["pocock", "obrien_fleming"] | None = None
+    futility: bool | None = None
+    equivalence: bool | None = None
+    precision: float | None = None
+    time_budget_s: float | None = None
 
 
 class Difference(RecordModel):
@@ -98,8 +119,12 @@ class Plan(RecordModel):
         resolved: by cell name, then arm name.
         differences: what differs between the arms, whatever the cell.
         trials: every trial of every planned round, in order.
-        duration_s: expected, all trials and set-up.
+        duration_s: expected, all of `trials` and set-up.
+        probes: what diagnostic trials carry.
+        diagnostics: diagnostic trials, in order, after all others.
+        diagnostic_duration_s: expected, all of `diagnostics`.
         disk_bytes: expected need at the place.
+        against_itself: an A/A run: both levels of the arm are the baseline.
     """
 
     format_version: int = FORMAT_VERSION
@@ -118,9 +143,13 @@ class Plan(RecordModel):
     design: Design
     telemetry_interval_ms: int
     telemetry_lock_waits: bool = False
+    probes: list[Probe] = []
+    diagnostics: list[PlannedTrial] = []
+    diagnostic_duration_s: float = 0.0
     trials: list[PlannedTrial]
     duration_s: float
     disk_bytes: int
+    against_itself: bool = False
     warnings: list[str] = []
 
 
@@ -131,8 +160,18 @@ class Clock(RecordModel):
     realtime_ns: int
 
 
+class ClockShift(RecordModel):
+    """What was added to the times of telemetry, so that one clock, the workload's place's, tells all of a trial's.
+
+    `error_ns`: by how much it may be wrong, half of what asking both places' clocks took.
+    """
+
+    shift_ns: int
+    error_ns: int
+
+
 class Window(RecordModel):
-    """The measured window on the place's monotonic clock."""
+    """The measured window on the monotonic clock of the workload's place."""
 
     start_ns: int
     end_ns: int
@@ -173,6 +212,7 @@ class TrialRecord(RecordModel):
         phases_s: seconds spent in each phase: `prepare`, `restore`, `settle`, `start`, `drive` (ramp-up and window),
             `check`, `stop`, `undo`, `collect`.
         telemetry: sampler sources that have a file.
+        clock_shift: of a workload at another place than its system; null where one clock told all.
     """
 
     format_version: int = FORMAT_VERSION
@@ -194,6 +234,7 @@ class TrialRecord(RecordModel):
     checks: list[Check] = []
     phases_s: dict[str, float] = {}
     telemetry: list[str] = []
+    clock_shift: ClockShift | None = None
 
 
 class RunStarted(RecordModel):
@@ -214,6 +255,31 @@ class RunResumed(RecordModel):
     process: int
 
 
+Grade = Literal["fine", "caution", "unfit", "unknown"]
+
+
+class Finding(RecordModel):
+    """One thing seen of a place that decides how well it can measure.
+
+    Attributes:
+        name: stable, on the reference page.
+        value: what was seen, with its unit.
+        grade: `caution` costs precision or comparability, `unfit` makes figures wrong, `unknown` could not be seen.
+        why: why it matters, in one sentence.
+        fix: what would mend it, or show it, in one sentence; empty if it is fine.
+        biases: whether a grade below `fine` is a doubt about results.
+        of_host: seen of the machine that carries the place, not in the place.
+    """
+
+    name: str
+    value: str
+    grade: Grade
+    why: str
+    fix: str = ""
+    biases: bool = False
+    of_host: bool = False
+
+
 class PlaceOpened(RecordModel):
     """A place was opened, at the start, after a lost stream or by a resumption.
 
@@ -223,6 +289,7 @@ class PlaceOpened(RecordModel):
         agent_sha256: the agent's binary.
         clock: both clocks of the place at that moment.
         server_user: user that servers run as; null if the agent's own.
+        findings: how fit it was to measure on; of a place that boots for every trial, as its first boot showed it.
     """
 
     event: Literal["place_opened"] = "place_opened"
@@ -231,6 +298,7 @@ class PlaceOpened(RecordModel):
     agent_sha256: str
     clock: Clock
     server_user: str | None
+    findings: list[Finding] = []
 
 
 class TrialStarted(RecordModel):
@@ -270,13 +338,58 @@ class BlockAdded(RecordModel):
     trials: list[PlannedTrial]
 
 
+StopReason = Literal["", "difference", "equivalence", "decided", "futility", "precision", "blocks", "time_budget"]
+
+
+class ComparisonLook(RecordModel):
+    """What a look saw of one comparison of the primary family.
+
+    Attributes:
+        n: blocks compared.
+        estimate: mean of the log ratios of blocks (of differences, where there are no logarithms).
+        t: its statistic; null if it cannot be computed.
+        boundary: what |t| has to exceed at Holm's hardest step; null before the first look.
+        p_adjusted, p_equivalence_adjusted: sequential, Holm over the family.
+        chance: predictive probability of a claim by the last block.
+    """
+
+    metric: str
+    arm: str
+    n: int
+    estimate: float
+    t: float | None
+    boundary: float | None
+    p_adjusted: float
+    p_equivalence_adjusted: float
+    chance: float
+
+
+class CellLook(RecordModel):
+    """What a look decided about one cell.
+
+    Attributes:
+        blocks: complete blocks, of the comparison that has the fewest.
+        information: the same as a share of the largest number.
+        reason: why it stops: a `difference` or `equivalence` in every comparison, `decided` if some are the one and
+            some the other, `futility`, `precision`, all `blocks`, `time_budget`; empty if it goes on.
+    """
+
+    cell: str
+    blocks: int
+    information: float
+    decision: Literal["continue", "stop"]
+    reason: StopReason = ""
+    comparisons: list[ComparisonLook] = []
+
+
 class Looked(RecordModel):
-    """A stopping rule looked at complete rounds."""
+    """A stopping rule looked at complete rounds. `cells` were open until then; one that stops gets no more blocks."""
 
     event: Literal["looked"] = "looked"
     round: int
     decision: Literal["continue", "stop"]
     details: dict[str, Any] = {}
+    cells: list[CellLook] = []
 
 
 class RunInterrupted(RecordModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,8 @@ from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
     Event,
+    Finding,
+    Grade,
     JournalLine,
     PlaceOpened,
     Plan,
@@ -25,9 +28,11 @@ from fairtrial.record.models import (
     RunStarted,
     TrialFinished,
     TrialRecord,
+    TrialStarted,
 )
 
 PLACES: Final = "places.json"
+GRADES: Final[tuple[Grade, ...]] = ("unknown", "fine", "caution", "unfit")  # what was seen says more than what was not
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -56,14 +61,29 @@ class Record:
         """Whether the run reached its planned end."""
         return bool(self.journal) and any(isinstance(event, RunFinished) for event in self.events)
 
+    @property
+    def measured(self) -> bool:
+        """Whether all that estimates use was run: a finished run, or one that has come to its diagnostic trials."""
+        return self.finished or any(isinstance(event, TrialStarted) and event.trial.diagnostic for event in self.events)
+
     @cached_property
-    def trials(self) -> tuple[TrialRecord, ...]:
-        """Every committed trial, valid or not, in the order they were run."""
+    def committed(self) -> tuple[TrialRecord, ...]:
+        """Every committed trial, valid or not, diagnostic or not, in the order they were run."""
         return tuple(
             trial_from_directory(self.trial_directory(event.trial))
             for event in self.events
             if isinstance(event, TrialFinished)
         )
+
+    @cached_property
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """Every committed trial that estimates may use if it is valid, in the order they were run."""
+        return tuple(trial for trial in self.committed if not trial.trial.diagnostic)
+
+    @cached_property
+    def diagnostics(self) -> tuple[TrialRecord, ...]:
+        """Every committed diagnostic trial, in the order they were run: none is part of any estimate."""
+        return tuple(trial for trial in self.committed if trial.trial.diagnostic)
 
     @property
     def planned(self) -> tuple[PlannedTrial, ...]:
@@ -83,13 +103,28 @@ class Record:
 
     @property
     def places(self) -> tuple[PlaceOpened, ...]:
-        """Every place, as it was when it was last opened."""
-        opened = [event for event in self.events if isinstance(event, PlaceOpened)]
-        return tuple({json.dumps(event.place, sort_keys=True): event for event in opened}.values())
+        """Every place as it was when it was last opened, each finding as it was when it was worst."""
+        known: dict[str, PlaceOpened] = {}
+        for event in self.events:
+            if isinstance(event, PlaceOpened):
+                name = json.dumps(event.place, sort_keys=True)
+                findings = worst([*(known[name].findings if name in known else []), *event.findings])
+                known[name] = event.model_copy(update={"findings": findings})
+        return tuple(known.values())
 
     def trial_directory(self, trial_id: str) -> Path:
         """Where a committed trial's raw files are."""
         return self.directory / "trials" / trial_id
+
+
+def worst(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding of each name, the worst; of equal ones the first."""
+    kept: dict[tuple[str, bool], Finding] = {}
+    for finding in findings:
+        before = kept.setdefault((finding.name, finding.of_host), finding)
+        if GRADES.index(finding.grade) > GRADES.index(before.grade):
+            kept[finding.name, finding.of_host] = finding
+    return list(kept.values())
 
 
 def read(directory: Path) -> Record:

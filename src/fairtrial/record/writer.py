@@ -152,8 +152,12 @@ def resume(directory: Path) -> Writer:
     (directory / JOURNAL).touch()  # a kill can fall between plan.json and the journal's first line
     record = read(directory)
     writer = Writer(directory, plan=record.plan)
-    if not record.journal:
-        writer.append(_run_started(directory))
-    writer._adopt_unjournalled()  # noqa: SLF001 - the same module's class
-    writer.append(RunResumed(host=socket.gethostname(), process=os.getpid()))
+    try:
+        if not record.journal:
+            writer.append(_run_started(directory))
+        writer._adopt_unjournalled()  # noqa: SLF001 - the same module's class
+        writer.append(RunResumed(host=socket.gethostname(), process=os.getpid()))
+    except BaseException:
+        writer.close()  # nobody else would: the run would stay locked as long as this process lives
+        raise
     return writer

@@ -28,15 +28,16 @@ def write(record: Record, analysis: Analysis, directory: Path) -> None:
         PlaceError: the disk is full.
     """
     from fairtrial.record.files import full_disk_explained  # noqa: PLC0415 - see the module's docstring
-    from fairtrial.report import document, page, svg  # noqa: PLC0415
+    from fairtrial.report import document, page, shifts, svg  # noqa: PLC0415
     from fairtrial.report.scene import Scene  # noqa: PLC0415
 
     scene = Scene(record=record, analysis=analysis)
-    ratios, cells = page.ratio_figures(scene), page.cell_figures(scene)
+    curves = shifts.of_record(record, analysis, scene.whole_distributions)
+    ratios, cells = page.ratio_figures(scene), page.cell_figures(scene, curves)
     contents = {
         **plain(record, analysis),
         "report.html": page.render(scene, ratios=ratios, cells=cells),
-        "report.json": document.render(record, analysis),
+        "report.json": document.render(record, analysis, curves),
     }
     with full_disk_explained(directory):
         directory.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from fairtrial.plan.differences import differences
 from fairtrial.record import Record
 from fairtrial.record.models import Difference, PlaceOpened, Plan, TrialRecord
-from fairtrial.report import numbers
+from fairtrial.report import in_effect, numbers
 from fairtrial.study.resolved import ResolvedTrial
 
 FACT_LABELS: Final = {
@@ -47,10 +47,18 @@ class Fact:
 
 @dataclass(frozen=True)
 class Place:
-    """One machine."""
+    """One machine. `findings` is all that was looked at before the run; see `record.models.Finding`."""
 
     name: str
     facts: tuple[Fact, ...]
+    findings: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def cautions(self) -> tuple[dict[str, Any], ...]:
+        """Findings that are not fine, worst first."""
+        order = ("unfit", "caution", "unknown")
+        below = (finding for finding in self.findings if finding["grade"] in order)
+        return tuple(sorted(below, key=lambda finding: order.index(finding["grade"])))
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,7 @@ class Background:
         system: facts of the system under test; where trials differ, one value per arm and cell.
         options, settings: effective values as read back, the same way.
         differences: what differs between the compared levels: path, then each arm's value.
+        in_effect: options that differ between them as read back, asked or not: name, then each arm's value.
         invalid: trials that do not count and why.
         voided, added: blocks lost and their replacements, in words.
         checks: consistency conditions: name, how many trials were checked, violations.
@@ -71,6 +80,7 @@ class Background:
     options: tuple[Fact, ...]
     settings: tuple[Fact, ...]
     differences: tuple[tuple[str, dict[str, str]], ...]
+    in_effect: tuple[tuple[str, dict[str, str]], ...]
     invalid: tuple[Fact, ...]
     voided: tuple[str, ...]
     added: tuple[str, ...]
@@ -90,8 +100,9 @@ def background(record: Record, *, contrast: str) -> Background:
         ),
         differences=tuple(
             (difference.path, {arm: shown(value) for arm, value in difference.values.items()})
-            for difference in _differences(record.plan, contrast)
+            for difference in contrasted(record.plan, contrast)
         ),
+        in_effect=in_effect.apart(trials, contrast=contrast, levels=record.plan.factors[contrast]),
         invalid=tuple(Fact(trial.trial.id, trial.invalid_reason) for trial in trials if not trial.valid),
         voided=tuple(f"{event.cell}, block {event.block}: {event.reason}" for event in record.voided),
         added=tuple(
@@ -103,7 +114,7 @@ def background(record: Record, *, contrast: str) -> Background:
     )
 
 
-def _differences(plan: Plan, contrast: str) -> list[Difference]:
+def contrasted(plan: Plan, contrast: str) -> list[Difference]:
     """What differs between the contrast's levels: as planned for the arm, by the same comparison for another factor."""
     if contrast == plan.arm:
         return plan.differences
@@ -133,7 +144,8 @@ def _places(places: Iterable[PlaceOpened]) -> Iterable[Place]:
         facts, entry = opened.facts, opened.model_dump()
         labelled = [Fact(label, _fact(name, facts[name])) for name, label in FACT_LABELS.items() if name in facts]
         labelled += [Fact(label, shown(entry[name])) for name, label in ENTRY_LABELS.items()]
-        yield Place(name=_place_name(opened.place), facts=tuple(labelled))
+        findings = tuple(finding.model_dump(mode="json") for finding in opened.findings)
+        yield Place(name=_place_name(opened.place), facts=tuple(labelled), findings=findings)
 
 
 def _place_name(place: Mapping[str, Any]) -> str:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fairtrial.analyse.models import Analysis, Doubt
-from fairtrial.metrics import frames, latency
-from fairtrial.record import Record
 
 PLACES_NAMED: Final = 3  # in a terminal; more are counted
 _ENDS: Final = (".", "!", "?", "…")
@@ -96,27 +94,6 @@ def doubts(analysis: Analysis) -> tuple[Doubt, ...]:
             for doubt in comparison.doubts
         ),
     )
-
-
-def tail_doubts(record: Record, analysis: Analysis) -> tuple[Doubt, ...]:
-    """A doubt per analysed percentile that rests on few observations beyond it in some used trial."""
-    used = frames.used_trials(record)
-    found = []
-    for metric in analysis.metrics:
-        beyond = [latency.exceedances(metric, trial.scalars) for trial in used]
-        least = min((count for count in beyond if count is not None), default=None)
-        if least is not None and least < latency.EXCEEDANCES_WANTED:
-            noun = "observation" if round(least) == 1 else "observations"
-            found.append(
-                Doubt(
-                    code="few_exceedances",
-                    message=f"a trial has only {least:.0f} {noun} beyond this percentile;"
-                    f" {latency.EXCEEDANCES_WANTED} are wanted",
-                    advice="measure longer, or judge a percentile nearer to the median",
-                    metric=metric,
-                )
-            )
-    return tuple(found)
 
 
 def _sentence(text: str) -> str:

@@ -10,17 +10,19 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtrial.analyse.models import Analysis, Verdict
-from fairtrial.report import numbers
+from fairtrial.report import noise, numbers, why
 from fairtrial.report.concerns import Concern, concerns, doubts, kinds
-from fairtrial.report.summary import breaches
+from fairtrial.report.summary import breaches, unclear
 from fairtrial.report.tables import (
     TWO_ARMS,
     MetricTable,
     conditions,
+    kind,
     metric_tables,
     procedure,
     verdict,
 )
+from fairtrial.report.words import share_of_blocks
 from fairtrial.words import counted
 
 STYLES: Final[dict[Verdict, str]] = {
@@ -38,16 +40,26 @@ def render(analysis: Analysis) -> RenderableType:
     if not analysis.finished:
         parts.append(Text("the run has not reached its planned end: no verdict yet", style="yellow"))
     for table in metric_tables(analysis):
-        parts += [_title(analysis, table), _table(analysis, table), Text()]
+        floors = [Text(f"  {floor}", style="dim") for floor in noise.floors(analysis, table.definition.name)]
+        parts += [_title(analysis, table), _table(analysis, table), *floors, Text()]
+    if analysis.why:
+        parts += [*(Text(f"  {line}") for line in why.lines(analysis)), Text()]
+    if analysis.noise is not None:
+        parts += [*(Text(sentence) for sentence in noise.sentences(analysis.noise)), Text()]
     parts += [Text(sentence, style="bold red") for sentence in breaches(analysis)]
+    parts += [Text(sentence, style="yellow") for sentence in unclear(analysis)]
     if found := kinds(concerns(doubts(analysis))):
         parts.append(Doubts(found))
     counts = analysis.counts
     fate = [f"{counts.used} of {counts.finished} finished trials used"]
+    if counts.diagnostic:
+        fate.append(f"{counted(counts.diagnostic, 'diagnostic trial')} beside them")
     if counts.invalid:
         fate.append(f"{counts.invalid} invalid")
     if counts.blocks_voided:
         fate.append(f"{counted(counts.blocks_voided, 'block')} voided, {counts.blocks_replaced} replaced")
+    if said := share_of_blocks(analysis):
+        fate.append(f"{said} run")
     parts.append(Text(", ".join(fate), style="dim"))
     return Group(*parts)
 
@@ -81,7 +93,8 @@ def _title(analysis: Analysis, table: MetricTable) -> Text:
 def _table(analysis: Analysis, table: MetricTable) -> Table:
     two = len(analysis.levels) == TWO_ARMS
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for factor in conditions(analysis):
+    factors = conditions(analysis)
+    for factor in factors:
         drawn.add_column(Text(factor), no_wrap=True)
     if not two:
         drawn.add_column("arm", no_wrap=True)
@@ -91,13 +104,13 @@ def _table(analysis: Analysis, table: MetricTable) -> Table:
     drawn.add_column("verdict", no_wrap=True)
     for row in table.rows:
         compared = row.comparison
-        cells = list(row.levels.values()) + ([] if two else [row.arm.arm])
+        cells = [row.levels[factor] for factor in factors] + ([] if two else [row.arm.arm])
         cells += [
             table.scale.value(row.baseline.mean),
             table.scale.value(row.arm.mean),
             numbers.ratio(compared.ratio.estimate),
             numbers.ratio_interval(compared.ratio.low, compared.ratio.high),
         ]
-        word = Text(verdict(compared, margin=analysis.margin), style=STYLES[compared.verdict])
+        word = Text(verdict(compared, margin=analysis.margin), style=STYLES[kind(compared)])
         drawn.add_row(*(Text(cell) for cell in cells), word)
     return drawn

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.shift import ShiftCurve
 from fairtrial.metrics import fidelity
 from fairtrial.record import Record
+from fairtrial.report import diagnostics
 from fairtrial.report.background import background
-from fairtrial.report.concerns import tail_doubts
 
-REPORT_FORMAT_VERSION: Final = 3  # 2: `fidelity`; 3: of scripts too
+# 2: `fidelity`; 3: of scripts too; 4: rank tests, guardrails, looks, `latency_shift`, noise, why and `diagnostics`
+REPORT_FORMAT_VERSION: Final = 4
 
 
-def document(record: Record, analysis: Analysis) -> dict[str, Any]:
-    """What report.json holds: `analysis` is `Analysis` as it is, `record` says what it was made from."""
+def document(record: Record, analysis: Analysis, curves: Sequence[ShiftCurve] = ()) -> dict[str, Any]:
+    """What report.json holds: `analysis` is `Analysis` as it is, `record` says what it was made from.
+
+    `latency_shift` has the curves, `diagnostics` what probes gave.
+    """
     return {
         "format_version": REPORT_FORMAT_VERSION,
         "analysis": analysis.model_dump(mode="json"),
+        "latency_shift": [curve.model_dump(mode="json") for curve in curves],
+        "diagnostics": [each.model_dump(mode="json") for each in diagnostics.of_record(record)],
         "record": {
             "name": record.directory.name,
             "fairtrial_version": record.plan.fairtrial_version,
@@ -28,15 +36,14 @@ def document(record: Record, analysis: Analysis) -> dict[str, Any]:
             "design": record.plan.design.model_dump(mode="json"),
             "finished": record.finished,
             "fidelity": [each.model_dump(mode="json") for each in fidelity.of_record(record)],
-            "tail_doubts": [doubt.model_dump(mode="json") for doubt in tail_doubts(record, analysis)],
             **asdict(background(record, contrast=analysis.contrast)),
         },
     }
 
 
-def render(record: Record, analysis: Analysis) -> str:
+def render(record: Record, analysis: Analysis, curves: Sequence[ShiftCurve] = ()) -> str:
     """report.json. A figure that is not finite is null: JSON has no name for it."""
-    return json.dumps(finite(document(record, analysis)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(finite(document(record, analysis, curves)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def finite(value: Any) -> Any:

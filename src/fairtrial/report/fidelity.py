@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,13 +46,8 @@ class Section:
     shown: bool
 
 
-def sections(record: Record) -> tuple[Section, ...]:
-    """A section for each workload of the record; empty without TPC-C and scripts.
-
-    Raises:
-        RecordError: a trial's `result.json` is damaged.
-    """
-    found = fidelity.of_record(record)
+def sections(record: Record, found: Sequence[Fidelity]) -> tuple[Section, ...]:
+    """A section for each workload of the record; `found` is `metrics.fidelity.of_record` of it, as below."""
     return tuple(
         Section(
             title=_title(record, each) if len(found) > 1 else "",
@@ -65,16 +60,16 @@ def sections(record: Record) -> tuple[Section, ...]:
     )
 
 
-def notes(record: Record) -> tuple[str, ...]:
+def notes(found: Sequence[Fidelity]) -> tuple[str, ...]:
     """How the sections came about."""
-    workloads = {each.workload for each in fidelity.of_record(record)}
+    workloads = {each.workload for each in found}
     return (
         *((HOW, ENGINE) if fidelity.TPCC in workloads else ()),
         *((SCRIPT,) if fidelity.SCRIPT in workloads else ()),
     )
 
 
-def doubts(record: Record) -> tuple[Doubt, ...]:
+def doubts(found: Sequence[Fidelity]) -> tuple[Doubt, ...]:
     """A doubt for each workload that did not draw what the specification, or the script, asks for."""
     drew = {
         fidelity.TPCC: "TPC-C drew what the specification does not ask for",
@@ -86,7 +81,7 @@ def doubts(record: Record) -> tuple[Doubt, ...]:
             message=f"{drew[each.workload]}: {_names(each.broken)}",
             advice="see the section on fidelity; this load is not the one it claims to be",
         )
-        for each in fidelity.of_record(record)
+        for each in found
         if each.broken
     )
 

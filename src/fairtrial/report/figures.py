@@ -49,20 +49,31 @@ class CellFigures:
     telemetry: tuple[Figure, ...]
 
 
-def values(rows: Iterable[dict[str, Any]]) -> alt.InlineData:
-    """Rows as inline data; Altair's limit on rows is for notebooks and does not apply to it."""
-    return alt.InlineData(values=list(rows))
+class Drawing:
+    """One figure's rows by name, and its specification around them.
 
+    Charts refer to rows by name: Altair copies and checks inline ones, value by value, which takes a minute for the
+    figures of a long run. That specifications are valid is for tests to say, not for every report.
+    """
 
-def finished(chart: alt.Chart | alt.LayerChart | alt.FacetChart, *, height: int = HEIGHT) -> dict[str, Any]:
-    """The specification of a chart as wide as its container."""
-    spec: dict[str, Any] = chart.properties(width="container", height=height).to_dict()
-    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
-    return spec
+    def __init__(self) -> None:
+        self._datasets: dict[str, list[dict[str, Any]]] = {}
+
+    def rows(self, rows: Iterable[dict[str, Any]]) -> alt.NamedData:
+        """The rows, for a chart of this figure."""
+        name = f"rows{len(self._datasets)}"
+        self._datasets[name] = list(rows)
+        return alt.NamedData(name=name)
+
+    def finished(self, chart: alt.Chart | alt.LayerChart | alt.FacetChart, *, height: int = HEIGHT) -> dict[str, Any]:
+        """The specification of a chart as wide as its container."""
+        spec: dict[str, Any] = chart.properties(width="container", height=height).to_dict(validate=False)
+        spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+        return {**spec, "datasets": self._datasets}
 
 
 def arm_colour(scene: Scene, *, legend: bool = True) -> alt.Color:
-    """The colour of arms, the same in every figure."""
+    """The colour of arms, the same in every figure; layers of a figure must agree on its legend."""
     colours = scene.colours
     return alt.Color(
         "arm:N",
@@ -111,15 +122,16 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
         alt.Tooltip("low:Q", format=".4f"),
         alt.Tooltip("high:Q", format=".4f"),
         alt.Tooltip("p:N"),
-        alt.Tooltip("p_adjusted:N", title="Holm p"),
+        alt.Tooltip("p_adjusted:N", title="adjusted p"),
         alt.Tooltip("verdict:N"),
     ]
-    base = alt.Chart(values(rows)).encode(y=y, tooltip=tooltip)
+    drawing = Drawing()
+    base = alt.Chart(drawing.rows(rows)).encode(y=y, tooltip=tooltip)
     colour = arm_colour(scene, legend=False)
-    margin = alt.Chart(values([{"low": 1 / (1 + analysis.margin), "high": 1 + analysis.margin}]))
+    margin = alt.Chart(drawing.rows([{"low": rounded(1 / (1 + analysis.margin)), "high": 1 + analysis.margin}]))
     chart = alt.layer(
         margin.mark_rect(opacity=BAND_OPACITY, color="#888888").encode(x="low:Q", x2="high:Q"),
-        alt.Chart(values([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x="one:Q"),
+        alt.Chart(drawing.rows([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x="one:Q"),
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
         base.mark_point(size=90, filled=True, opacity=1).encode(x=x, color=colour),
         base.mark_text(dy=-11, fontSize=11).encode(x=x, text="printed:N"),
@@ -129,7 +141,7 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
         title=f"{table.definition.label} ({table.definition.better} is better)",
         note=f"Point and {numbers.percent(analysis.confidence)} interval; the grey band is the margin of equivalence,"
         f" ± {numbers.percent(analysis.margin)}.",
-        spec=finished(chart, height=FOREST_ROW_HEIGHT * max(1, len(rows)) + 10),
+        spec=drawing.finished(chart, height=FOREST_ROW_HEIGHT * max(1, len(rows)) + 10),
     )
 
 
@@ -165,21 +177,23 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
             labelOverlap="greedy",
         ),
     )
+    drawing = Drawing()
     colour = arm_colour(scene)
     tooltip = ["trial:N", "arm:N", "block:Q", alt.Tooltip("value:Q", title=table.scale.unit, format=","), "fate:N"]
     layers: list[alt.Chart] = []
     if crosses := [dot for dot in dots if not dot["used"]]:  # a layer without rows makes Vega warn of its extent
-        lost = alt.Chart(values(crosses)).mark_point(size=70, shape="cross", strokeWidth=1.5)
+        lost = alt.Chart(drawing.rows(crosses)).mark_point(size=70, shape="cross", strokeWidth=1.5)
         layers.append(lost.encode(x=x, y=y, color=colour, tooltip=tooltip))
     if circles := [dot for dot in dots if dot["used"]]:
-        counted = alt.Chart(values(circles)).mark_circle(size=70, opacity=0.9)
+        counted = alt.Chart(drawing.rows(circles)).mark_circle(size=70, opacity=0.9)
         layers.append(counted.encode(x=x, y=y, color=colour, tooltip=tooltip))
-    summaries = alt.Chart(values(means)).encode(
+    summed = drawing.rows(means)
+    summaries = alt.Chart(summed).encode(
         x=x,
         tooltip=["arm:N", "mean:N", "interval:N", "n:Q"],
     )
     chart = alt.layer(
-        alt.Chart(values(means)).mark_rect(opacity=BAND_OPACITY).encode(y=alt.Y("low:Q"), y2="high:Q", color=colour),
+        alt.Chart(summed).mark_rect(opacity=BAND_OPACITY).encode(y=alt.Y("low:Q"), y2="high:Q", color=colour),
         *layers,
         summaries.mark_rule(strokeWidth=3).encode(y="low:Q", y2="high:Q", color=colour),
         summaries.mark_point(size=110, filled=True, shape="diamond", opacity=1).encode(y="value:Q", color=colour),
@@ -189,7 +203,7 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
         title=f"{table.definition.label}, every trial",
         note="Dots are trials in time order, crosses are trials of voided blocks; diamonds are means, bars and bands"
         " their intervals (descriptive).",
-        spec=finished(chart),
+        spec=drawing.finished(chart),
     )
 
 

@@ -14,22 +14,42 @@ from typing import Any, Final
 import altair as alt
 import jinja2
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
-from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.models import Analysis, CellResult
+from fairtrial.analyse.shift import ShiftCurve
+from fairtrial.metrics.fidelity import of_record
 from fairtrial.record import Record
-from fairtrial.report import fidelity, figures, numbers, raw, series, summary, telemetry
+from fairtrial.report import (
+    diagnostics,
+    fidelity,
+    figures,
+    noise,
+    numbers,
+    raw,
+    series,
+    shift_figure,
+    summary,
+    telemetry,
+    why,
+    within,
+)
 from fairtrial.report.background import background
-from fairtrial.report.concerns import concerns, doubts, tail_doubts
+from fairtrial.report.concerns import concerns, doubts
 from fairtrial.report.figures import CellFigures, Figure
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import (
+    TWO_ARMS,
     MetricTable,
     conditions,
+    kind,
     metric_tables,
+    opinion,
+    opinions,
     procedure,
     verdict,
 )
-from fairtrial.report.words import again, counted, fates
+from fairtrial.report.words import again, counted, fates, stopping
 
 CELLS_OPEN: Final = 4  # more than a few cells are opened by hand: a page of fifty figures is slow to read and to draw
 
@@ -43,22 +63,20 @@ def ratio_figures(scene: Scene) -> list[Figure]:
     ]
 
 
-def cell_figures(scene: Scene) -> list[CellFigures]:
-    """The figures of every cell of the contrast."""
-    tables = metric_tables(scene.analysis)
-    sampled = telemetry.sources(scene)
-    drawn = []
-    for cell in scene.analysis.cells:
-        own = [*(figures.trials(scene, cell, table) for table in tables)]
-        own += [series.timelines(scene, cell), series.latencies(scene, cell)]
-        drawn.append(
-            CellFigures(
-                label=" · ".join(f"{factor} {level}" for factor, level in cell.levels.items()) or "all trials",
-                figures=tuple(figure for figure in own if figure is not None),
-                telemetry=telemetry.figures(scene, cell, sampled),
-            )
-        )
-    return drawn
+def cell_figures(scene: Scene, curves: Sequence[ShiftCurve] = ()) -> list[CellFigures]:
+    """The figures of every cell of the contrast; `curves` are the record's shift curves."""
+    with debug_mode(arg=False):  # Altair's check of every part as it is made costs more than the figures of a long run
+        return [_of_cell(scene, cell, curves) for cell in scene.analysis.cells]
+
+
+def _of_cell(scene: Scene, cell: CellResult, curves: Sequence[ShiftCurve]) -> CellFigures:
+    own = [figures.trials(scene, cell, table) for table in metric_tables(scene.analysis)]
+    own += [series.timelines(scene, cell), series.latencies(scene, cell), shift_figure.shift(scene, cell, curves)]
+    return CellFigures(
+        label=" · ".join(f"{factor} {level}" for factor, level in cell.levels.items()) or "all trials",
+        figures=tuple(figure for figure in own if figure is not None),
+        telemetry=telemetry.figures(scene, cell),
+    )
 
 
 def render(scene: Scene, *, ratios: Sequence[Figure], cells: Sequence[CellFigures]) -> str:
@@ -75,7 +93,7 @@ def render(scene: Scene, *, ratios: Sequence[Figure], cells: Sequence[CellFigure
             "title": figure.title,
             "note": noted,
             "height": figure.spec["height"],
-            "width": "wide" if figure.name in ("timeline", "latency") else "",
+            "width": "wide" if figure.name in ("timeline", "latency", "latency-shift") else "",
         }
 
     tables = metric_tables(scene.analysis)
@@ -116,16 +134,18 @@ def _inlined_json(value: Any) -> str:
 
 def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]) -> dict[str, Any]:
     behind = background(record, contrast=analysis.contrast)
+    drew = of_record(record)
     return {
         "plan": record.plan,
         "analysis": analysis,
         "headline": summary.headline(analysis),
         "sentences": summary.sentences(analysis),
         "conditions": conditions(analysis),
+        "several": len(analysis.levels) != TWO_ARMS,  # arms beside the baseline, so a row must say which
         "confidence": numbers.percent(analysis.confidence),
         "tables": [_table(analysis, table) for table in tables],
         "methods": sorted({row.comparison.method for table in tables for row in table.rows}),
-        "doubts": concerns(doubts(analysis) + tail_doubts(record, analysis) + fidelity.doubts(record)),
+        "doubts": concerns(doubts(analysis) + fidelity.doubts(drew)),
         "expectations": [
             {
                 "cell": result.cell,
@@ -136,17 +156,55 @@ def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]
             }
             for result in dict.fromkeys(result for cell in analysis.cells for result in cell.expectations)
         ],
+        "within": {"header": within.HEADER, "left": within.LEFT, "rows": within.rows(analysis), "note": within.NOTE},
         "differences": behind.differences,
         "counted": counted(analysis),
+        "stopping": stopping(analysis),
         "fates": fates(behind),
         "behind": behind,
         "fidelity": {
             "header": fidelity.HEADER,
-            "sections": fidelity.sections(record),
-            "notes": fidelity.notes(record),
+            "sections": fidelity.sections(record, drew),
+            "notes": fidelity.notes(drew),
         },
+        "noise": _noise(analysis),
+        "why": _why(analysis),
+        "diagnostics": _diagnostics(record, analysis),
         "again": again(record),
         "raw": raw.shown(record, analysis),
+    }
+
+
+def _why(analysis: Analysis) -> dict[str, Any]:
+    return {
+        "header": why.HEADER,
+        "left": why.LEFT,
+        "lines": why.lines(analysis),
+        "caution": why.CAUTION,
+        "cells": [
+            {"cell": cell.cell, "summary": why.summary(cell), "rows": why.rows(cell), "notes": why.notes(cell)}
+            for cell in analysis.why
+        ],
+    }
+
+
+def _diagnostics(record: Record, analysis: Analysis) -> dict[str, Any]:
+    trials = diagnostics.of_record(record) if analysis.contrast == record.plan.arm else []
+    return {
+        "sentences": diagnostics.summary(record, trials) if trials else [],
+        "sections": list(diagnostics.sections(record, trials)),
+    }
+
+
+def _noise(analysis: Analysis) -> dict[str, Any] | None:
+    if analysis.noise is None:
+        return None
+    return {
+        "header": noise.HEADER,
+        "left": noise.LEFT,
+        "rows": noise.rows(analysis.noise),
+        "sentences": noise.sentences(analysis.noise),
+        "legend": noise.LEGEND,
     }
 
 
@@ -157,6 +215,7 @@ def _table(analysis: Analysis, table: MetricTable) -> dict[str, Any]:
         "better": table.definition.better,
         "role": table.role,
         "procedure": procedure(analysis, table),
+        "floors": noise.floors(analysis, table.definition.name),
         "rows": [
             {
                 "levels": row.levels,
@@ -167,8 +226,17 @@ def _table(analysis: Analysis, table: MetricTable) -> dict[str, Any]:
                 "interval": numbers.ratio_interval(row.comparison.ratio.low, row.comparison.ratio.high),
                 "p": numbers.p_value(row.comparison.p),
                 "p_adjusted": numbers.p_value(row.comparison.p_adjusted),
-                "kind": row.comparison.verdict,
+                "kind": kind(row.comparison),
                 "verdict": verdict(row.comparison, margin=analysis.margin),
+            }
+            for row in table.rows
+        ],
+        "ranks": opinions(table),
+        "opinions": [
+            {
+                "levels": row.levels,
+                "arm": row.arm.arm,
+                "columns": opinion(table, row, confidence=analysis.confidence),
             }
             for row in table.rows
         ],

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Final
 
+from fairtrial.analyse.comparing import PAIRED_LOGS, PAIRED_UNITS
 from fairtrial.analyse.models import Analysis, CellResult, Comparison, Summary
 
 PER_LINE: Final = 6
@@ -18,6 +19,7 @@ def render(analysis: Analysis) -> str:
     lines = [
         f"# {_comment(analysis.study)}: {_comment(analysis.question)}",
         f"# compared: {_comment(analysis.contrast)}; ratios and differences are against the first level",
+        *_looks(analysis),
         "records <- list()",
         "add <- function(metric, cell, arm, block, value)",
         "  records[[length(records) + 1]] <<-",
@@ -41,6 +43,17 @@ def render(analysis: Analysis) -> str:
     return "\n".join(lines) + "\n" + template.read_text(encoding="utf-8")
 
 
+def _looks(analysis: Analysis) -> list[str]:
+    """What R's figures are not, where a run could stop early."""
+    if analysis.stopping is None:
+        return []
+    return [
+        "# The run could stop early. R's p values and intervals below are of a design that looks once (`p_once` in",
+        "# report.json); the report's intervals are wider, so that they hold although it looked after every round:",
+        f"# {_comment(analysis.stopping.rule)}",
+    ]
+
+
 def _data(cell: CellResult, *, metric: str, summary: Summary) -> list[str]:
     names = ", ".join(_string(name) for name in (metric, cell.cell, summary.arm))
     blocks = ", ".join(str(block) for block in summary.blocks)
@@ -57,8 +70,15 @@ def _wrapped(values: Iterable[float]) -> list[str]:
 def _comparison(comparison: Comparison) -> str:
     names = (comparison.metric, comparison.cell, comparison.baseline, comparison.arm)
     paired = "TRUE" if comparison.method.startswith("paired") else "FALSE"
-    family = "TRUE" if comparison.p_adjusted is not None else "FALSE"
-    return f"  list({', '.join(_string(name) for name in names)}, paired = {paired}, family = {family})"
+    family = f"family = {_string(comparison.adjustment)}, share = {comparison.baseline_share!r}"
+    level = f"exchanged = {_exchanged(comparison)}, size = {max(1, comparison.family_size)}"
+    return f"  list({', '.join(_string(name) for name in names)}, paired = {paired}, {family}, {level})"
+
+
+def _exchanged(comparison: Comparison) -> str:
+    """Whether p is held against the exchange of arms: not where it is of many looks, of classes, of heaps of zeros."""
+    plain = comparison.method in (PAIRED_LOGS, PAIRED_UNITS)
+    return "TRUE" if plain and comparison.p_once is None else "FALSE"
 
 
 def _string(text: str) -> str:

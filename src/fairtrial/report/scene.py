@@ -9,8 +9,9 @@ from typing import Final
 import polars as pl
 
 from fairtrial.analyse.models import Analysis, CellResult
-from fairtrial.metrics import frames
+from fairtrial.metrics import frames, latency, stability, timeline
 from fairtrial.metrics.latency import Distribution
+from fairtrial.metrics.stability import Dip
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 
@@ -51,19 +52,34 @@ class Scene:
             if cell.levels.items() <= trial.levels.items() and self.analysis.contrast in trial.levels
         )
 
-    @cached_property
-    def timelines(self) -> pl.DataFrame:
-        """`frames.timelines`, ramp-up included."""
-        return frames.timelines(self.record, measured_only=False)
+    def timeline(self, trial: TrialRecord) -> pl.DataFrame:
+        """`second` and `transactions_per_s` of a trial's intervals, ramp-up included; no rows if it did not measure."""
+        if trial.window is None:
+            return pl.DataFrame(schema={"second": pl.Float64, "transactions_per_s": pl.Float64})
+        directory = self.record.trial_directory(trial.trial.id)
+        rates = timeline.rates(directory, window=trial.window, measured_only=False)
+        return rates.select("second", "transactions_per_s")
 
     @cached_property
     def distributions(self) -> dict[str, dict[str, Distribution]]:
         """`frames.distributions`."""
         return frames.distributions(self.record)
 
-    def telemetry(self, source: str) -> pl.DataFrame:
-        """`frames.telemetry`."""
-        return frames.telemetry(self.record, source)
+    @cached_property
+    def whole_distributions(self) -> dict[str, Distribution]:
+        """All transaction types of a trial together, of trials that have latencies."""
+        return {trial: latency.merged(found.values()) for trial, found in self.distributions.items() if found}
+
+    @cached_property
+    def dips(self) -> dict[str, list[Dip]]:
+        """The dips of every trial that measured, by trial id."""
+        return {
+            trial.trial.id: stability.dips(
+                stability.seconds(self.record.trial_directory(trial.trial.id), window=trial.window)
+            )
+            for trial in self.record.trials
+            if trial.window is not None
+        }
 
     @property
     def colours(self) -> dict[str, str]:

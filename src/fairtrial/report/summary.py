@@ -18,26 +18,49 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
     """A paragraph per primary metric and arm; per metric and arm of every role if the study named no primary one."""
     tables = metric_tables(analysis)
     chosen = [table for table in tables if table.role == "primary"] or list(tables)
-    return tuple(
-        _paragraph(analysis, table, [row for row in table.rows if row.arm.arm == arm])
-        for table in chosen
-        for arm in analysis.levels[1:]
-        if any(row.arm.arm == arm for row in table.rows)
-    ) + breaches(analysis)
+    return (
+        tuple(
+            _paragraph(analysis, table, [row for row in table.rows if row.arm.arm == arm])
+            for table in chosen
+            for arm in analysis.levels[1:]
+            if any(row.arm.arm == arm for row in table.rows)
+        )
+        + breaches(analysis)
+        + unclear(analysis)
+    )
 
 
 def breaches(analysis: Analysis) -> tuple[str, ...]:
-    """A sentence per guardrail and arm that got worse: a claim may not stand without the price it had."""
+    """A sentence per guardrail and arm shown to be worse by its margin: a claim may not hide its price."""
     found: list[str] = []
     for table in (table for table in metric_tables(analysis) if table.role == "guardrail"):
         for arm in analysis.levels[1:]:
-            rows = [row for row in table.rows if row.arm.arm == arm and row.comparison.verdict == "slower"]
+            rows = [row for row in table.rows if row.arm.arm == arm and _outcome(row) == "breached"]
             if rows:
                 claims = _joined([_claim(analysis, table, row) for row in rows])
                 found.append(
                     f"Guardrail breached: with {analysis.contrast} {arm}, {table.definition.label} was {claims}."
                 )
     return tuple(found)
+
+
+def unclear(analysis: Analysis) -> tuple[str, ...]:
+    """A sentence per guardrail and arm of which neither is shown: silence would read as kept."""
+    found: list[str] = []
+    for table in (table for table in metric_tables(analysis) if table.role == "guardrail"):
+        for arm in analysis.levels[1:]:
+            rows = [row for row in table.rows if row.arm.arm == arm and _outcome(row) == "unclear"]
+            margin = next((row.comparison.guardrail.margin for row in rows if row.comparison.guardrail), 0.0)
+            if rows:
+                found.append(
+                    f"Guardrail unclear: with {analysis.contrast} {arm}, {table.definition.label} is not shown to stay"
+                    f" within {numbers.percent(margin)}{_at([_place(row) for row in rows])}."
+                )
+    return tuple(found)
+
+
+def _outcome(row: Row) -> str:
+    return "" if row.comparison.guardrail is None else row.comparison.guardrail.outcome
 
 
 def _paragraph(analysis: Analysis, table: MetricTable, rows: list[Row]) -> str:
@@ -93,4 +116,6 @@ def headline(analysis: Analysis) -> str:
     ]
     broken = len(breaches(analysis))
     words += [f"{counted(broken, 'guardrail')} breached"] if broken else []
+    open_ = len(unclear(analysis))
+    words += [f"{counted(open_, 'guardrail')} unclear"] if open_ else []
     return ", ".join(words) or "no primary comparison"

@@ -34,9 +34,26 @@ def write(ratios: Sequence[Figure], cells: Sequence[CellFigures], *, directory: 
 
 
 def _draw(figure: Figure, path: Path) -> None:
-    spec: dict[str, Any] = {**figure.spec, "width": WIDTH, "config": CONFIG, "title": figure.title}
+    spec: dict[str, Any] = {**still(figure.spec), "width": WIDTH, "config": CONFIG, "title": figure.title}
     major, minor, _ = alt.SCHEMA_VERSION.removeprefix("v").split(".")
     path.write_text(vl_convert.vegalite_to_svg(spec, vl_version=f"{major}.{minor}"), encoding="utf-8")
+
+
+def still(spec: dict[str, Any]) -> dict[str, Any]:
+    """A layered specification without what is there for a pointer only: marks that cannot be seen, and their params."""
+    return {
+        **{name: part for name, part in spec.items() if name != "params"},
+        "layer": [_still(layer) for layer in spec["layer"] if layer["mark"].get("opacity") != 0],
+    }
+
+
+def _still(layer: dict[str, Any]) -> dict[str, Any]:
+    encoding = {
+        channel: {name: part for name, part in how.items() if name != "condition"} if isinstance(how, dict) else how
+        for channel, how in layer["encoding"].items()
+        if channel != "tooltip"
+    }
+    return {**layer, "encoding": encoding}
 
 
 def _file_name(parts: Iterable[str]) -> str:

@@ -5,13 +5,35 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from fairtrial.analyse.models import Analysis, CellResult, Comparison, Role, Summary
+from fairtrial.analyse.models import (
+    Adjustment,
+    Analysis,
+    CellResult,
+    Comparison,
+    Guardrail,
+    Outcome,
+    Role,
+    Summary,
+    Verdict,
+)
 from fairtrial.report import numbers
 from fairtrial.report.numbers import Scale
 from fairtrial.study.catalogue import MetricDefinition
 
 ROLES: Final[tuple[Role, ...]] = ("primary", "secondary", "guardrail")
 TWO_ARMS: Final = 2
+ADJUSTED: Final[dict[Adjustment, str]] = {
+    "none": "unadjusted",
+    "holm": "Holm",
+    "dunnett": "Dunnett over arms, Holm over cells and metrics",
+    "benjamini_hochberg": "Benjamini-Hochberg, exploratory",
+}
+_AS_VERDICT: Final[dict[Outcome, Verdict]] = {
+    "kept": "equivalent",
+    "breached": "slower",
+    "unclear": "undecided",
+    "none": "none",
+}
 
 
 @dataclass(frozen=True)
@@ -74,8 +96,9 @@ def _rows(cell: CellResult, metric: str) -> list[Row]:
 
 
 def conditions(analysis: Analysis) -> tuple[str, ...]:
-    """Names of the factors that make up the cells, in study order; empty if there is one cell only."""
-    return tuple(analysis.cells[0].levels) if analysis.cells else ()
+    """Names of the factors that tell the cells apart, in study order; empty if there is one cell only."""
+    levels = [cell.levels for cell in analysis.cells]
+    return tuple(name for name in (levels[0] if levels else ()) if len({each[name] for each in levels}) > 1)
 
 
 def cell_label(levels: dict[str, str]) -> str:
@@ -88,15 +111,60 @@ def procedure(analysis: Analysis, table: MetricTable) -> str:
     parts = ["paired over blocks" if analysis.paired else "arms independent"]
     size = max((row.comparison.family_size for row in table.rows), default=0)
     if size:
-        parts.append(f"family of {size}, Holm" if size > 1 else "one comparison")
-    parts.append(f"margin {numbers.percent(analysis.margin)}")
+        adjusted = ADJUSTED[table.rows[0].comparison.adjustment]
+        parts.append(f"family of {size}, {adjusted}" if size > 1 else "one comparison")
+    if (stopping := analysis.stopping) is not None and stopping.cells:
+        after = sorted({cell.blocks for cell in stopping.cells})
+        spread = f"{after[0]} to {after[-1]}" if len(after) > 1 else str(after[0])
+        parts.append(f"stopped after {spread} of {stopping.last} blocks")
+    margins = {row.comparison.guardrail.margin for row in table.rows if row.comparison.guardrail is not None}
+    parts.append(f"margin {numbers.percent(next(iter(margins), analysis.margin))}")
     return " · ".join(parts)
 
 
 def verdict(comparison: Comparison, *, margin: float) -> str:
-    """A verdict as a table prints it."""
+    """A verdict as a table prints it; of a guardrail, whether it is kept."""
+    if comparison.guardrail is not None:
+        return _guarded(comparison.guardrail)
     if comparison.verdict == "equivalent":
         return f"equivalent (within {numbers.percent(margin)})"
     if comparison.verdict == "none":
         return "no verdict"
     return comparison.verdict
+
+
+def kind(comparison: Comparison) -> Verdict:
+    """The verdict whose colour a row has."""
+    return comparison.verdict if comparison.guardrail is None else _AS_VERDICT[comparison.guardrail.outcome]
+
+
+def _guarded(guardrail: Guardrail) -> str:
+    if guardrail.outcome == "none":
+        return "no verdict"
+    if guardrail.bound is None:
+        return guardrail.outcome
+    return f"{guardrail.outcome} (at worst {numbers.ratio(guardrail.bound)})"
+
+
+def opinions(table: MetricTable) -> str:
+    """The rank tests of a table by name."""
+    return "; ".join(sorted({row.comparison.rank.method for row in table.rows if row.comparison.rank is not None}))
+
+
+def opinion(table: MetricTable, row: Row, *, confidence: float) -> dict[str, str]:
+    """The exact rank test of a row, printed: by column."""
+    rank = row.comparison.rank
+    share = numbers.percent(confidence)
+    columns = ("shift", f"exact {share} interval", "exact p", "smallest p", "ties")
+    if rank is None:
+        return dict.fromkeys(columns, numbers.ABSENT)
+    shift = rank.shift
+    ratio = rank.scale == "ratio"
+    printed = (
+        numbers.ratio(shift.estimate) if ratio else table.scale.value(shift.estimate),
+        (numbers.ratio_interval if ratio else table.scale.interval)(shift.low, shift.high),
+        numbers.p_value(rank.p) if rank.exact else f"≈ {numbers.p_value(rank.p)}",
+        numbers.p_value(rank.smallest_p),
+        str(rank.tied),
+    )
+    return dict(zip(columns, printed, strict=True))

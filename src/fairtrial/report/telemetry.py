@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import altair as alt
 import polars as pl
 
 from fairtrial.analyse.models import CellResult
+from fairtrial.metrics import telemetry as telemetry_files
+from fairtrial.metrics.frames import telemetry_rates
 from fairtrial.metrics.telemetry_metrics import CPU_CLASSES, SECTOR_BYTES, whole_devices
-from fairtrial.report.figures import Figure, arm_colour, finished, values
+from fairtrial.report.dips import dips, marked
+from fairtrial.report.figures import Drawing, Figure, arm_colour
 from fairtrial.report.scene import Scene
 from fairtrial.report.thinning import rows
 
 HEIGHT: Final = 120
+DISK_FIELDS: Final = ("sectors_read", "sectors_written")
 STEPS: Final = 120  # along the time axis: more than a small figure can show
 MEBI: Final = 2.0**20
 GIBI: Final = 2.0**30
@@ -114,47 +119,68 @@ MEASURES: Final = (
 )
 
 
-def sources(scene: Scene) -> dict[str, pl.DataFrame]:
-    """Every source that a measure reads and the record has, ready to be measured."""
-    found = {source: scene.telemetry(source) for source in dict.fromkeys(measure.source for measure in MEASURES)}
-    if not found["disks"].is_empty():
-        found["disks"] = _all_disks(found["disks"])
-    if not found["cpu"].is_empty():
-        absent = [pl.lit(0.0).alias(f"{name}_per_s") for name in CPU_CLASSES if name not in found["cpu"].columns]
-        found["cpu"] = found["cpu"].with_columns(absent)  # old kernels know fewer classes
-    return {source: frame for source, frame in found.items() if not frame.is_empty()}
+def figures(scene: Scene, cell: CellResult) -> tuple[Figure, ...]:
+    """The small figures of a cell; a measure that is zero throughout is left out."""
+    below = dips(scene, cell).shown
+    sampled = {source: _sampled(scene, cell, source) for source in dict.fromkeys(each.source for each in MEASURES)}
+    drawn = []
+    for measure in MEASURES:
+        frame = sampled[measure.source]
+        if not any(name in frame.columns for name in measure.needs):
+            continue
+        points = _points(frame, measure)
+        if not points.is_empty() and points["high"].max() != 0:
+            drawn.append(_figure(scene, measure, rows(points, ["second", "arm", "mean", "low", "high"]), below=below))
+    return tuple(drawn)
 
 
-def _all_disks(frame: pl.DataFrame) -> pl.DataFrame:
+def _sampled(scene: Scene, cell: CellResult, source: str) -> pl.DataFrame:
+    """Samples of the cell's used trials: `second`, `arm`, and what measures of this source read; maybe no columns.
+
+    One trial is read after the other, and of its file those columns only: of hundreds of hours all would not fit.
+    """
+    found = []
+    for each in scene.of(cell):
+        directory = scene.record.trial_directory(each.trial.trial.id)
+        if each.trial.window is not None:
+            raw = telemetry_files.read(directory, source, only=partial(_read, source))
+            rates = telemetry_rates(raw, source=source, window=each.trial.window)
+            found.append(_completed(rates, source).with_columns(pl.lit(each.arm).alias("arm")))
+    return pl.concat([frame for frame in found if frame.height] or [pl.DataFrame()], how="diagonal_relaxed")
+
+
+def _read(source: str, columns: Sequence[str]) -> list[str]:
+    """Those of a file's columns that a measure needs."""
+    if source == "disks":
+        devices = whole_devices(list(columns))
+        names = {f"{device}.{field}" for device in devices for field in DISK_FIELDS}
+    else:
+        measures = [measure.value.meta.root_names() for measure in MEASURES if measure.source == source]
+        names = {name.removesuffix("_per_s") for roots in measures for name in roots}
+    return [name for name in columns if name in names]
+
+
+def _completed(rates: pl.DataFrame, source: str) -> pl.DataFrame:
+    """With the columns that measures expect whatever the place has."""
+    if source == "disks":
+        return _all_disks(rates)
+    if source == "cpu":  # old kernels know fewer classes
+        absent = [pl.lit(0.0).alias(f"{name}_per_s") for name in CPU_CLASSES if name not in rates.columns]
+        return rates.with_columns(absent)
+    return rates
+
+
+def _all_disks(rates: pl.DataFrame) -> pl.DataFrame:
     """Sectors over all whole devices: a partition's or a mapped device's traffic is that of the disk below it."""
-    devices = whole_devices([name for name in frame.columns if "." in name and not name.endswith("_per_s")])
     summed = []
-    for field in ("sectors_read", "sectors_written"):
-        present = [f"{device}.{field}" for device in devices if f"{device}.{field}" in frame.columns]
+    for field in DISK_FIELDS:
+        present = [name for name in rates.columns if name.endswith(f".{field}")]
         if present:
             summed += [
                 _sum(*present).alias(field),
                 _sum(*(f"{name}_per_s" for name in present)).alias(f"{field}_per_s"),
             ]
-    return frame.with_columns(summed)
-
-
-def figures(scene: Scene, cell: CellResult, found: Mapping[str, pl.DataFrame]) -> tuple[Figure, ...]:
-    """The small figures of a cell; a measure that is zero throughout is left out."""
-    placed = scene.of(cell)
-    arms = pl.DataFrame(
-        {"trial": [each.trial.trial.id for each in placed], "arm": [each.arm for each in placed]},
-        schema={"trial": pl.String, "arm": pl.String},
-    )
-    drawn = []
-    for measure in MEASURES:
-        frame = found.get(measure.source)
-        if frame is None or not any(name in frame.columns for name in measure.needs):
-            continue
-        points = _points(frame.drop("arm").join(arms, on="trial"), measure)
-        if not points.is_empty() and points["high"].max() != 0:
-            drawn.append(_figure(scene, measure, rows(points, ["second", "arm", "mean", "low", "high"])))
-    return tuple(drawn)
+    return rates.select("second", *summed)
 
 
 def _points(frame: pl.DataFrame, measure: Measure) -> pl.DataFrame:
@@ -172,22 +198,26 @@ def _points(frame: pl.DataFrame, measure: Measure) -> pl.DataFrame:
     )
 
 
-def _figure(scene: Scene, measure: Measure, points: list[dict[str, Any]]) -> Figure:
+def _figure(scene: Scene, measure: Measure, points: list[dict[str, Any]], *, below: list[dict[str, Any]]) -> Figure:
+    drawing = Drawing()
     colour = arm_colour(scene, legend=False)
     x = alt.X("second:Q", title=None, axis=alt.Axis(grid=False, tickCount=5))
     zero = measure.source not in ("memory", "process-server")  # levels move little beside their size
     y = alt.Y("mean:Q", title=None, axis=alt.Axis(tickCount=4), scale=alt.Scale(zero=zero))
-    base = alt.Chart(values(points)).encode(x=x, color=colour)
+    base = alt.Chart(drawing.rows(points)).encode(x=x, color=colour)
     tooltip = [
-        "arm:N",
+        alt.Tooltip("arm:N"),
         alt.Tooltip("mean:Q", format=".3~f"),
         alt.Tooltip("low:Q", format=".3~f"),
         alt.Tooltip("high:Q", format=".3~f"),
-        "second:Q",
+        alt.Tooltip("second:Q"),
     ]
     chart = alt.layer(
-        base.mark_area(opacity=0.16).encode(y=alt.Y("low:Q", title=None), y2="high:Q"),
+        *marked(scene, below, drawing, legend=False),
+        base.mark_area(opacity=0.16).encode(y=alt.Y("low:Q", title=None), y2=alt.Y2("high:Q")),
         base.mark_line(strokeWidth=1.6).encode(y=y),
         base.mark_point(size=40, opacity=0).encode(y=y, tooltip=tooltip),
     )
-    return Figure(name=f"telemetry-{measure.name}", title=measure.title, note="", spec=finished(chart, height=HEIGHT))
+    return Figure(
+        name=f"telemetry-{measure.name}", title=measure.title, note="", spec=drawing.finished(chart, height=HEIGHT)
+    )

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from fairtrial.analyse.models import Analysis, Summary
+from fairtrial.analyse.models import Analysis, Comparison, Summary
+from fairtrial.metrics.fidelity import Fidelity, of_record
 from fairtrial.record import Record
-from fairtrial.report import fidelity, numbers, summary
-from fairtrial.report.background import Background, Fact, background
+from fairtrial.report import diagnostics, fidelity, noise, numbers, summary, why, within
+from fairtrial.report.background import Background, Fact, Place, background
 from fairtrial.report.columns import heading, pairs, prose, table
-from fairtrial.report.concerns import concerns, doubts, tail_doubts
+from fairtrial.report.concerns import concerns, doubts
 from fairtrial.report.grid import grid
 from fairtrial.report.tables import (
     MetricTable,
     cell_label,
     conditions,
     metric_tables,
+    opinion,
+    opinions,
     procedure,
+    verdict,
 )
-from fairtrial.report.words import again, counted, fates
+from fairtrial.report.words import again, counted, fates, stopping
 
+OPTION_CHARACTERS: Final = 22  # of a name or value beside another: switches of optimizers have hundreds
+ARMS_BESIDE: Final = 3  # columns of such values that fit a line
 OPTIONS_SHOWN: Final = 40  # a server may read back hundreds; all are in every trial.json
 VALUES_PER_LINE: Final = 6
 
@@ -31,13 +37,19 @@ def render(record: Record, analysis: Analysis) -> str:
     lines = [analysis.study, "=" * len(analysis.study), *prose(analysis.question)]
     lines += _summary(analysis)
     lines += _matrix(record, analysis)
+    lines += _stopping(analysis)
     lines += _differences(analysis, behind)
     for number, metric in enumerate(metric_tables(analysis), start=1):
         lines += _metric(analysis, metric, number=number)
+    lines += _why(analysis)
+    lines += _diagnostics(record, analysis)
+    lines += _noise(analysis)
     lines += _expectations(analysis)
-    lines += _doubts(record, analysis)
+    drew = of_record(record)
+    lines += _doubts(analysis, drew)
+    lines += _within(analysis)
     lines += _counts(analysis, behind)
-    lines += _fidelity(record)
+    lines += _fidelity(record, drew)
     lines += _where(behind)
     lines += _again(record)
     lines += _raw_data(analysis)
@@ -61,12 +73,19 @@ def _matrix(record: Record, analysis: Analysis) -> list[str]:
         + [(factor, ", ".join(levels)) for factor, levels in record.plan.factors.items() if factor != analysis.contrast]
         + [
             ("cells × arms", f"{len(analysis.cells)} × {len(analysis.levels)}"),
-            ("blocks per cell", str(design.blocks)),
+            ("blocks per cell", f"{design.min_blocks} to {design.blocks}" if design.min_blocks else str(design.blocks)),
             ("order", f"{design.order.replace('_', ' ')}, seed {design.seed}"),
             ("size", record.plan.size or "full"),
         ]
     )
     return lines
+
+
+def _stopping(analysis: Analysis) -> list[str]:
+    rule, *cells = stopping(analysis) or [""]
+    if not rule:
+        return []
+    return [*heading("Stopping"), *prose(rule), *(line for cell in cells for line in prose(f"* {cell}", indent="  "))]
 
 
 def _differences(analysis: Analysis, behind: Background) -> list[str]:
@@ -75,14 +94,32 @@ def _differences(analysis: Analysis, behind: Background) -> list[str]:
     if not behind.differences:
         return [*lines, "Nothing: an A/A comparison."]
     rows = [[path, *(values.get(arm, numbers.ABSENT) for arm in arms)] for path, values in behind.differences]
-    return [*lines, *table(["path", *arms], rows, left=len(arms) + 1)]
+    return [*lines, *table(["path", *arms], rows, left=len(arms) + 1), *_in_effect(arms, behind)]
+
+
+def _in_effect(arms: Sequence[str], behind: Background) -> list[str]:
+    """What another build or default brought with it stands beside what was asked."""
+    if not behind.in_effect:
+        return []
+    if len(arms) > ARMS_BESIDE:
+        return ["", f"{len(behind.in_effect)} options in effect differ, asked or not: report.html shows them."]
+    rows = [[name, *(values.get(arm, numbers.ABSENT) for arm in arms)] for name, values in behind.in_effect]
+    both = [[_cut(text) for text in row] for row in rows if numbers.ABSENT not in row][:OPTIONS_SHOWN]
+    lines = table(["option", *arms], both, left=len(arms) + 1) if both else []
+    more = len(rows) - len(both)
+    end = [f"{more} more, most of which not every arm has, are in report.html"] if more else []
+    return ["", "Options in effect that differ, asked or not:", *lines, *end]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= OPTION_CHARACTERS else text[: OPTION_CHARACTERS - 1] + "…"
 
 
 def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str]:
     factors = conditions(analysis)
     lines = [*heading(f"{metric.title} ({metric.role})"), *prose(procedure(analysis, metric)), ""]
     share = numbers.percent(analysis.confidence)
-    header = [*factors, "arm", "baseline", "mean", "ratio", f"{share} interval", "p", "Holm p", "verdict"]
+    header = [*factors, "arm", "baseline", "mean", "ratio", f"{share} interval", "p", "adjusted p", "verdict"]
     rows = [
         [
             *(row.levels[factor] for factor in factors),
@@ -93,7 +130,7 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
             numbers.ratio_interval(row.comparison.ratio.low, row.comparison.ratio.high),
             numbers.p_value(row.comparison.p),
             numbers.p_value(row.comparison.p_adjusted),
-            "no verdict" if row.comparison.verdict == "none" else row.comparison.verdict,
+            _verdict(row.comparison),
         ]
         for row in metric.rows
     ]
@@ -106,15 +143,24 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
     lines += table(header, rows, left=len(factors) + 1)
     methods = sorted({row.comparison.method for row in metric.rows})
     lines += ["", *prose(f"Table {number}a. Ratio to {analysis.levels[0]}; {'; '.join(methods)}.")]
+    for floor in noise.floors(analysis, metric.definition.name):
+        lines += prose(f"{floor[0].upper()}{floor[1:]}.")
     in_units = (
         f"Difference from {analysis.levels[0]} in {metric.scale.unit}; equivalence p is of two one-sided tests against"
-        f" the margin of {numbers.percent(analysis.margin)}; detectable is the change of the ratio that this"
-        " n and spread would have found with power 0.8."
+        f" the margin of {numbers.percent(analysis.margin)}; detectable is the change of the ratio (without a ratio: of"
+        " the value) that this n and spread would have found with power 0.8."
+    )
+    ranks = (
+        f"{opinions(metric)}: the exact test beside it and the Hodges-Lehmann shift, which need no shape of the noise;"
+        " an interval is absent where n is too small for any. Ties are counted, and p is exact given them."
     )
     welch = "Welch's two-sample t on the raw values: the unpaired classic, beside the estimate above."
-    descriptive = "Each arm by itself: descriptive only; overlap of these intervals decides nothing."
-    tables = ((_in_units, in_units), (_welch, welch), (_descriptive, descriptive))
-    for letter, (make, caption) in zip("bcd", tables, strict=True):
+    descriptive = (
+        "Each arm by itself: descriptive only; overlap of these intervals decides nothing, and with trials that are"
+        " slow now and then they cover far less often than they say."
+    )
+    tables = ((_in_units, in_units), (_ranks, ranks), (_welch, welch), (_descriptive, descriptive))
+    for letter, (make, caption) in zip("bcde", tables, strict=True):
         lines += ["", *make(analysis, metric), "", *prose(f"Table {number}{letter}. {caption}")]
     return lines
 
@@ -138,15 +184,39 @@ def _in_units(analysis: Analysis, metric: MetricTable) -> list[str]:
             metric.scale.value(row.comparison.difference.estimate),
             metric.scale.interval(row.comparison.difference.low, row.comparison.difference.high),
             numbers.p_value(row.comparison.p_equivalence),
-            _detectable(row.comparison.smallest_effect),
+            _detectable(row.comparison, metric),
         ]
         for row in metric.rows
     ]
     return table(header, rows, left=len(factors) + 1)
 
 
-def _detectable(effect: float | None) -> str:
-    return numbers.ABSENT if effect is None else f"± {abs(effect) * 100:.1f} %"
+def _verdict(comparison: Comparison) -> str:
+    """The bare word: margins are in the procedure's line."""
+    if comparison.guardrail is not None:
+        return verdict(comparison, margin=comparison.guardrail.margin)
+    return "no verdict" if comparison.verdict == "none" else comparison.verdict
+
+
+def _detectable(comparison: Comparison, metric: MetricTable) -> str:
+    effect, difference = comparison.smallest_effect, comparison.smallest_difference
+    if effect is not None:
+        return f"± {abs(effect) * 100:.1f} %"
+    if comparison.ratio.estimate is None and difference is not None:
+        return f"± {metric.scale.value(difference)}"
+    return numbers.ABSENT
+
+
+def _ranks(analysis: Analysis, metric: MetricTable) -> list[str]:
+    factors = conditions(analysis)
+    printed = [opinion(metric, row, confidence=analysis.confidence) for row in metric.rows]
+    if not printed:
+        return []
+    rows = [
+        [*(row.levels[factor] for factor in factors), row.arm.arm, *said.values()]
+        for row, said in zip(metric.rows, printed, strict=True)
+    ]
+    return table([*factors, "arm", *printed[0]], rows, left=len(factors) + 1)
 
 
 def _welch(analysis: Analysis, metric: MetricTable) -> list[str]:
@@ -199,6 +269,47 @@ def _descriptive(analysis: Analysis, metric: MetricTable) -> list[str]:
     return table(header, rows, left=len(factors) + 1)
 
 
+def _why(analysis: Analysis) -> list[str]:
+    if not analysis.why:
+        return []
+    lines = heading("Why: what changed with the arm")
+    for line in why.lines(analysis):
+        lines += prose(line, indent="    ")
+    lines += ["", *prose(why.CAUTION)]
+    for cell in analysis.why:
+        lines += ["", *prose(f"{cell.cell}: {why.summary(cell)}"), ""]
+        lines += table(why.HEADER, why.rows(cell)[: why.ROWS], left=why.LEFT)
+        lines += [line for note in why.notes(cell) for line in prose(note, indent="  ")]
+    return lines
+
+
+def _diagnostics(record: Record, analysis: Analysis) -> list[str]:
+    trials = diagnostics.of_record(record) if analysis.contrast == record.plan.arm else []
+    sentences = diagnostics.summary(record, trials) if trials else []
+    lines = heading("Diagnostic trials") if sentences else []
+    for sentence in sentences:
+        lines += prose(sentence)
+    for section in diagnostics.sections(record, trials):
+        lines += ["", *prose(section.title), ""]
+        if section.header:
+            lines += [*table(section.header, section.rows, left=section.left), "", *prose(section.note)]
+        for output in section.outputs:
+            shown = output.lines[: diagnostics.LINES_IN_TEXT]
+            left_out = output.left_out + len(output.lines) - len(shown)
+            lines += [output.caption, *(f"  {line}".rstrip() for line in shown)]
+            lines += [f"  … and {left_out} more lines, in the trial's directory"] if left_out else []
+    return lines
+
+
+def _noise(analysis: Analysis) -> list[str]:
+    if analysis.noise is None:
+        return []
+    lines = heading("Noise of this place")
+    for sentence in noise.sentences(analysis.noise):
+        lines += [*prose(sentence), ""]
+    return [*lines, *table(noise.HEADER, noise.rows(analysis.noise), left=noise.LEFT), *prose(noise.LEGEND)]
+
+
 def _expectations(analysis: Analysis) -> list[str]:
     found = dict.fromkeys(result for cell in analysis.cells for result in cell.expectations)
     if not found:
@@ -216,9 +327,9 @@ def _expectations(analysis: Analysis) -> list[str]:
     return [*heading("Expectations"), *table(["cell", "expectation", "mean", "n", "outcome"], rows, left=2)]
 
 
-def _doubts(record: Record, analysis: Analysis) -> list[str]:
+def _doubts(analysis: Analysis, drew: Sequence[Fidelity]) -> list[str]:
     lines = heading("Doubts")
-    found = concerns(doubts(analysis) + tail_doubts(record, analysis) + fidelity.doubts(record))
+    found = concerns(doubts(analysis) + fidelity.doubts(drew))
     if not found:
         return [*lines, "None of the checks made found a reason for doubt."]
     for concern in found:
@@ -228,6 +339,15 @@ def _doubts(record: Record, analysis: Analysis) -> list[str]:
     return lines
 
 
+def _within(analysis: Analysis) -> list[str]:
+    rows = within.rows(analysis)
+    return (
+        [*heading("Within trials"), *table(within.HEADER, rows, left=within.LEFT), "", *prose(within.NOTE)]
+        if rows
+        else []
+    )
+
+
 def _counts(analysis: Analysis, behind: Background) -> list[str]:
     lines = [*heading("Trials"), *pairs([(label, str(count)) for label, count in counted(analysis)])]
     for fate in fates(behind):
@@ -235,9 +355,9 @@ def _counts(analysis: Analysis, behind: Background) -> list[str]:
     return lines
 
 
-def _fidelity(record: Record) -> list[str]:
+def _fidelity(record: Record, drew: Sequence[Fidelity]) -> list[str]:
     lines: list[str] = []
-    for section in fidelity.sections(record):
+    for section in fidelity.sections(record, drew):
         lines += heading(f"Fidelity: {section.title}" if section.title else "Fidelity")
         lines += [*prose(section.summary), ""]
         if section.shown:
@@ -245,13 +365,13 @@ def _fidelity(record: Record) -> list[str]:
         if section.deviations:
             lines += ["Deviations from the specification that the study chose:"]
             lines += [line for deviation in section.deviations for line in prose(f"* {deviation}", indent="  ")]
-    return [*lines, "", *prose(" ".join(fidelity.notes(record)))] if lines else []
+    return [*lines, "", *prose(" ".join(fidelity.notes(drew)))] if lines else []
 
 
 def _where(behind: Background) -> list[str]:
     lines: list[str] = []
     for place in behind.places:
-        lines += [*heading(f"Place: {place.name}"), *pairs(_pairs(place.facts))]
+        lines += [*heading(f"Place: {place.name}"), *pairs(_pairs(place.facts)), *_cautions(place)]
     if behind.system or behind.options:
         lines += [*heading("System"), *pairs(_pairs(behind.system))]
     if behind.options:
@@ -260,6 +380,18 @@ def _where(behind: Background) -> list[str]:
             lines.append(f"… and {len(behind.options) - OPTIONS_SHOWN} more in trials/*/trial.json")
     if behind.settings:
         lines += [*heading("Settings as read back"), *pairs(_pairs(behind.settings))]
+    return lines
+
+
+def _cautions(place: Place) -> list[str]:
+    """What was found of the place before the run and is not fine; what could not be seen is only counted."""
+    seen = [finding for finding in place.cautions if finding["grade"] != "unknown"]
+    unseen = len(place.cautions) - len(seen)
+    lines = ["", f"How fit it was: {len(place.findings)} findings, {unseen} not seen"] if place.findings else []
+    for finding in seen:
+        host = "host's " if finding["of_host"] else ""
+        said = f"* {finding['grade']}: {host}{finding['name']}: {finding['value']}. {finding['fix']}"
+        lines += prose(said, indent="  ")
     return lines
 
 

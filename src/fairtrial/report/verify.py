@@ -12,19 +12,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from fairtrial.analyse import analyse
+from fairtrial.analyse.sequential import Followed, follow
 from fairtrial.errors import FairtrialError, RecordError
-from fairtrial.metrics import consistency, fidelity, telemetry
+from fairtrial.metrics import consistency, fidelity, merged_latency, telemetry
 from fairtrial.record import Record
-from fairtrial.record.models import TrialRecord
-from fairtrial.report import plain
+from fairtrial.record.models import Looked, TrialRecord
+from fairtrial.report import diagnostics, plain, shifts
+from fairtrial.report.analysing import analysed
 from fairtrial.report.background import place_facts
 from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
+from fairtrial.report.scene import Scene
 from fairtrial.workloads import WORKLOADS
+from fairtrial.workloads.fio import agreeing
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
 REPORT: Final = "report.json"
-DRIVEN: Final = {"tpcc", "oltp", "script"}  # workloads of the load engine, whose files count everything thrice
+DRIVEN: Final = {"tpcc", "oltp", "script", "file_access", "fio"}  # workloads whose files count everything thrice
 
 
 def recompute(record: Record) -> list[str]:
@@ -37,7 +40,7 @@ def recompute(record: Record) -> list[str]:
     """
     found: list[str] = []
     again: list[TrialRecord] = []
-    for trial in record.trials:
+    for trial in record.committed:
         try:
             scalars = trial_scalars(record, trial)
             found += [f"trials/{trial.trial.id}/{text}" for text in _contradictions(record, trial)]
@@ -52,11 +55,48 @@ def recompute(record: Record) -> list[str]:
         if trial.scalars or trial.valid:  # an invalid trial may have been stopped before it had any
             found += [f"trials/{trial.trial.id}/trial.json: {text}" for text in differences(trial.scalars, scalars)]
         again.append(trial.model_copy(update={"scalars": scalars}))
+    again = [trial for trial in again if not trial.trial.diagnostic]
+    found += _decisions(record, tuple(again))
     for directory in _reports(record):
         name = directory.relative_to(record.directory)
         found += [f"{name}/{text}" for text in _report(record, tuple(again), directory)]
         found += [f"{name}/{text}" for text in _fidelity(record, directory)]
-    return found or [text for directory in _reports(record) for text in _printed(record, directory)]
+        found += [f"{name}/{text}" for text in _diagnostics(record, directory)]
+        found += [f"{name}/{text}" for text in _findings(record, directory)]
+    return found or [
+        text for directory in _reports(record) for text in (*_shifts(record, directory), *_printed(record, directory))
+    ]
+
+
+def _decisions(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:
+    """Where the journal's decisions to stop a cell are not what its rule makes of the trials until then."""
+    followed = follow(record.plan, trials)
+    if followed is None:
+        return []
+    looks = [event for event in record.events if isinstance(event, Looked)]
+    stored = {cell.cell: (cell.blocks, cell.reason) for look in looks for cell in look.cells if cell.decision == "stop"}
+    computed = {cell.cell: (cell.blocks, cell.reason) for cell in followed.stops.values()}
+    looked_at = max((look.round for look in looks), default=0)
+    late = {name for name, stop in followed.stops.items() if stop.round > looked_at}  # killed before it could look
+    found = [
+        f"journal.jsonl: cell {name} stopped with {_stop(stored.get(name))} but recomputed {_stop(computed.get(name))}"
+        for name in dict.fromkeys([*stored, *computed])
+        if stored.get(name) != computed.get(name) and name not in late - stored.keys()
+    ]
+    return found or [text for look in looks for text in _look(look, followed)]
+
+
+def _look(look: Looked, followed: Followed) -> list[str]:
+    """Where the figures that a look decided by are not those of the trials until then."""
+    again = followed.looks[look.round - 1] if look.round <= len(followed.looks) else ()
+    stored, computed = (
+        {cell.cell: cell.model_dump(exclude={"decision", "reason"}) for cell in cells} for cells in (look.cells, again)
+    )
+    return [f"journal.jsonl: look after round {look.round}: {text}" for text in differences(stored, computed)]
+
+
+def _stop(found: tuple[int, str] | None) -> str:
+    return "no decision" if found is None else f"{found[0]} blocks ({found[1]})"
 
 
 def _reports(record: Record) -> list[Path]:
@@ -82,10 +122,14 @@ def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
 
 
 def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
-    """Where a drive's own files disagree: scalars read some of them only."""
+    """Where a drive's own files disagree: scalars and figures read some of them only."""
+    directory = record.trial_directory(trial.trial.id)
+    found = merged_latency.contradictions(directory)
     if trial.window is None or not DRIVEN & set(trial.resolved.workload):
-        return []
-    return consistency.contradictions(record.trial_directory(trial.trial.id))
+        return found
+    if "fio" in trial.resolved.workload:
+        found += agreeing.contradictions(directory, json.loads((directory / "result.json").read_bytes()))
+    return found + consistency.contradictions(directory)
 
 
 def _undrawn(record: Record, trial: TrialRecord) -> list[str]:
@@ -104,7 +148,7 @@ def _report(record: Record, trials: tuple[TrialRecord, ...], directory: Path) ->
         return [f"{REPORT}: cannot be read: {error!r}; write it again with `fairtrial report`"]
     if version != REPORT_FORMAT_VERSION:
         return [f"{REPORT}: of format {version}, this version writes {REPORT_FORMAT_VERSION}"]
-    fresh = analyse(record.plan, trials, contrast=contrast, finished=record.finished)
+    fresh = analysed(record, contrast=contrast, trials=trials)
     return [f"{REPORT}: {text}" for text in differences(analysis, finite(fresh.model_dump(mode="json")))]
 
 
@@ -118,10 +162,43 @@ def _fidelity(record: Record, directory: Path) -> list[str]:
     return [f"{REPORT}: fidelity{text}" for text in differences(stored, finite(fresh))]
 
 
+def _diagnostics(record: Record, directory: Path) -> list[str]:
+    """What report.json says that probes gave, against what their raw files give."""
+    try:
+        stored = json.loads((directory / REPORT).read_bytes()).get("diagnostics", [])
+        fresh = [each.model_dump(mode="json") for each in diagnostics.of_record(record)]
+    except RecordError as error:
+        return [f"{REPORT}: diagnostics cannot be recomputed: {error}"]
+    except (ValueError, AttributeError):
+        return []  # what is wrong with this file `_report` has said
+    return [f"{REPORT}: diagnostics{text}" for text in differences(stored, finite(fresh))]
+
+
+def _findings(record: Record, directory: Path) -> list[str]:
+    """What report.json says of how fit places were, against what the journal kept of them."""
+    try:
+        places = json.loads((directory / REPORT).read_bytes())["record"]["places"]
+        stored = [place.get("findings", []) for place in places]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []  # what is wrong with this file `_report` has said
+    fresh = [[finding.model_dump(mode="json") for finding in opened.findings] for opened in record.places]
+    return [f"{REPORT}: findings{text}" for text in differences(stored, fresh)]
+
+
+def _shifts(record: Record, directory: Path) -> list[str]:
+    """The shift curves of a report.json that was found right, against those of the raw histograms."""
+    whole = json.loads((directory / REPORT).read_bytes())
+    analysis = analysed(record, contrast=whole["analysis"]["contrast"])
+    curves = shifts.of_record(record, analysis, Scene(record=record, analysis=analysis).whole_distributions)
+    fresh = finite([curve.model_dump(mode="json") for curve in curves])
+    name = (directory / REPORT).relative_to(record.directory)
+    return [f"{name}: latency_shift{text}" for text in differences(whole.get("latency_shift", []), fresh)]
+
+
 def _printed(record: Record, directory: Path) -> list[str]:
     """The text and raw data beside a report.json that was found right, letter by letter."""
     contrast = json.loads((directory / REPORT).read_bytes())["analysis"]["contrast"]
-    analysis = analyse(record.plan, record.trials, contrast=contrast, finished=record.finished)
+    analysis = analysed(record, contrast=contrast)
     return [
         f"{(directory / name).relative_to(record.directory)}: differs from what {REPORT} beside it gives; write it "
         "again with `fairtrial report`"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
 from fairtrial.report.background import Background
+from fairtrial.words import STOP_REASONS
+from fairtrial.words import counted as blocks
 
 
 def counted(analysis: Analysis) -> list[tuple[str, int]]:
     """How many trials and blocks stand behind the analysis."""
     counts = analysis.counts
+    diagnostic = [("diagnostic, not among these", counts.diagnostic)] if counts.diagnostic else []
     return [
         ("planned", counts.planned),
         ("finished", counts.finished),
@@ -18,7 +21,31 @@ def counted(analysis: Analysis) -> list[tuple[str, int]]:
         ("used", counts.used),
         ("blocks voided", counts.blocks_voided),
         ("blocks replaced", counts.blocks_replaced),
+        *diagnostic,
     ]
+
+
+def stopping(analysis: Analysis) -> list[str]:
+    """The rule of a run that could stop early, and when and why each cell stopped; nothing if all blocks were run."""
+    found = analysis.stopping
+    if found is None:
+        return []
+    return [
+        f"Decided after every round, cell by cell, from {found.first} to {found.last} blocks: {found.rule}.",
+        f"{share_of_blocks(analysis)} were run.",
+        *(
+            f"{cell.cell}: stopped after {blocks(cell.blocks, 'block')}, in round {cell.round}: "
+            f"{STOP_REASONS[cell.reason]}."
+            for cell in found.cells
+        ),
+    ]
+
+
+def share_of_blocks(analysis: Analysis) -> str:
+    """`41 % of the planned blocks`; nothing if all blocks were planned to run."""
+    return (
+        "" if analysis.stopping is None else f"{analysis.stopping.share:.0%} of the planned blocks".replace("%", " %")
+    )
 
 
 def fates(behind: Background) -> list[str]:
@@ -41,6 +68,7 @@ def again(record: Record) -> list[tuple[str, str]]:
     """Commands that run the study again and check this record."""
     name = record.directory.name
     size = f" --size {record.plan.size}" if record.plan.size else ""
+    size += " --aa" if record.plan.against_itself else ""
     return [
         ("run again", f"fairtrial run {name}/study.yaml{size}"),
         ("check this record", f"fairtrial verify {name}"),

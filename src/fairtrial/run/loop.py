@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
+from fairtrial import doctor
 from fairtrial import plan as planning
 from fairtrial.errors import FairtrialError, InputError, PlaceError, StreamLostError
+from fairtrial.places import BOOTED
 from fairtrial.record import Record, Writer
 from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
+    CellLook,
     Clock,
     Event,
+    Finding,
     Looked,
     PlaceOpened,
     PlannedTrial,
@@ -25,7 +29,7 @@ from fairtrial.record.models import (
     TrialRecord,
     TrialStarted,
 )
-from fairtrial.run import ceiling, room
+from fairtrial.run import carriers, ceiling, elsewhere, emulation, noise, probe_checks, room, settable
 from fairtrial.run.opening import opened
 from fairtrial.run.outcome import levels_of
 from fairtrial.run.pace import Pace
@@ -33,17 +37,20 @@ from fairtrial.run.progress import Progress
 from fairtrial.run.schedule import Schedule
 from fairtrial.run.trial import STREAM_LOST, TrialRunner
 from fairtrial.study import Study, located
+from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.words import STOP_REASONS, counted
 
 STREAMS_LOST_IN_A_ROW = 3  # between trials, without one finished: the place is not coming back by itself
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a stopping rule says after a complete round."""
+    """What a stopping rule says after a complete round: of the whole run, and of each cell that is still open."""
 
     decision: Literal["continue", "stop"]
     details: dict[str, Any] = field(default_factory=dict)
+    cells: tuple[CellLook, ...] = ()
 
 
 StoppingRule = Callable[[Record], Decision]
@@ -59,7 +66,9 @@ class Run:
         stopping: asked after every complete round; None runs all that is planned.
         study: reads the study, to say where what a system refuses was written.
         pace: what finished trials took, for the time that is left.
-        roomy: places that were found large enough.
+        fit: places that were found to have what the run needs.
+        examined: places whose fitness to measure on is noted.
+        prepared: places that boot for every trial and hold what their trials start from.
     """
 
     writer: Writer
@@ -70,7 +79,9 @@ class Run:
     pace: Pace = field(init=False)
     started: set[tuple[str, str]] = field(default_factory=set)
     content: dict[str, str] = field(default_factory=dict)
-    roomy: set[str] = field(default_factory=set)
+    fit: set[str] = field(default_factory=set)
+    examined: set[str] = field(default_factory=set)
+    prepared: set[str] = field(default_factory=set)
     subjects: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     lost_in_a_row: int = 0
 
@@ -79,10 +90,9 @@ class Run:
         self.schedule = Schedule(plan=plan, replacement=partial(planning.replacement, plan))
         self.schedule.replay(record.events)
         self.pace = Pace(expected_s=plan.duration_s / max(len(plan.trials), 1))
-        for trial in record.trials:
+        for trial in record.committed:
             self.pace.note(trial)
-            self._same_content(trial)
-            self._same_subject(trial)
+            self._accept(trial)
             if trial.window is not None:
                 self.started.add((trial.trial.cell, trial.trial.arm))
 
@@ -95,7 +105,8 @@ class Run:
         """
         try:
             self._repair()
-            while not self._stops() and (trial := self.schedule.next_trial()) is not None:
+            self._require_reach()
+            while (trial := self._next()) is not None:
                 self._at_place_again(trial)
         except KeyboardInterrupt:
             self.writer.append(RunInterrupted(reason="stopped by the user"))
@@ -119,19 +130,64 @@ class Run:
     def _at_place(self, first: PlannedTrial) -> None:
         """Runs trials for as long as they are at the same place and its stream holds."""
         place = self._place_of(first)
-        with opened(place, directory=self.writer.directory, progress=self.progress) as open_place:
-            self._note_place(place, open_place)
-            self._require_room(place, open_place)
-            runner = TrialRunner(place=open_place, writer=self.writer, progress=self.progress)
+        if next(iter(place)) in BOOTED:
+            self._booted(place, first)
+            return
+        client_of = elsewhere.of(self._resolved(first))
+        with contextlib.ExitStack() as stack:
+            open_place = stack.enter_context(opened(place, directory=self.writer.directory, progress=self.progress))
+            self._note_place(place, open_place, findings=self._examined(place, open_place))
+            self._require(place, open_place)
+            self._require_probes(first, open_place)
+            client = None if client_of is None else self._client(stack, client_of, system=(place, open_place))
+            if client is not None:
+                driven = elsewhere.driven_from(client_of or {}, self.writer.plan.resolved)
+                settable.require_of_client(open_place, client, [trial for trial in driven if trial.place == place])
+            runner = self._runner(open_place, client)
             self._prepare(runner, place)
             trial: PlannedTrial | None = first
-            while trial is not None and self._place_of(trial) == place:
+            while trial is not None and (self._place_of(trial), elsewhere.of(self._resolved(trial))) == (
+                place,
+                client_of,
+            ):
                 record = self._one(runner, trial)
                 if record.invalid_reason.startswith(STREAM_LOST):
                     return  # opened again for the next trial
-                if self._stops():
-                    return
-                trial = self.schedule.next_trial()
+                trial = self._next()
+
+    def _examined(self, place: dict[str, Any], open_place: OpenPlace) -> list[Finding]:
+        """How fit a place is, looked at once: a place that opens often would look worse for being looked at often."""
+        name = json.dumps(place, sort_keys=True)
+        if name in self.examined:
+            return []
+        self.examined.add(name)
+        return doctor.examine(open_place)
+
+    def _client(
+        self, stack: contextlib.ExitStack, place: dict[str, Any], *, system: tuple[dict[str, Any], OpenPlace]
+    ) -> elsewhere.Client:
+        """Opens the place that workloads run at, for as long as the system's."""
+        found = stack.enter_context(opened(place, directory=self.writer.directory, progress=self.progress))
+        self._note_place(place, found, findings=self._examined(place, found))
+        return elsewhere.reached(system[1], found, places=(system[0], place))
+
+    def _booted(self, place: dict[str, Any], trial: PlannedTrial) -> None:
+        """Runs one trial at a place that boots for it. What all trials start from is made in a boot of its own."""
+        name = json.dumps(place, sort_keys=True)
+        if name not in self.prepared:
+            carrier = carriers.examine(place, directory=self.writer.directory)
+            with opened(place, directory=self.writer.directory, progress=self.progress, keep=True) as open_place:
+                self._note_place(place, open_place, findings=[*doctor.examine(open_place), *carrier])
+                self._require(place, open_place)
+                self._require_probes(trial, open_place)
+                self._prepare(self._runner(open_place), place)
+            self.prepared.add(name)
+        with opened(place, directory=self.writer.directory, progress=self.progress) as open_place:
+            self._note_place(place, open_place)
+            self._one(self._runner(open_place), trial)
+
+    def _runner(self, place: OpenPlace, client: elsewhere.Client | None = None) -> TrialRunner:
+        return TrialRunner(place=place, writer=self.writer, progress=self.progress, client=client, accept=self._accept)
 
     def _prepare(self, runner: TrialRunner, place: dict[str, Any]) -> None:
         """Every data set of this place, before its first trial."""
@@ -151,8 +207,6 @@ class Run:
             record = runner.run(trial, has_started=(trial.cell, trial.arm) in self.started)
         self.lost_in_a_row = 0
         self.started.add((trial.cell, trial.arm))
-        self._same_content(record)
-        self._same_subject(record)
         self.pace.note(record)
         self.schedule.finished[trial.id] = record.valid
         self._repair()
@@ -167,8 +221,14 @@ class Run:
             if self.study is None:
                 raise
             cell = next(cell for cell in self.writer.plan.cells if cell.name == trial.cell)
-            levels = levels_of(cell.levels, arm=(self.writer.plan.arm, trial.arm))
+            plan = self.writer.plan
+            written = plan.factors[plan.arm][0] if plan.against_itself else trial.arm  # both labels are the baseline
+            levels = levels_of(cell.levels, arm=(plan.arm, written))
             raise located(error, self.study(), levels) from error
+
+    def _accept(self, record: TrialRecord) -> None:
+        self._same_content(record)
+        self._same_subject(record)
 
     def _same_content(self, record: TrialRecord) -> None:
         """Arms of a cell must start from the same data, or they are not comparable."""
@@ -214,39 +274,69 @@ class Run:
                     hint="see `invalid_reason` in the trials' trial.json; trials.voided_limit raises the limit",
                 )
 
-    def _stops(self) -> bool:
-        """Whether the run has been decided, after asking the stopping rule about a round that it has not seen."""
-        if self.stopping is None:
-            return False
+    def _next(self) -> PlannedTrial | None:
+        """The next trial, after asking the stopping rule about a round that it has not seen."""
+        self._look()
+        return self.schedule.next_trial()
+
+    def _look(self) -> None:
+        if self.stopping is None or self.schedule.stopped:
+            return  # a decision is final, also across a resume
         round_ = self.schedule.complete_rounds()
         if round_ > self.schedule.looked_at:
-            decision = self.stopping(self.writer.record())
-            self._append(Looked(round=round_, decision=decision.decision, details=decision.details))
-        return self.schedule.stopped
+            said = self.stopping(self.writer.record())
+            look = Looked(round=round_, decision=said.decision, details=said.details, cells=list(said.cells))
+            self._append(look)
+            for cell in look.cells:
+                if cell.decision == "stop":
+                    self.progress.note(
+                        f"{cell.cell} stops after {counted(cell.blocks, 'block')}: {STOP_REASONS[cell.reason]}"
+                    )
 
     def _append(self, event: Event) -> None:
         self.writer.append(event)
         self.schedule.apply(event)
 
+    def _resolved(self, trial: PlannedTrial) -> ResolvedTrial:
+        return self.writer.plan.resolved[trial.cell][trial.arm]
+
     def _place_of(self, trial: PlannedTrial) -> dict[str, Any]:
-        return self.writer.plan.resolved[trial.cell][trial.arm].place
+        return self._resolved(trial).place
 
-    def _require_room(self, place: dict[str, Any], open_place: OpenPlace) -> None:
-        """Once per place: a run that is under way has taken some of what it needs."""
+    def _require(self, place: dict[str, Any], open_place: OpenPlace) -> None:
+        """What a place must be and have. Once per place: a run that is under way has taken some of what it needs."""
         name = json.dumps(place, sort_keys=True)
-        if name not in self.roomy:
+        if name not in self.fit:
+            emulation.require_counts(self.writer.plan, open_place.facts)
+            settable.require(open_place, settable.here(place, self.writer.plan.resolved))
             room.require(open_place, self.writer.plan.disk_bytes)
-            self.roomy.add(name)
+            self.fit.add(name)
 
-    def _note_place(self, place: dict[str, Any], open_place: OpenPlace) -> None:
+    def _require_reach(self) -> None:
+        """That workloads of other places than their systems' can reach these, before anything is opened."""
+        first = {(trial.cell, trial.arm): trial for trial in reversed(self.schedule.owed())}
+        for trial in first.values():
+            with self._mistakes_located(trial):
+                elsewhere.require(self.writer.plan, self._resolved(trial))
+
+    def _require_probes(self, trial: PlannedTrial, open_place: OpenPlace) -> None:
+        """Every probe that is yet to be used, before the first trial: a run shall not end where it explains itself."""
+        if any(each.diagnostic for each in self.schedule.owed()):
+            with self._mistakes_located(trial):
+                probe_checks.require(open_place, self.writer.plan.probes)
+
+    def _note_place(self, place: dict[str, Any], open_place: OpenPlace, *, findings: Sequence[Finding] = ()) -> None:
         hello = open_place.agent.hello
-        here = [trial for arms in self.writer.plan.resolved.values() for trial in arms.values() if trial.place == place]
+        here = elsewhere.driven_from(place, self.writer.plan.resolved)
         self.writer.note_place(
             PlaceOpened(
                 place=place,
-                facts={**open_place.facts, **ceiling.facts(open_place, here)},
+                facts={**open_place.facts, **ceiling.facts(open_place, here), **noise.facts(open_place)},
                 agent_sha256=hello.agent_sha256,
                 clock=Clock(monotonic_ns=hello.clock.monotonic_ns, realtime_ns=hello.clock.realtime_ns),
                 server_user=open_place.server_user,
+                findings=list(findings),
             )
         )
+        if unfit := [finding.name for finding in findings if finding.grade == "unfit"]:
+            self.progress.note(f"unfit to measure on: {', '.join(unfit)}; `fairtrial doctor` says why")

@@ -26,16 +26,22 @@ def holder(directory: Path) -> str:
 
 
 @contextlib.contextmanager
-def opened(place: Mapping[str, Any], *, directory: Path, progress: Progress) -> Iterator[OpenPlace]:
+def opened(place: Mapping[str, Any], *, directory: Path, progress: Progress, keep: bool = False) -> Iterator[OpenPlace]:
     """A place with its lock held, cleaned of what a killed run left.
+
+    Args:
+        place: kind and parameters.
+        directory: the run's.
+        progress: is told what was cleaned.
+        keep: of a place that boots: whether what is written there stays for later trials.
 
     Raises:
         PlaceError: unreachable, busy, or of another protocol version.
     """
     kind, parameters = next(iter(place.items()))
-    with open_place(kind, parameters, holder=holder(directory)) as agent:
+    with open_place(kind, parameters, holder=holder(directory), keep=keep) as agent:
         found = OpenPlace(agent=agent, facts={})
-        found.facts = found.native("facts", {}, timeout_s=SHORT_S)
+        found.facts = {**found.native("facts", {}, timeout_s=SHORT_S), **agent.carried}
         if found.facts["user_id"] == ROOT:
             found.server_user = _server_user(found)
         leftovers = agent.hello.leftovers
@@ -46,7 +52,8 @@ def opened(place: Mapping[str, Any], *, directory: Path, progress: Progress) -> 
             )
         for failed in leftovers.failed:
             progress.note(f"left by an earlier run and not restorable: {failed}")
-        workspace.remove(found, found.state_directory / "work")
+        if not leftovers.failed:  # else what is left may be needed to restore it
+            workspace.remove(found, found.state_directory / "work")
         yield found
 
 

@@ -10,6 +10,7 @@ from fairtrial.record.journal import utc_now
 from fairtrial.record.models import (
     Check,
     Clock,
+    ClockShift,
     EffectiveSetting,
     Plan,
     PlannedTrial,
@@ -34,10 +35,16 @@ class Outcome:
     checks: list[Check] = field(default_factory=list)
     phases_s: dict[str, float] = field(default_factory=dict)
     telemetry: list[str] = field(default_factory=list)
+    clock_shift: ClockShift | None = None
 
     def doubt(self, reason: str) -> None:
         """Marks the trial invalid if there is a reason; the first one stays, it is the cause of the later ones."""
         self.invalid_reason = self.invalid_reason or reason
+
+    def explain(self, cause: str) -> None:
+        """Adds what is behind the reason, if there is one."""
+        if self.invalid_reason and cause:
+            self.invalid_reason = f"{self.invalid_reason}; {cause}"
 
     def lose(self, reason: str) -> None:
         """Marks the trial invalid and takes its window away: some of its raw files may have stayed at the place.
@@ -71,6 +78,7 @@ class Outcome:
             checks=self.checks,
             phases_s={name: round(seconds, 3) for name, seconds in self.phases_s.items()},
             telemetry=self.telemetry,
+            clock_shift=self.clock_shift,
         )
 
 

@@ -24,8 +24,8 @@ class Pace:
     taken_s: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def note(self, trial: TrialRecord) -> None:
-        """Takes a finished trial in. An invalid one may have ended early, so it says nothing."""
-        if trial.valid:
+        """Takes a finished trial in. An invalid one may have ended early and probes slow theirs: they say nothing."""
+        if trial.valid and not trial.trial.diagnostic:
             whole = datetime.fromisoformat(trial.finished) - datetime.fromisoformat(trial.started)
             taken = whole.total_seconds() - trial.phases_s.get("prepare", 0.0)
             self.taken_s[trial.trial.cell, trial.trial.arm].append(max(0.0, taken))

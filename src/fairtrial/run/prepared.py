@@ -15,12 +15,13 @@ from fairtrial.run.kinds import Parts
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import OnProgress
+from fairtrial.workloads import Loaded, OnProgress
 
 KEY_CHARACTERS = 16
 RESTORE_S = 3600.0
 MOVE_S = 60.0
 CREATED = "created"  # beside the data of a load under way: the boot in which their system was created
+NOTHING = hashlib.sha256().hexdigest()  # the content of an empty system
 BOOT = "/proc/sys/kernel/random/boot_id"
 
 
@@ -40,9 +41,9 @@ class Prepared:
 
 
 def key_of(trial: ResolvedTrial, parts: Parts, identity: Identity) -> str | None:
-    """The key of a trial's data: everything that determines them; None if the workload needs none."""
+    """The key of a trial's data: everything that determines them; None if neither workload nor system needs any."""
     data = parts.workload.data(parts.workload_parameters)
-    if data is None:
+    if data is None and not parts.system.has_data_directory(parts.system_parameters):
         return None
     determined_by = {
         "system": next(iter(trial.system)),
@@ -74,14 +75,10 @@ def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progre
         work_directory=building / "server",
         log_path=building / "server.log",
     )
-    instance = _resumed(place, launch, parts) or _begun(place, launch, parts)
-    if instance.endpoint is None:
-        raise PlaceError(
-            "this workload needs a database, and the system is none",
-            hint="name a database under `system`",
-        )
+    resumed = _resumed(place, launch, parts) if _loads(parts) else None  # an empty system is not worth keeping
+    instance = resumed or _begun(place, launch, parts)
     try:
-        loaded = parts.workload.load(place, parts.workload_parameters, instance.endpoint, on_progress=on_progress)
+        loaded = _loaded(place, parts, instance, on_progress=on_progress)
     except BaseException:
         parts.system.stop(place, instance, settled=False)
         raise
@@ -93,7 +90,25 @@ def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progre
     place.require(["sync", "-f", str(building)], hint="check the place's disk", timeout_s=RESTORE_S)
     workspace.make(place, directory.parent)
     place.require(["mv", "-T", str(building), str(directory)], hint="check the place's disk", timeout_s=MOVE_S)
+    place.require(["sync", "-f", str(directory)], hint="check the place's disk", timeout_s=RESTORE_S)
     return manifest
+
+
+def _loads(parts: Parts) -> bool:
+    return parts.workload.data(parts.workload_parameters) is not None
+
+
+def _loaded(place: OpenPlace, parts: Parts, instance: Instance, *, on_progress: OnProgress) -> Loaded:
+    """The workload's data; none for a workload that brings its own to an empty system."""
+    if not _loads(parts):
+        parts.system.create_database(place, instance.endpoint or {})
+        return Loaded(content_sha256=NOTHING)
+    if instance.endpoint is None:
+        raise PlaceError(
+            "this workload needs a database, and the system is none",
+            hint="name a database under `system`",
+        )
+    return parts.workload.load(place, parts.workload_parameters, instance.endpoint, on_progress=on_progress)
 
 
 def _resumed(place: OpenPlace, launch: Launch, parts: Parts) -> Instance | None:
@@ -108,7 +123,7 @@ def _resumed(place: OpenPlace, launch: Launch, parts: Parts) -> Instance | None:
     workspace.remove(place, building / "server")
     workspace.make(place, building / "server", owner=place.server_user)
     try:
-        return parts.system.start(place, parts.system.for_loading(parts.system_parameters), launch)
+        return parts.system.start(place, parts.system.for_loading(parts.system_parameters, place.facts), launch)
     except SystemStartError:
         return None  # what the kill left does not start: made anew
 
@@ -119,7 +134,7 @@ def _begun(place: OpenPlace, launch: Launch, parts: Parts) -> Instance:
     workspace.remove(place, building.parent)
     for name in ("data", "server"):
         workspace.make(place, building / name, owner=place.server_user)
-    parameters = parts.system.for_loading(parts.system_parameters)
+    parameters = parts.system.for_loading(parts.system_parameters, place.facts)
     parts.system.create(place, parameters, launch)
     boot = place.require(["cat", BOOT], hint="the place's kernel must have procfs mounted")
     place.agent.put(str(building / CREATED), boot.encode())

@@ -26,10 +26,12 @@ class Schedule:
     Attributes:
         plan: as stored.
         replacement: makes the trials of a new block (`plan.replacement`).
-        queue: every trial of the run in order, whatever became of it.
+        queue: every trial of the run in order, whatever became of it, but for diagnostic ones: those come last, belong
+            to no block that could be voided and to no round that is looked at, and run whatever was decided.
         finished: trial id → whether it was valid.
         voided: (cell, block) of blocks that lost a trial.
         replaced: (cell, block) of those that another block replaces.
+        decided: cells that a stopping rule gives no more blocks.
         looked_at: the last round after which a stopping rule was asked; 0 for none.
         stopped: whether it decided that the run ends.
     """
@@ -40,6 +42,7 @@ class Schedule:
     finished: dict[str, bool] = field(default_factory=dict)
     voided: set[tuple[str, int]] = field(default_factory=set)
     replaced: set[tuple[str, int]] = field(default_factory=set)
+    decided: set[str] = field(default_factory=set)
     looked_at: int = 0
     stopped: bool = False
 
@@ -63,6 +66,7 @@ class Schedule:
                 self._insert(event.trials)
             case Looked():
                 self.looked_at, self.stopped = event.round, event.decision == "stop"
+                self.decided |= {look.cell for look in event.cells if look.decision == "stop"}
             case _:
                 pass
 
@@ -73,11 +77,20 @@ class Schedule:
         self.queue[position:position] = trials
 
     def owed(self) -> list[PlannedTrial]:
-        """Every trial that is neither finished nor part of a voided block, in order."""
+        """Every trial that is yet to run, in order, diagnostic ones last."""
+        return [
+            *([] if self.stopped else self._owed_to_estimates()),
+            *(trial for trial in self.plan.diagnostics if trial.id not in self.finished),
+        ]
+
+    def _owed_to_estimates(self) -> list[PlannedTrial]:
+        """Every trial that is neither finished nor part of a voided block or a decided cell, in order."""
         return [
             trial
             for trial in self.queue
-            if trial.id not in self.finished and (trial.cell, trial.block) not in self.voided
+            if trial.id not in self.finished
+            and (trial.cell, trial.block) not in self.voided
+            and trial.cell not in self.decided
         ]
 
     def next_trial(self) -> PlannedTrial | None:
@@ -93,7 +106,7 @@ class Schedule:
                 voided.add((trial.cell, trial.block))
                 owed.append(BlockVoided(cell=trial.cell, block=trial.block, reason=f"{trial.id} is invalid"))
         for cell, block in sorted(voided - self.replaced):
-            if self.losses(cell, voided) <= self.plan.design.voided_limit:
+            if cell not in self.decided and self.losses(cell, voided) <= self.plan.design.voided_limit:
                 owed.append(self.added(cell, block))
                 break  # the next one depends on this one's block number: ask again
         return owed
@@ -112,7 +125,7 @@ class Schedule:
 
     def complete_rounds(self) -> int:
         """The last round up to which nothing is left to run; 0 before the first is complete."""
-        owed = self.owed()
+        owed = self._owed_to_estimates()
         if owed:
             return min(trial.round for trial in owed) - 1
         return max((trial.round for trial in self.queue), default=0)

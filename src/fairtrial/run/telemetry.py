@@ -104,13 +104,17 @@ def sampled_server(endpoint: Mapping[str, Any] | None, *, interval_ms: int, lock
     return {"endpoint": dict(endpoint), "interval_ms": interval_ms, "lock_waits": lock_waits}
 
 
-def to_parquet(directory: Path) -> list[str]:
-    """Turns every Arrow stream of a trial into Parquet, in place; returns the telemetry sources that have a file."""
+def to_parquet(directory: Path, *, shift_ns: int = 0) -> list[str]:
+    """Turns every Arrow stream of a trial into Parquet, in place; returns the telemetry sources that have a file.
+
+    `shift_ns` is added to the times of telemetry: what another clock than the load's told.
+    """
     sources: list[str] = []
     for stream in sorted(directory.rglob("*.arrows")):
         target = stream.with_suffix(".parquet")
-        rows = telemetry.to_parquet(stream, target)
+        sampled = stream.stem.startswith(telemetry.PREFIX)
+        rows = telemetry.to_parquet(stream, target, shift_ns=shift_ns if sampled else 0)
         stream.unlink()
-        if rows and stream.stem.startswith(telemetry.PREFIX):
+        if rows and sampled:
             sources.append(stream.stem.removeprefix(telemetry.PREFIX))
     return sources

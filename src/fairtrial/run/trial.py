@@ -1,6 +1,7 @@
 """One trial, from prepared data to a committed directory.
 
-restore → settle → settings → start → settings → sample → drive → stop sampling → check → stop → undo → collect.
+settings → restore → settle → settings → start → settings → sample → drive → stop sampling → check → stop → undo →
+collect.
 Whatever goes wrong on the way, processes are stopped and settings undone before the trial is called valid or not.
 """
 
@@ -9,32 +10,37 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from fairtrial import metrics, settings
 from fairtrial.errors import AgentError, PlaceError, RecordError, StreamLostError, SystemStartError
+from fairtrial.metrics.probes import DIRECTORY as PROBES
 from fairtrial.record import Writer
 from fairtrial.record.files import full_disk_explained
 from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialRecord
-from fairtrial.run import prepared, telemetry, workspace
+from fairtrial.run import elsewhere, memory_kills, prepared, read_back, telemetry, workspace
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.outcome import Outcome
+from fairtrial.run.probing import Probing
 from fairtrial.run.progress import Progress
 from fairtrial.run.separation import separated
 from fairtrial.settings import Effect
-from fairtrial.settings.affinity import processors
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
-from fairtrial.wire.generated import Changed, Step
+from fairtrial.wire.generated import Changed, Step, Undone
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive
+from fairtrial.workloads import Drive, OnProgress, native
 
 REST_DIRTY_BYTES = 4 << 20  # dirty plus writeback below this is rest: a second of the slowest disk's writing
 SETTLE_LIMIT_S = 60.0
 SETTLE_GRACE_S = 600.0  # sync(2) itself has no limit on a slow disk
+
+
+def _accept_any(_trial: TrialRecord) -> None:
+    """Every trial that came about."""
 
 
 @dataclass
@@ -42,20 +48,32 @@ class TrialRunner:
     """Runs trials at one open place.
 
     Attributes:
+        client: the place that workloads run at, where it is another one.
         identities: what exactly runs, by system kind and parameters; found once per open place.
         checked: (cell, arm) whose data were found whole, for workloads that check once per cell and arm.
+        accept: asked of every trial before it is committed; what it raises leaves the trial undone.
     """
 
     place: OpenPlace
     writer: Writer
     progress: Progress
+    client: elsewhere.Client | None = None
     identities: dict[str, Identity] = field(default_factory=dict)
     checked: set[tuple[str, str]] = field(default_factory=set)
+    accept: Callable[[TrialRecord], None] = _accept_any
 
     @property
     def subject(self) -> dict[str, str]:
         """What runs trials here, beyond the system itself; a run may not change it half-way."""
-        return {"agent_sha256": self.place.agent.hello.agent_sha256, "kernel": self.place.facts["kernel_version"]}
+        facts = self.place.facts
+        guest = {"accelerator": facts["accelerator"]} if "accelerator" in facts else {}
+        client = {} if self.client is None else {"client_kernel": self.client.place.facts["kernel_version"]}
+        return {
+            "agent_sha256": self.place.agent.hello.agent_sha256,
+            "kernel": facts["kernel_version"],
+            **guest,
+            **client,
+        }
 
     def prepare(self, planned: PlannedTrial) -> None:
         """Makes the data that a trial starts from, if they are not there: no trial shall follow a load directly."""
@@ -108,7 +126,7 @@ class TrialRunner:
             self.writer.abandon(planned.id)
             raise
         attempt.derive(local)
-        clock = self.place.agent.hello.clock
+        clock = attempt.driver.agent.hello.clock
         trial = attempt.outcome.record(
             planned,
             plan=self.writer.plan,
@@ -116,9 +134,19 @@ class TrialRunner:
             clock=Clock(monotonic_ns=clock.monotonic_ns, realtime_ns=clock.realtime_ns),
             subject=self.subject,
         )
+        try:
+            self.accept(trial)  # what the run cannot go on with must not be in its record, or no resume could, either
+        except BaseException:
+            self.writer.abandon(planned.id)
+            raise
         self.writer.commit(trial)
         self.progress.trial_finished(trial)
         return trial
+
+
+def _require_undone(undone: Undone) -> None:
+    if undone.failed:
+        raise PlaceError("settings could not be undone: " + "; ".join(undone.failed), hint="restore them by hand")
 
 
 STREAM_LOST = "the stream to the place was lost"
@@ -130,6 +158,8 @@ class Attempt:
 
     Attributes:
         remote: its directory at the place: `data`, `server` (sockets, configuration) and `out` (raw files, logs).
+        driver: where the workload runs: the same place, or the client's.
+        desk: the trial's directory there: `work` and `out`.
     """
 
     runner: TrialRunner
@@ -141,33 +171,48 @@ class Attempt:
 
     def __post_init__(self) -> None:
         self.place = self.runner.place
-        effect = settings.effects(self.resolved.settings, self.place.facts)
+        self.client = self.runner.client
+        self.driver = self.place if self.client is None else self.client.place
+        self.desk = self.remote
+        if self.client is not None:
+            self.desk = workspace.work_directory(self.driver, self.runner.writer.directory.name, self.planned.id)
+        facts = elsewhere.facts(self.place.facts, self.resolved, self.client)
+        effect = settings.effects(self.resolved.settings, facts, trial_directory=self.remote)
         self.served = self.parts.system.has_server(self.parts.system_parameters)
-        self.effect: Effect = separated(effect, self.place.facts, served=self.served)
+        beside = self.served and self.client is None  # a client elsewhere takes no processors here
+        self.effect: Effect = separated(effect, self.place.facts, served=beside)
+        self.data = self.effect.data_directory or self.remote / "data"
+        # The load's own files lie on the storage that is studied, too, where a study says what that is.
+        self.work = self.data.parent / "work" if self.client is None else self.desk / "work"
 
     def measure(self) -> None:
         """Everything that happens at the place, and its undoing."""
-        workspace.remove(self.place, self.remote)
-        workspace.make(self.place, self.remote / "out" / "log")
-        workspace.make(self.place, self.remote / "work")
-        for name in ("data", "server"):
-            workspace.make(self.place, self.remote / name, owner=self.place.server_user)
-        self._bring_data()
+        for place, directory in self._directories():
+            workspace.remove(place, directory)
+            workspace.make(place, directory / "out" / "log")
+        workspace.make(self.place, self.remote / "server", owner=self.place.server_user)
         try:
             self._apply("place")
+            workspace.make(self.driver, self.work)
+            workspace.make(self.place, self.data, owner=self.place.server_user)
+            self._bring_data()
             self._apply("before_server")
             self._with_system()
         except StreamLostError:
             raise  # the agent undoes on its own when its stream ends
         except BaseException:
-            self.place.agent.undo()
+            _require_undone(self.place.agent.undo())
             raise
         with self._phase("undo"):
             undone = self.place.agent.undo()
-        if undone.failed:
-            raise PlaceError("settings could not be undone: " + "; ".join(undone.failed), hint="restore them by hand")
+        _require_undone(undone)
         if undone.disturbed:
             self.outcome.doubt("changed by another process during the trial: " + ", ".join(undone.disturbed))
+
+    def _directories(self) -> list[tuple[OpenPlace, PurePosixPath]]:
+        """The trial's directory at each place that takes part."""
+        own = [(self.place, self.remote)]
+        return own if self.client is None else [*own, (self.driver, self.desk)]
 
     def _bring_data(self) -> None:
         identity = self.runner.identity(self.resolved)
@@ -177,7 +222,7 @@ class Attempt:
             with self._phase("prepare"):
                 data = prepared.ensure(self.place, key, self.parts, on_progress=self.runner.progress.load)
             with self._phase("restore"):
-                restored = prepared.restore(self.place, data, self.remote / "data")
+                restored = prepared.restore(self.place, data, self.data)
             self.outcome.data = {"key": key, "content_sha256": data.content_sha256, "restored": restored}
         with self._phase("settle"):
             settled = self.place.native(
@@ -193,17 +238,21 @@ class Attempt:
 
     def _with_system(self) -> None:
         launch = Launch(
-            data_directory=self.remote / "data",
+            data_directory=self.data,
             work_directory=self.remote / "server",
             log_path=self.remote / "out" / "log" / "server.log",
             environment=self.effect.environment,
             processors=self.effect.server_processors,
+            groups=self.effect.server_groups,
+            address=None if self.client is None else self.client.address,
         )
-        with self._phase("start"):
+        killed = memory_kills.count(self.place)
+        with self._phase("start"), memory_kills.named(self.place, since=killed):
             instance = self.parts.system.start(self.place, self.parts.system_parameters, launch)
         self.outcome.options = dict(instance.options)
         try:
-            self._read_affinity_back(instance)
+            with memory_kills.named(self.place, since=killed):
+                self._read_processes_back(instance)
             self._apply("after_server")
             self._apply("before_ramp_up")
             self._sampled_drive(instance)
@@ -218,22 +267,31 @@ class Attempt:
                 exited = instance.process.exited
                 self.outcome.doubt(f"the server ended during the trial (code {exited.code}, signal {exited.signal})")
             self.parts.system.stop(self.place, instance, settled=False)
+        self._ran_out_of_memory(memory_kills.told(self.place, since=killed))
 
-    def _read_affinity_back(self, instance: Instance) -> None:
-        """A server that took another processor set than it was given (a launcher, a cgroup) is not what was asked."""
-        asked = self.effect.server_processors
-        if asked is None or instance.process is None:
+    def _ran_out_of_memory(self, killed: str) -> None:
+        """A guest runs nothing but the trial; elsewhere what was killed may be anyone's, unless something broke."""
+        if self.place.facts.get("accelerator") is not None and not self.outcome.invalid_reason:
+            self.outcome.doubt(killed)
+        else:
+            self.outcome.explain(killed)
+
+    def _read_processes_back(self, instance: Instance) -> None:
+        """A server that runs elsewhere than it was told to is not what was asked."""
+        if instance.process is None:
             return
-        status = ["grep", "-w", "Cpus_allowed_list", f"/proc/{instance.process.pid}/status"]
-        found = self.place.require(status, hint="the server ended right after its start").split()[-1]
-        self.outcome.effective.append(
-            EffectiveSetting(name="affinity.server", asked=",".join(map(str, asked)), before=None, read_back=found)
-        )
-        if processors(found) != tuple(sorted(asked)):
-            raise PlaceError(
-                f"the server may use processors {found}, asked were {asked}",
-                hint="does a cpuset of the place forbid some of them?",
-            )
+        pid, effective = instance.process.pid, self.outcome.effective
+        try:
+            if self.effect.server_processors is not None:
+                effective.append(read_back.affinity(self.place, pid, self.effect.server_processors))
+            if self.effect.server_groups:
+                found = read_back.groups(self.place, pid, self.effect.server_groups)
+                effective.append(read_back.of_any_trial(found, trial=self.remote.name))
+        except StreamLostError:
+            raise
+        except PlaceError as error:
+            read_back.require_alive(instance.process, error)
+            raise
 
     def _apply(self, phase: Literal["place", "before_server", "after_server", "before_ramp_up"]) -> None:
         for when, step in self.effect.steps:
@@ -242,7 +300,7 @@ class Attempt:
                 self.outcome.effective.append(
                     EffectiveSetting(
                         name=step.name,
-                        asked=step.check.expect if step.check else "",
+                        asked=read_back.asked(step, trial=self.remote.name),
                         before=changed.before,
                         read_back=changed.read_back,
                     )
@@ -272,22 +330,48 @@ class Attempt:
         )
         try:
             with self._phase("drive"):
-                self._drive(instance)
+                self._probed_drive(instance)
         finally:
             self._stop(sampler)
 
-    def _drive(self, instance: Instance) -> None:
+    def _probed_drive(self, instance: Instance) -> None:
+        """Drives, in a diagnostic trial with the plan's probes at work inside the measured window."""
+        load = self.runner.progress.load
+        if not self.planned.diagnostic:
+            self._drive(instance, on_progress=load)
+            return
+        probing = Probing(
+            self.place,
+            self.remote / "out" / PROBES,
+            self.runner.writer.plan.probes,
+            processors=self.effect.client_processors,
+        )
+        # What warms up says when its window begins; the window of a command is its whole life.
+        if native.announces(self.parts.workload_parameters):
+            probing.begin_when_measuring()
+        else:
+            probing.begin()
+        try:
+            self._drive(instance, on_progress=probing.listening(load))
+        finally:
+            with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
+                self.outcome.doubt(probing.end())
+
+    def _drive(self, instance: Instance, *, on_progress: OnProgress) -> None:
+        if self.client is not None:
+            self.outcome.clock_shift = elsewhere.shift(self.place.agent, self.driver.agent)
         drive = Drive(
-            endpoint=instance.endpoint,
+            endpoint=instance.endpoint if self.client is None else instance.remote,
             seed=self.planned.seed,
-            directory=self.remote / "out",
-            work_directory=self.remote / "work",
+            directory=self.desk / "out",
+            work_directory=self.work,
             environment=self.effect.environment if instance.process is None else {},
             processors=self._load_processors(),
-            on_progress=self.runner.progress.load,
+            on_progress=on_progress,
+            groups=self._load_groups(),
         )
         try:
-            driven = self.parts.workload.drive(self.place, self.parts.workload_parameters, drive)
+            driven = self.parts.workload.drive(self.driver, self.parts.workload_parameters, drive)
         except (StreamLostError, AgentError):
             raise
         except PlaceError as error:
@@ -308,6 +392,23 @@ class Attempt:
                 hint="give `server` or `client`, not both",
             )
         return effect.server_processors
+
+    def _load_groups(self) -> tuple[str, ...]:
+        """The client's groups; without a server, the system runs in the load's process and the server's are its."""
+        effect = self.effect
+        if self.client is not None and effect.client_groups:
+            raise PlaceError(
+                "settings limit the client, and it runs at another place, where nothing is set",
+                hint="limit the server only, or leave `workload.place` out",
+            )
+        if self.served or not effect.server_groups:
+            return effect.client_groups
+        if effect.client_groups:
+            raise PlaceError(
+                "settings limit server and client apart, but system and load are one process here",
+                hint="give `server` or `client`, not both",
+            )
+        return effect.server_groups
 
     def _stop(self, sampler: telemetry.Sampler) -> None:
         with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
@@ -338,17 +439,20 @@ class Attempt:
     def collect(self, local: Path) -> None:
         """Fetches the raw files and removes the trial's directory at the place."""
         with self._phase("collect"):
-            workspace.fetch(self.place, self.remote / "out", local)
-            workspace.remove(self.place, self.remote)
+            for place, directory in self._directories():
+                workspace.fetch(place, directory / "out", local)
+                workspace.remove(place, directory)
 
     def derive(self, local: Path) -> None:
         """Scalars from the raw files; a trial whose figures cannot be computed is invalid, not fatal."""
-        self.outcome.telemetry = telemetry.to_parquet(local)
+        shift = self.outcome.clock_shift
+        self.outcome.telemetry = telemetry.to_parquet(local, shift_ns=shift.shift_ns if shift else 0)
         if self.outcome.window is None:
             return
         try:
             common = metrics.telemetry.compute(local, window=self.outcome.window, facts=self.place.facts)
             own = self.parts.workload.scalars(local, self.parts.workload_parameters, self.outcome.window)
+            metrics.merged_latency.write(local)
         except (PlaceError, RecordError) as error:
             self.outcome.doubt(f"its figures cannot be computed: {error}")
             return

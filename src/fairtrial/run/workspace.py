@@ -28,7 +28,8 @@ def remove(place: OpenPlace, directory: PurePosixPath) -> None:
     """Removes a directory with everything below it; it need not exist."""
     if place.state_directory not in directory.parents:
         raise AssertionError(f"refusing to remove {directory}: not below {place.state_directory}")
-    place.require(["rm", "-rf", "--", str(directory)], hint="remove it by hand", timeout_s=FETCH_S)
+    argv = ["rm", "-rf", "--one-file-system", "--", str(directory)]  # what is mounted below is not this trial's
+    place.require(argv, hint="remove it by hand", timeout_s=FETCH_S)
 
 
 def fetch(place: OpenPlace, directory: PurePosixPath, local: Path) -> None:

@@ -1,15 +1,33 @@
 """Settings: one file per kind; each turns a value and a place's facts into an effect, purely.
 
 A settings module exports `KIND` (its name and the type of its value) and `effect(value, facts)`. It must not touch a
-place: the run applies the effect through the agent, which reads back, records and undoes.
+place: the run applies the effect through the agent, which reads back, records and undoes. Among the facts is
+`trial_directory`: the trial's own at the place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any, Protocol
 
-from fairtrial.settings import affinity, drop_caches, environment, sysctl, sysfs
+from fairtrial.settings import (
+    affinity,
+    drop_caches,
+    environment,
+    governor,
+    groups,
+    io_limit,
+    lru_gen,
+    memory,
+    numa,
+    storage,
+    swap,
+    swappiness,
+    sysctl,
+    sysfs,
+    transparent_huge_pages,
+)
 from fairtrial.settings.effect import Effect, merged
 from fairtrial.study.catalogue import Kind
 
@@ -26,10 +44,41 @@ class Setting(Protocol):
 
 
 SETTINGS: Mapping[str, Setting] = {
-    module.KIND.name: module for module in (affinity, drop_caches, environment, sysctl, sysfs)
+    module.KIND.name: module
+    for module in (
+        affinity,
+        drop_caches,
+        environment,
+        governor,
+        io_limit,
+        lru_gen,
+        memory,
+        numa,
+        storage,
+        swap,
+        swappiness,
+        sysctl,
+        sysfs,
+        transparent_huge_pages,
+    )
 }
+ANY_TRIAL = PurePosixPath("/var/lib/fairtrial/work/trial")  # for who asks what settings need, before there are trials
 
 
-def effects(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Effect:
-    """The effect of all of a trial's settings, in the order of the registry."""
-    return merged(setting.effect(settings[name], facts) for name, setting in SETTINGS.items() if name in settings)
+def effects(
+    settings: Mapping[str, Any], facts: Mapping[str, Any], *, trial_directory: PurePosixPath = ANY_TRIAL
+) -> Effect:
+    """The effect of all of a trial's settings, in the order of the registry.
+
+    Args:
+        settings: values by kind.
+        facts: the place's.
+        trial_directory: of the trial at the place; names of what settings make there are derived from it.
+
+    Raises:
+        PlaceError: the place cannot do what a setting asks, by its facts.
+    """
+    facts = {**facts, "trial_directory": str(trial_directory)}
+    return groups.made(
+        merged(setting.effect(settings[name], facts) for name, setting in SETTINGS.items() if name in settings), facts
+    )

@@ -45,17 +45,27 @@ def processors(text: str) -> tuple[int, ...]:
 def effect(value: Mapping[str, str | None], facts: Mapping[str, Any]) -> Effect:
     """Processor sets for both sides.
 
+    Args:
+        value: the setting's.
+        facts: of the place; `client_processors` too, where the load runs at another one, None as long as it is closed.
+
     Raises:
         PlaceError: a processor that the place does not have.
     """
     sets: dict[str, tuple[int, ...] | None] = {}
+    online = {"server": facts["processors"], "client": facts.get("client_processors", facts["processors"])}
     for side in ("server", "client"):
         text = value.get(side)
         sets[side] = processors(text) if text else None
-        missing = sorted(set(sets[side] or ()) - set(facts["processors"]))
+        there = online[side]
+        missing = [] if there is None else sorted(set(sets[side] or ()) - set(there))
         if missing:
             raise PlaceError(
-                f"settings.affinity.{side}: processors {missing} are not online at this place",
-                hint=f"it has {sorted(facts['processors'])}",
+                f"settings.affinity.{side}: processors {missing} are not online at {_place_of(side, facts)}",
+                hint=f"it has {sorted(there)}",
             )
     return Effect(server_processors=sets["server"], client_processors=sets["client"])
+
+
+def _place_of(side: str, facts: Mapping[str, Any]) -> str:
+    return "the load's place" if side == "client" and "client_processors" in facts else "this place"

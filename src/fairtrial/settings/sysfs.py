@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from fairtrial.settings.effect import Effect
+from fairtrial.settings.effect import Effect, before_server
 from fairtrial.settings.steps import Normalise, write_file
 from fairtrial.study.catalogue import Kind
 
@@ -34,9 +34,6 @@ def normalisation(value: str) -> Normalise:
 
 def effect(value: Mapping[str, str | int], _facts: Mapping[str, Any]) -> Effect:
     """One write per file."""
-    return Effect(
-        steps=tuple(
-            ("before_server", write_file(path, str(wanted), name=path, normalise=normalisation(str(wanted))))
-            for path, wanted in value.items()
-        )
+    return before_server(
+        write_file(path, str(wanted), name=path, normalise=normalisation(str(wanted))) for path, wanted in value.items()
     )

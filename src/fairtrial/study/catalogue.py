@@ -29,6 +29,7 @@ class MetricDefinition(BaseModel):
         better: which direction is good.
         kind: wall-clock quantities are no evidence under emulation, counts are.
         source: where it comes from, for the reference page.
+        resolution: how far below a value the true one may lie, as a share of it; 0 for values known as they are.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,6 +40,7 @@ class MetricDefinition(BaseModel):
     better: Better
     kind: MetricKind
     source: str = ""
+    resolution: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from fairtrial.study.expectations import Expectation, read_expectations
 from fairtrial.study.merging import KIND_SECTIONS, SECTIONS
 from fairtrial.study.nodes import Listing, Node, Position, Scalar, Tree
 from fairtrial.study.problems import Problems, listed
-from fairtrial.study.resolving import Resolution, kinds, overlaid, resolve
+from fairtrial.study.resolving import Resolution, known_in, overlaid, resolve
 
 MAXIMUM_COMBINATIONS = 4096  # merged and validated in a second; no run could finish more
 ROLES = ("primary", "secondary", "guardrails")
@@ -112,11 +112,12 @@ def _check_base_kinds(tree: Tree, catalogue: Catalogue, problems: Problems) -> N
     """A misspelt kind of the base trial, where every level names the right one and so replaces it unseen."""
     noted = {(problem.file, problem.line, problem.column) for problem in problems}
     for section in KIND_SECTIONS:
-        known, base = kinds(catalogue)[section], tree.tree(section)
+        known, base = known_in(section, catalogue), tree.tree(section)
         for name in base.entries:
             at = base.where(name)
             if name not in known and (at.file, at.line, at.column) not in noted:
-                problems.unknown(f"kind of {section}", name, known, at=at, field=(section, name))
+                kind = f"kind of {section.rpartition('.')[2]}"
+                problems.unknown(kind, name, known, at=at, field=(*section.split("."), name))
 
 
 def _check_system_fits(trial: Tree, catalogue: Catalogue, problems: Problems) -> None:

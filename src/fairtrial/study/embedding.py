@@ -1,12 +1,12 @@
 """Files that a kind's parameters name, in the place of their names: a study is whole once it is read.
 
-Owns where such names may stand (base trial, levels, sizes) and the rule that a file named over another replaces it
+Owns the rule that a file named over another replaces it
 whole. It must not know what is in the files: they are YAML, and the kind's own model checks them at their own lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,11 +14,10 @@ from fairtrial.errors import InputError
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.merging import SECTIONS
 from fairtrial.study.nodes import Scalar, Tree
+from fairtrial.study.overlays import below, everywhere
 from fairtrial.study.problems import Problems
 from fairtrial.study.reading import read_tree
 from fairtrial.study.resolving import kinds
-
-Change = Callable[[Tree], Tree]
 
 
 def embed(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> Tree:
@@ -26,39 +25,19 @@ def embed(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> Tree:
 
     What cannot be read is noted, and its name stays.
     """
-    overlay = partial(_overlay, known=kinds(catalogue), problems=problems)
-    document = partial(_document, overlay=overlay)
-    return _below(document(tree), "sizes", partial(_each, change=document))
-
-
-def _document(tree: Tree, *, overlay: Change) -> Tree:
-    """A study or a size: its base trial and the levels of its factors."""
-    levels = partial(_each, change=overlay)
-    return _below(overlay(tree), "factors", partial(_each, change=levels))
+    return everywhere(tree, partial(_overlay, known=kinds(catalogue), problems=problems))
 
 
 def _overlay(tree: Tree, *, known: Mapping[str, Mapping[str, Kind]], problems: Problems) -> Tree:
     for section in SECTIONS:
-        named = {name: kind for name, kind in known[section].items() if kind.files}
-        tree = _below(tree, section, partial(_kinds, known=named, problems=problems))
+        named = {name: kind for name, kind in known.get(section, {}).items() if kind.files}
+        tree = below(tree, section, partial(_kinds, known=named, problems=problems))
     return tree
 
 
 def _kinds(tree: Tree, *, known: Mapping[str, Kind], problems: Problems) -> Tree:
     for name, kind in known.items():
-        tree = _below(tree, name, partial(_parameters, kind=kind, problems=problems))
-    return tree
-
-
-def _below(tree: Tree, key: str, change: Change) -> Tree:
-    """The same mapping with another mapping at a key, if there is one."""
-    node = tree.entries.get(key)
-    return tree.having(key, change(node)) if isinstance(node, Tree) else tree
-
-
-def _each(tree: Tree, *, change: Change) -> Tree:
-    for key in tree.entries:
-        tree = _below(tree, key, change)
+        tree = below(tree, name, partial(_parameters, kind=kind, problems=problems))
     return tree
 
 

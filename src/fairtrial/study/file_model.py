@@ -8,12 +8,36 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from fairtrial.study.probes import MOST_PROBES, Probe
 from fairtrial.study.quantities import Seconds, Share
 
 MAXIMUM_BLOCKS = 10_000  # a year of one-hour trials; more is a typing error
 MAXIMUM_SEED = 2**63 - 1  # what every tool that takes a seed accepts
+FEWEST_BLOCKS = 3  # two values hardly have a spread
+DEFAULT_MIN_BLOCKS = 3  # large effects show at once; how sure they are, the boundary sees to
+DEFAULT_MIN_BLOCKS_ALONE = 4  # three blocks of two modes fall on one side in 1 of 32 cases; no other cell shows it
+DEFAULT_MIN_BLOCKS_PRECISION = 8  # a spread from fewer is too uncertain to stop by
+_STOPS_WITH = {
+    "min_blocks": ("sequential", "anytime", "precision"),
+    "spending": ("sequential",),
+    "futility": ("sequential", "anytime"),
+    "equivalence": ("sequential", "anytime"),
+    "precision": ("precision",),
+    "time_budget": ("sequential", "anytime", "precision"),
+}
+MAXIMUM_DIAGNOSTIC_BLOCKS = 100  # they explain and are never averaged into a claim: more only cost time
 FASTEST_TELEMETRY_S = 0.01  # below it the sampler's own CPU shows in the measurement
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=80)]
@@ -63,8 +87,45 @@ class Trials(FileModel):
         description="Decides order and load: the same seed, the same plan, on every machine. The arms of a block share "
         "the load's seed, so that what its draw adds leaves their ratio; blocks and cells differ.",
     )
-    stop: Literal["fixed"] = Field("fixed", description="`fixed`: all blocks are run.")
     margin: Share = Field(0.02, gt=0, lt=1, description="Differences within this share of the baseline do not matter.")
+    stop: Literal["fixed", "sequential", "anytime", "precision"] = Field(
+        "fixed",
+        description="When a cell gets no more blocks. `fixed`: after all `blocks`. The others decide after each round, "
+        "cell by cell, and `blocks` is the largest number. `sequential`: once a difference or equivalence is shown, or "
+        "neither can be expected any more; the family's error is spent over the looks. `anytime`: the same with "
+        "intervals that would hold for ever. `precision`: once the interval is narrow enough.",
+    )
+    min_blocks: int | None = Field(
+        None,
+        ge=FEWEST_BLOCKS,
+        le=MAXIMUM_BLOCKS,
+        description=f"Blocks before the first decision; by default {DEFAULT_MIN_BLOCKS}, "
+        f"{DEFAULT_MIN_BLOCKS_ALONE} for one cell of two arms, "
+        f"{DEFAULT_MIN_BLOCKS_PRECISION} for `precision`, or `blocks` if that is less.",
+    )
+    spending: Literal["pocock", "obrien_fleming"] | None = Field(
+        None,
+        description="How `sequential` spends the error: `pocock` (the default) early, which needs the fewest blocks; "
+        "`obrien_fleming` late, which loses almost no power against `fixed`.",
+    )
+    futility: bool | None = Field(
+        None,
+        description="Whether a cell is given up once a claim has become improbable; by default `sequential` does so, "
+        "`anytime` does not.",
+    )
+    equivalence: bool | None = Field(
+        None,
+        description="Whether `sequential` and `anytime` stop a cell that is shown to be equivalent within `margin`; by "
+        "default they do.",
+    )
+    precision: Share | None = Field(
+        None, gt=0, lt=1, description="With `stop: precision`: how far the interval may reach to either side."
+    )
+    time_budget: Seconds | None = Field(
+        None,
+        gt=0,
+        description="With any `stop` but `fixed`: no round begins that would not end within this time of trials.",
+    )
     confidence: Share = Field(0.95, ge=0.5, lt=1, description="Confidence of every interval, before multiplicity.")
     voided_limit: int | None = Field(
         None,
@@ -73,6 +134,53 @@ class Trials(FileModel):
         description="How many blocks a cell may lose to invalid trials and have replaced; by default `blocks`.",
     )
 
+    @field_validator("stop")
+    @classmethod
+    def _needs_blocks(cls, stop: str, info: ValidationInfo) -> str:
+        if stop != "fixed" and info.data.get("order") == "sequential":
+            raise ValueError(
+                f"`stop: {stop}` decides after rounds, and `order: sequential` has none; use randomised_blocks or abba"
+            )
+        return stop
+
+    @field_validator("min_blocks", "spending", "futility", "equivalence", "precision", "time_budget")
+    @classmethod
+    def _fits_stop(cls, value: object, info: ValidationInfo) -> object:
+        """Each of these says something about some ways to stop; beside another it would be silently ignored."""
+        stop, name = info.data.get("stop"), info.field_name or ""
+        if value is None or stop is None or stop in _STOPS_WITH[name]:
+            return value
+        wanted = " or ".join(f"`stop: {each}`" for each in _STOPS_WITH[name])
+        raise ValueError(f"says nothing with `stop: {stop}`; write {wanted}, or leave `{name}` out")
+
+    @field_validator("min_blocks")
+    @classmethod
+    def _within_blocks(cls, value: int | None, info: ValidationInfo) -> int | None:
+        blocks = info.data.get("blocks")
+        if value is not None and blocks is not None and value > blocks:
+            raise ValueError(
+                f"is {value}, more than the largest number, `blocks: {blocks}`; lower it or raise `blocks`"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _has_target(self) -> Self:
+        if self.stop == "precision" and self.precision is None:
+            raise ValueError("`stop: precision` needs a target; add `precision: 2%`, or another share")
+        return self
+
+    def first_look(self, *, comparisons: int) -> int | None:
+        """Blocks before the first decision where a metric has so many comparisons, None if there is none."""
+        if self.stop == "fixed":
+            return None
+        return self.min_blocks or first_look_of(self.stop, comparisons=comparisons, blocks=self.blocks)
+
+
+def first_look_of(stop: str, *, comparisons: int, blocks: int) -> int:
+    """The default: later where a metric has one comparison only, whose spread no other cell or arm confirms."""
+    usual = DEFAULT_MIN_BLOCKS if comparisons > 1 else DEFAULT_MIN_BLOCKS_ALONE
+    return min(DEFAULT_MIN_BLOCKS_PRECISION if stop == "precision" else usual, blocks)
+
 
 class Metrics(FileModel):
     """Which quantities are judged, by role."""
@@ -80,8 +188,13 @@ class Metrics(FileModel):
     primary: Annotated[Names, Field(min_length=1)] = Field(
         description="Verdicts are adjusted for these: every cell and arm of one family. One name or a list."
     )
-    secondary: Names = Field([], description="Reported with intervals, outside the family.")
-    guardrails: Names = Field([], description="Must not get worse, whatever the primary metric gains.")
+    secondary: Names = Field([], description="A screening beside the claims: adjusted for one another, exploratory.")
+    guardrails: Names = Field(
+        [], description="Must not get worse by their margin, whatever the primary metric gains: each is tested for it."
+    )
+    guardrail_margins: dict[str, Annotated[Share, Field(gt=0, lt=1)]] = Field(
+        {}, description="By guardrail: how much worse does not matter; `trials.margin` for those not named."
+    )
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
@@ -89,6 +202,9 @@ class Metrics(FileModel):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"a metric has one role and stands there once, but not {', '.join(twice)}")
+        unknown = [name for name in self.guardrail_margins if name not in self.guardrails]
+        if unknown:
+            raise ValueError(f"a margin is of a guardrail, and {', '.join(unknown)} is not among them")
         return self
 
 
@@ -105,6 +221,28 @@ class Telemetry(FileModel):
     lock_waits: bool = Field(
         default=False, description="Ask a server at each sample who waits for whose lock; it costs the server more."
     )
+    probes: list[Probe] = Field(
+        [],
+        max_length=MOST_PROBES,
+        description="Heavy looks into the system, made in extra diagnostic trials that estimates leave out.",
+    )
+    diagnostic_blocks: int | None = Field(
+        None,
+        ge=1,
+        le=MAXIMUM_DIAGNOSTIC_BLOCKS,
+        description="With `probes`: diagnostic trials of each arm in each cell, run after all others; by default 1.",
+    )
+
+    @model_validator(mode="after")
+    def _probes_for_blocks(self) -> Self:
+        if self.diagnostic_blocks is not None and not self.probes:
+            raise ValueError("`diagnostic_blocks` without `probes` would measure nothing; name some, or leave it out")
+        return self
+
+    @property
+    def blocks_of_diagnostics(self) -> int:
+        """Diagnostic trials of each arm in each cell."""
+        return (self.diagnostic_blocks or 1) if self.probes else 0
 
 
 class StudyFile(FileModel):
@@ -117,7 +255,11 @@ class StudyFile(FileModel):
     )
     place: dict[str, Any] = Field({"local": {}}, description="Where trials run: exactly one kind.")
     system: dict[str, Any] = Field({"command": {}}, description="What is tested: exactly one kind.")
-    workload: dict[str, Any] = Field({}, description="What loads the system: exactly one kind.")
+    workload: dict[str, Any] = Field(
+        {},
+        description="What loads the system: exactly one kind, and beside it `place`, if it runs at another place than "
+        "its system.",
+    )
     settings: dict[str, Any] = Field({}, description="Changes outside system and workload, by kind.")
     factors: dict[Name, Annotated[dict[Name, Overlay], Field(min_length=1)]] = Field(
         min_length=1, description="Factors, each with its levels; the first level is the baseline."

@@ -13,6 +13,8 @@ from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.file_model import StudyFile
 from fairtrial.study.merging import KIND_SECTIONS, SECTIONS
 from fairtrial.study.resolving import kinds
+from fairtrial.study.workload_place import PLACE, WORKLOAD
+from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -27,8 +29,11 @@ def schema(catalogue: Catalogue) -> Schema:
     definitions: Schema = {name: _part(definition) for name, definition in file["$defs"].items()}
     for section, known in kinds(catalogue).items():
         definitions[section] = _section(section, known, definitions)
+    definitions[WORKLOAD]["properties"][PLACE] = {"$ref": f"#/$defs/{PLACE}"}
     properties: Schema = {name: _part(field) for name, field in file["properties"].items()}
     for section in SECTIONS:
+        if section == WORKLOAD_PLACE:
+            continue
         reference = {"$ref": f"#/$defs/{section}"}
         definitions["Overlay"]["properties"][section] = reference
         properties[section] = reference | {"description": properties[section]["description"]}

@@ -28,6 +28,8 @@ from fairtrial.study.quantities import WITH_UNITS
 from fairtrial.study.reading import read_documents
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.resolving import overlaid, resolve
+from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
+from fairtrial.study.workload_place import aside, back_everywhere
 
 # This machine, and no server: a command compared with a command needs neither.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {"place": {"local": {}}, "system": {"command": {}}}
@@ -62,6 +64,7 @@ class Study:
         definitions: of every metric the study names.
         catalogue: the kinds it was checked against; no part of equality.
         size: the size that was merged; no part of equality, as the values it set are.
+        written: the merged study with its positions; no part of equality, as `file` and `base` are.
     """
 
     file: StudyFile
@@ -71,6 +74,7 @@ class Study:
     definitions: Mapping[str, MetricDefinition]
     catalogue: Catalogue = field(compare=False, repr=False)
     size: str | None = field(default=None, compare=False)
+    written: Tree = field(default=Tree({}, Position("")), compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -135,7 +139,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
     problems, unread = Problems(), Problems()
     merged: Tree | None = None
     for document in read_documents(path, problems):
-        merged = merge(merged, embed(document, catalogue=catalogue, problems=unread))
+        merged = merge(merged, aside(embed(document, catalogue=catalogue, problems=unread), problems))
     assert merged is not None  # noqa: S101 - a file gives at least itself
     _check_sizes(merged, problems)
     if size is not None:
@@ -143,7 +147,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
     for overlay in assignments.overlays(overrides, problems):
         for key in _ONLY_IN_FILES & overlay.entries.keys():
             problems.add("only a file says this", assignments.AT, field=(key,), suggestion="write it into the study")
-        merged = merge(merged, embed(overlay, catalogue=catalogue, problems=unread))
+        merged = merge(merged, aside(embed(overlay, catalogue=catalogue, problems=unread), problems))
     _give_up_without(unread, problems)
     tree = _completed(merged.without("sizes"), catalogue)
     file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
@@ -158,6 +162,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
         definitions=checked.definitions,
         size=size,
         catalogue=catalogue,
+        written=tree,
     )
 
 
@@ -173,6 +178,8 @@ def _completed(tree: Tree, catalogue: Catalogue) -> Tree:
     """Every section of the base trial present, so that equal studies have equal trees."""
     entries: dict[str, Node] = dict(tree.entries)
     for section in SECTIONS:
+        if section == WORKLOAD_PLACE:
+            continue  # without one the workload runs beside its system
         known = catalogue.places if section == "place" else catalogue.systems
         default = {kind: value for kind, value in DEFAULTS.get(section, {}).items() if kind in known}
         entries.setdefault(section, from_plain(default, tree.at))
@@ -191,7 +198,7 @@ def _named(tree: Tree) -> dict[str, Any]:
         values["also_compare"] = also.text
     elif isinstance(also, Listing):
         values["also_compare"] = [item.text if isinstance(item, Scalar) else plain(item) for item in also.items]
-    return values
+    return back_everywhere(values)
 
 
 def _check_sizes(tree: Tree, problems: Problems) -> None:
@@ -199,7 +206,7 @@ def _check_sizes(tree: Tree, problems: Problems) -> None:
     sizes = tree.tree("sizes")
     if not isinstance(tree.entries.get("sizes", sizes), Tree):
         problems.add("expected a mapping", sizes.at, field=("sizes",))
-    known = [key for key in StudyFile.model_fields if key not in _NOT_IN_SIZES]
+    known = [*(key for key in StudyFile.model_fields if key not in _NOT_IN_SIZES), WORKLOAD_PLACE]
     for name, node in sizes.entries.items():
         if not isinstance(node, Tree):
             problems.add("expected a partial study", node.at, field=("sizes", name))
@@ -225,6 +232,7 @@ def dump(study: Study) -> str:
     file = study.file.model_dump(mode="json", context=dict(WITH_UNITS), exclude_none=True, exclude={"include", "sizes"})
     file |= {section: plain(node) for section, node in study.base.entries.items()}
     file["factors"] = {factor.name: {name: plain(tree) for name, tree in factor.levels} for factor in study.factors}
+    file = back_everywhere(file)
     yaml = YAML()
     yaml.width = _LINE_WIDTH
     yaml.default_flow_style = False

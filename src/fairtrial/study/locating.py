@@ -25,9 +25,9 @@ def located(error: InputError, study: Study, levels: Mapping[str, str]) -> Input
 
 def _located(problem: Problem, study: Study, levels: Mapping[str, str]) -> Problem:
     path = tuple(quoted or bare for quoted, bare in _PART.findall(problem.field))
-    if not path or path[0] not in study.base.entries:
+    if not path or path[0] not in study.written.entries:
         return problem
-    at = _position(study.merged(levels), path)
+    at = _position(study.merged(levels) if path[0] in study.base.entries else study.written, path)
     return replace(problem, file=at.file, line=at.line, column=at.column)
 
 

@@ -1,15 +1,16 @@
 """Overlays: mappings merge key by key, scalars and lists replace, `null` removes.
 
 Owns the order-free rules of merging two trees; the order (include, study, size, `--set`, levels) is the caller's.
-`place`, `system` and `workload` hold exactly one kind, and so do a workload's `arrivals`: naming another kind replaces
-the whole mapping.
+`place`, `system`, `workload` and its `place` hold exactly one kind, and so do a workload's `arrivals`: naming another
+kind replaces the whole mapping.
 """
 
 from __future__ import annotations
 
 from fairtrial.study.nodes import Node, Path, Tree, is_null
+from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 
-KIND_SECTIONS = ("place", "system", "workload")
+KIND_SECTIONS = ("place", "system", "workload", WORKLOAD_PLACE)
 SECTIONS = (*KIND_SECTIONS, "settings")
 _LEVEL_DEPTH = 3  # factors.<factor>.<level>
 _SIZE_DEPTH = 2  # sizes.<size>

@@ -53,6 +53,10 @@ _SECTIONS = {
     "Trials": ("Trials", "`trials:`"),
     "Metrics": ("Metrics", "`metrics:`"),
     "Telemetry": ("Telemetry", "`telemetry:`"),
+    "Probe": ("Probes", "`telemetry: {probes: […]}`"),
+    "PerfStat": ("Probe `perf_stat`", "`perf_stat:`"),
+    "PerfRecord": ("Probe `perf_record`", "`perf_record:`"),
+    "Bpftrace": ("Probe `bpftrace`", "`bpftrace:`"),
 }
 _KIND_TITLES = {"place": "Places", "system": "Systems", "workload": "Workloads", "settings": "Settings"}
 _TYPES = {

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict
 class ResolvedTrial(BaseModel):
     """Everything one arm in one cell means, merged and validated, in base units (bytes, seconds).
 
-    `place`, `system` and `workload` hold exactly one key, the kind.
+    `place`, `system` and `workload` hold exactly one key, the kind; so does `workload_place`, if the workload runs
+    elsewhere than its system.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -19,3 +20,4 @@ class ResolvedTrial(BaseModel):
     system: dict[str, Any]
     workload: dict[str, Any]
     settings: dict[str, Any] = {}
+    workload_place: dict[str, Any] | None = None

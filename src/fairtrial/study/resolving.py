@@ -14,6 +14,7 @@ from fairtrial.study.merging import KIND_SECTIONS, SECTIONS, merge
 from fairtrial.study.nodes import Branch, Tree, plain
 from fairtrial.study.problems import Problems, listed, validate
 from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ def kinds(catalogue: Catalogue) -> dict[str, Mapping[str, Kind]]:
     }
 
 
+def known_in(section: str, catalogue: Catalogue) -> Mapping[str, Kind]:
+    """The kinds that one section may name, a workload's own place among them."""
+    return kinds(catalogue)["place" if section == WORKLOAD_PLACE else section]
+
+
 def overlaid(base: Tree, overlays: Iterable[Tree]) -> Tree:
     """The base trial with levels merged over it, in order."""
     trial = base
@@ -57,6 +63,8 @@ def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolut
     metrics = dict(catalogue.telemetry_metrics)
     complete = True
     for section in SECTIONS:
+        if section == WORKLOAD_PLACE and not trial.tree(section).entries:
+            continue  # beside its system
         values = _section(trial, section, catalogue=catalogue, problems=problems)
         if values is None:
             complete = False
@@ -65,14 +73,15 @@ def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolut
         for kind, value in values:
             sections[section][kind.name] = kind.parameters.dump_python(value, mode="json")
             metrics |= kind.metrics(value)
+    own = sections.pop(WORKLOAD_PLACE, None)
     return Resolution(
-        trial=ResolvedTrial(**sections) if complete else None,
+        trial=ResolvedTrial(**sections, workload_place=own) if complete else None,
         metrics=metrics if "workload" in sections else None,
     )
 
 
 def _section(trial: Tree, section: str, *, catalogue: Catalogue, problems: Problems) -> list[tuple[Kind, Any]] | None:
-    known = kinds(catalogue)[section]
+    known = known_in(section, catalogue)
     if not isinstance(trial.entries.get(section, trial), Tree):
         return None  # noted with the file's own shape
     tree = trial.tree(section)
@@ -80,14 +89,14 @@ def _section(trial: Tree, section: str, *, catalogue: Catalogue, problems: Probl
         what = f"found {listed(tree.entries)}; expected exactly one kind of {listed(known)}"
         at = tree.at if tree.entries else trial.where(section)
         suggestion = "" if tree.entries else f"for all defaults write `{next(iter(known), 'kind')}: {{}}`: null removes"
-        problems.add(what, at, field=(section,), suggestion=suggestion)
+        problems.add(what, at, field=section.split("."), suggestion=suggestion)
         return None
     values: list[tuple[Kind, Any]] = []
     complete = True
     for name, node in tree.entries.items():
-        path = (section, name)
+        path = (*section.split("."), name)
         if name not in known:
-            what = "setting" if section == "settings" else f"kind of {section}"
+            what = "setting" if section == "settings" else f"kind of {section.rpartition('.')[2]}"
             problems.unknown(what, name, known, at=tree.where(name), field=path)
             complete = False
             continue

@@ -50,6 +50,11 @@ def has_server(parameters: Mapping[str, Any]) -> bool:
     return parameters["run"] is not None
 
 
+def has_data_directory(_parameters: Mapping[str, Any]) -> bool:
+    """A command brings its own data."""
+    return False
+
+
 def identity(place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
     """Path and hash of the program, and what its version command prints.
 
@@ -75,13 +80,17 @@ def initial(_parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def for_loading(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+def for_loading(parameters: Mapping[str, Any], _facts: Mapping[str, Any]) -> Mapping[str, Any]:
     """Nothing is prepared for a command."""
     return parameters
 
 
 def create(_place: OpenPlace, _parameters: Mapping[str, Any], _launch: Launch) -> None:
     """Nothing is prepared for a command."""
+
+
+def create_database(_place: OpenPlace, _endpoint: Mapping[str, Any]) -> None:
+    """There is none to make."""
 
 
 def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> Instance:
@@ -98,6 +107,7 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
         environment=dict(launch.environment),
         directory=str(launch.work_directory),
         processors=list(launch.processors) if launch.processors is not None else None,
+        groups=launch.groups,
         stdout={"kind": "file", "path": str(launch.log_path)},
         stderr={"kind": "file", "path": str(launch.log_path)},
     )

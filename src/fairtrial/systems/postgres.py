@@ -8,21 +8,23 @@ so the sampler follows the main process with its children.
 
 from __future__ import annotations
 
+import secrets
 import signal
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
+from pydantic import Field, TypeAdapter, field_validator
 
-from fairtrial.errors import StreamLostError
 from fairtrial.study.catalogue import Kind
 from fairtrial.systems import postgres_options
+from fairtrial.systems.installation import Installation, ServerSource, at, identified
 from fairtrial.systems.server import (
+    PASSWORD_BYTES,
     START_S,
-    first_of,
-    identified,
-    missing,
+    cache_mib,
+    coming_up,
+    free_port,
     require_in_effect,
     spawned,
     wait_until_ready,
@@ -32,31 +34,31 @@ from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import SHORT_S, OpenPlace
 
 DATABASE = "fairtrial"
+EMPTY_BYTES = 48 << 20  # templates of databases, and a first segment of the log
 MAINTENANCE = "postgres"
 USER = "fairtrial"
+PORT = 5432  # of the socket's name, where nothing listens on a network
 STOP_S = 120.0
 SETTLED_S = 3600.0  # a checkpoint of a large cache on a slow disk
 INSTALL_S = 180.0
+LOADING_CACHE_MIB = 512
 LOADING_OPTIONS = {
-    "shared_buffers": "512MB",
     "max_wal_size": "8GB",
-    "maintenance_work_mem": "256MB",
     "synchronous_commit": "off",
     "autovacuum": "off",  # the load vacuums and analyses once, at its end
 }
+# A password must not reach the server's log, which is part of the record, whatever the study has logged.
+UNLOGGED = (
+    "SET log_statement = 'none'",
+    "SET log_min_duration_statement = -1",
+    "SET log_min_error_statement = 'panic'",
+)
 SETTINGS = "SELECT name, setting, unit FROM pg_settings"
 
 
-class PostgresParameters(BaseModel):
+class PostgresParameters(ServerSource):
     """A private PostgreSQL server."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    base_directory: str | None = Field(
-        None,
-        description="Base directory of an installation, such as `/usr/lib/postgresql/15`; without it, the `postgres` "
-        "on PATH is used.",
-    )
     options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_.]*$")], str | int | float | bool] = Field(
         default_factory=dict, description="Server options, as in postgresql.conf: `synchronous_commit: off`."
     )
@@ -67,7 +69,12 @@ class PostgresParameters(BaseModel):
         return postgres_options.canonical(options)
 
 
-KIND = Kind(name="postgres", summary="A private PostgreSQL server.", parameters=TypeAdapter(PostgresParameters))
+KIND = Kind(
+    name="postgres",
+    summary="A private PostgreSQL server.",
+    parameters=TypeAdapter(PostgresParameters),
+    disk_bytes=lambda _parameters: 2 * EMPTY_BYTES,  # as prepared, and a trial's own
+)
 
 
 def has_server(_parameters: Mapping[str, Any]) -> bool:
@@ -75,32 +82,32 @@ def has_server(_parameters: Mapping[str, Any]) -> bool:
     return True
 
 
+def has_data_directory(_parameters: Mapping[str, Any]) -> bool:
+    """Initdb makes it."""
+    return True
+
+
 def identity(place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
     """Path, version and hash of `postgres`.
 
     Raises:
-        PlaceError: not found, with where it was looked for.
+        PlaceError: not found, with where it was looked for; of another version.
     """
-    return identified(place, [_program(place, parameters, "postgres"), "--version"])
+    installation = _installation(place, parameters)
+    argv = [_program(place, installation, "postgres"), "--version"]
+    return identified(place, installation, argv, version=parameters["version"])
 
 
-def _program(place: OpenPlace, parameters: Mapping[str, Any], name: str) -> str:
+def _installation(place: OpenPlace, parameters: Mapping[str, Any]) -> Installation:
+    return at(place, KIND.name, parameters)
+
+
+def _program(place: OpenPlace, installation: Installation, name: str) -> str:
     """A program of the installation; `initdb` is looked for beside the `postgres` that is on PATH as well."""
-    base = parameters["base_directory"]
-    tried = [f"{base}/bin/{name}"] if base else [name]
-    found = first_of(place, tried)
-    if found is not None:
-        return found
-    if not base and name != "postgres":
-        server = place.require(["readlink", "-f", _program(place, parameters, "postgres")], hint="it was found before")
-        tried.append(str(PurePosixPath(server.strip()).with_name(name)))
-        if place.execute(["test", "-x", tried[-1]]).code == 0:
-            return tried[-1]
-    raise missing(
-        name,
-        tried,
-        hint="install postgresql there, or set system.postgres.base_directory (/usr/lib/postgresql/15 on Debian)",
-    )
+    if installation.base_directory is not None or name == "postgres":
+        return installation.program(place, name)
+    server = place.require(["readlink", "-f", installation.program(place, "postgres")], hint="it was found before")
+    return installation.program(place, name, beside=[str(PurePosixPath(server.strip()).with_name(name))])
 
 
 def initial(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -108,15 +115,18 @@ def initial(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return postgres_options.initial(parameters["options"])
 
 
-def for_loading(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+def for_loading(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
     """The initial options and a configuration that loads fast: what is loaded is durable by the last checkpoint."""
-    return {**parameters, "options": {**LOADING_OPTIONS, **initial(parameters)}}
+    cache = cache_mib(facts, most=LOADING_CACHE_MIB)
+    memory = {"shared_buffers": f"{cache}MB", "maintenance_work_mem": f"{cache // 2}MB"}
+    return {**parameters, "options": {**memory, **LOADING_OPTIONS, **initial(parameters)}}
 
 
 def create(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> None:
     """Runs initdb; its user has no password on the private socket. Text compares by bytes, as on every system here."""
+    installation = _installation(place, parameters)
     argv = [
-        _program(place, parameters, "initdb"),
+        _program(place, installation, "initdb"),
         f"--pgdata={launch.data_directory}",
         f"--username={USER}",
         "--auth=trust",
@@ -124,7 +134,13 @@ def create(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> N
         "--encoding=UTF8",
         *postgres_options.creating(parameters["options"]),
     ]
-    place.require(argv, hint="see its own words above", timeout_s=INSTALL_S, user=place.server_user)
+    command = installation.command(*argv)
+    place.require(command, hint="see its own words above", timeout_s=INSTALL_S, user=place.server_user)
+
+
+def create_database(place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
+    """As initdb was told: text compares by bytes."""
+    _ask(place, endpoint, f"CREATE DATABASE {DATABASE}", timeout_s=SHORT_S)
 
 
 def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> Instance:
@@ -133,47 +149,63 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
     Raises:
         SystemStartError: it exits, does not answer in time, or an option is not in effect.
     """
-    binary = _program(place, parameters, "postgres")
+    installation = _installation(place, parameters)
+    binary = _program(place, installation, "postgres")
     configuration = launch.work_directory / "postgresql.conf"
+    port = PORT if launch.address is None else free_port(place)
+    over_network = "" if launch.address is None else f"host all {USER} all scram-sha-256\n"
     for path, content in {
-        configuration: _configuration(parameters, launch),
-        launch.work_directory / "pg_hba.conf": f"local all {USER} trust\n",
+        configuration: _configuration(parameters, launch, port=port),
+        launch.work_directory / "pg_hba.conf": f"local all {USER} trust\n{over_network}",
         launch.work_directory / "pg_ident.conf": "",
     }.items():
         place.agent.put(str(path), content.encode(), mode=0o644)
     # What ALTER SYSTEM would have left in data that are used again goes before the generated file.
     automatic = launch.data_directory / "postgresql.auto.conf"
     place.require(["rm", "-f", "--", str(automatic)], hint="the data directory must be writable")
-    process = spawned(place, [binary, "-D", str(launch.data_directory), "-c", f"config_file={configuration}"], launch)
+    argv = [binary, "-D", str(launch.data_directory), "-c", f"config_file={configuration}"]
+    process = spawned(place, argv, installation.equip(launch))
     endpoint = {
         "kind": "postgres",
         "socket_directory": str(launch.work_directory),
+        "port": port,
         "user": USER,
         "password": "",
         "database": DATABASE,
     }
-    try:
+    with coming_up(place, launch, kind=KIND.name, stop=lambda: _shut_down(process, STOP_S)):
         # The server writes `ready` into its lock file once recovery is over (PostgreSQL 10 and later).
         looks = ["grep", "-q", "^ready", str(launch.data_directory / "postmaster.pid")]
         wait_until_ready(place, process, launch, looks=looks, kind=KIND.name)
         settings = _read_back(place, endpoint)
         require_in_effect(postgres_options.differences(parameters["options"], settings), hint=postgres_options.HINT)
-    except StreamLostError:
-        raise  # the agent stops what it started
-    except BaseException:
-        _shut_down(process, STOP_S)  # a run may go on with other trials: nothing of this one may stay beside them
-        raise
+        remote = None if launch.address is None else _opened(place, endpoint, address=launch.address)
     options = {name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()}
-    return Instance(endpoint=endpoint, process=process, options=options, monitoring=endpoint, is_one_process=False)
+    return Instance(
+        endpoint=endpoint,
+        process=process,
+        options=options,
+        monitoring=endpoint,
+        is_one_process=False,
+        remote=remote,
+    )
 
 
-def _configuration(parameters: Mapping[str, Any], launch: Launch) -> str:
+def _opened(place: OpenPlace, endpoint: Mapping[str, Any], *, address: str) -> dict[str, Any]:
+    """An endpoint for another place, with a password that is as old as this start."""
+    password = secrets.token_hex(PASSWORD_BYTES)
+    _ask(place, endpoint, *UNLOGGED, f"ALTER USER {USER} PASSWORD '{password}'", timeout_s=SHORT_S)
+    own = {"host": address, "port": endpoint["port"], "user": USER, "password": password}
+    return {"kind": "postgres", "database": DATABASE, **own}
+
+
+def _configuration(parameters: Mapping[str, Any], launch: Launch, *, port: int) -> str:
     ours = {
         "data_directory": launch.data_directory,
         "hba_file": launch.work_directory / "pg_hba.conf",
         "ident_file": launch.work_directory / "pg_ident.conf",
-        "listen_addresses": "",
-        "port": 5432,
+        "listen_addresses": launch.address or "",
+        "port": port,
         "unix_socket_directories": launch.work_directory,
         "log_destination": "stderr",
         "logging_collector": "off",
@@ -188,9 +220,9 @@ def _read_back(place: OpenPlace, endpoint: Mapping[str, Any]) -> dict[str, tuple
     return {row[0]: (row[1] or "", row[2] or "") for row in rows["rows"]}
 
 
-def _ask(place: OpenPlace, endpoint: Mapping[str, Any], statement: str, *, timeout_s: float) -> dict[str, Any]:
+def _ask(place: OpenPlace, endpoint: Mapping[str, Any], *statements: str, timeout_s: float) -> dict[str, Any]:
     reachable = {**endpoint, "database": MAINTENANCE}
-    asked = {"endpoint": reachable, "statements": [statement], "connect_timeout_ms": int(START_S * 1000)}
+    asked = {"endpoint": reachable, "statements": list(statements), "connect_timeout_ms": int(START_S * 1000)}
     return place.native("sql", asked, timeout_s=timeout_s + SHORT_S)
 
 

@@ -1,42 +1,30 @@
-"""What private database servers have in common: their programs found and identified, started, waited for."""
+"""What private database servers have in common: started, waited for, quoted."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final
 
-from fairtrial.errors import PlaceError, SystemStartError
-from fairtrial.systems.system import Identity, Launch
+from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
+from fairtrial.systems.system import Launch
 from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
 
+MIB: Final = 1 << 20
+CACHE_ONE_IN: Final = 4  # of a place's memory, for a server that loads: what it writes goes through the page cache, too
 START_S: Final = 120.0  # recovery after a crash takes minutes with large memory, a prepared directory seconds
 POLL_S: Final = 0.1
 LOG_LINES: Final = 25
+PORTS: Final = range(21_306, 21_406)  # below Linux's ephemeral ports (ip_local_port_range begins at 32768)
+PASSWORD_BYTES: Final = 16  # of a server that listens: guessing takes longer than a trial
 
 
-def first_of(place: OpenPlace, programs: Sequence[str]) -> str | None:
-    """The first that is there to be run, as its path; None if none is."""
-    for program in programs:
-        found = place.execute(["sh", "-c", 'command -v -- "$1"', "sh", program])
-        if found.code == 0:
-            return found.output.strip()
-    return None
-
-
-def missing(name: str, tried: Sequence[str], *, hint: str) -> PlaceError:
-    """That a program was not found, and where it was looked for."""
-    return PlaceError(f"no {name} at this place (looked for {', '.join(tried)})", hint=hint)
-
-
-def identified(place: OpenPlace, argv: Sequence[str]) -> Identity:
-    """Version, hash and path of a server's program; `argv` runs it to print its version."""
-    binary = argv[0]
-    version = place.require(argv, hint="the server binary must run").strip()
-    digest = place.require(["sha256sum", binary], hint="the server binary must be readable").split()[0]
-    return Identity(version=version, sha256=digest, facts={"binary": binary})
+def cache_mib(facts: Mapping[str, Any], *, most: int) -> int:
+    """How large a loading server's cache may be at a place, in MiB."""
+    return min(most, int(facts["memory_bytes"]) // CACHE_ONE_IN // MIB)
 
 
 def spawned(place: OpenPlace, argv: Sequence[str], launch: Launch) -> Process:
@@ -49,9 +37,32 @@ def spawned(place: OpenPlace, argv: Sequence[str], launch: Launch) -> Process:
         directory=str(launch.work_directory),
         user=place.server_user,
         processors=list(launch.processors) if launch.processors is not None else None,
+        groups=launch.groups,
         stdout=log,
         stderr=log,
     )
+
+
+@contextmanager
+def coming_up(place: OpenPlace, launch: Launch, *, kind: str, stop: Callable[[], object]) -> Iterator[None]:
+    """Around all that is asked of a server that starts: where that fails it is stopped, and its last words are told.
+
+    Raises:
+        SystemStartError: it does not answer, or what `wait_until_ready` and `require_in_effect` say.
+    """
+    try:
+        yield
+    except StreamLostError:
+        raise  # the agent stops what it started
+    except BaseException as error:
+        stop()  # a run may go on with other trials: nothing of this one may stay beside them
+        if isinstance(error, PlaceError) and not isinstance(error, SystemStartError):
+            raise SystemStartError(
+                f"the {kind} server began and did not answer: {error}; its own last lines:\n"
+                f"{log_tail(place, launch.log_path)}",
+                hint=error.hint,
+            ) from error
+        raise
 
 
 def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, looks: Sequence[str], kind: str) -> None:
@@ -69,6 +80,19 @@ def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, look
                 hint=f"mend system.{kind}.options, or look for what else its log names",
             )
         time.sleep(POLL_S)
+
+
+def free_port(place: OpenPlace) -> int:
+    """A port that nobody at the place listens on or is connected from.
+
+    Raises:
+        PlaceError: all that are tried are taken.
+    """
+    for port in PORTS:
+        taken = place.execute(["grep", "-qi", f":{port:04X} ", "/proc/net/tcp", "/proc/net/tcp6"])
+        if taken.code != 0:
+            return port
+    raise PlaceError(f"ports {PORTS[0]} to {PORTS[-1]} are all taken at this place", hint="stop what listens there")
 
 
 def log_tail(place: OpenPlace, log_path: PurePosixPath) -> str:

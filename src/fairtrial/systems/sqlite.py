@@ -40,6 +40,11 @@ def has_server(_parameters: Mapping[str, Any]) -> bool:
     return False
 
 
+def has_data_directory(_parameters: Mapping[str, Any]) -> bool:
+    """The first connection creates the file."""
+    return False
+
+
 def identity(place: OpenPlace, _parameters: Mapping[str, Any]) -> Identity:
     """The agent's own hash and the version linked into it."""
     endpoint = {"kind": "sqlite", "path": ":memory:", "busy_timeout_ms": 0}
@@ -57,13 +62,17 @@ def initial(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in parameters["pragmas"].items() if name in INITIAL_PRAGMAS}
 
 
-def for_loading(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+def for_loading(parameters: Mapping[str, Any], _facts: Mapping[str, Any]) -> Mapping[str, Any]:
     """The initial pragmas alone; the loader itself knows how to load fast."""
     return {**parameters, "pragmas": initial(parameters)}
 
 
 def create(_place: OpenPlace, _parameters: Mapping[str, Any], _launch: Launch) -> None:
     """Nothing: the first connection creates the file."""
+
+
+def create_database(_place: OpenPlace, _endpoint: Mapping[str, Any]) -> None:
+    """There is none to make."""
 
 
 def start(_place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> Instance:

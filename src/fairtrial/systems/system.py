@@ -37,6 +37,8 @@ class Launch:
         log_path: where its log goes.
         environment: added to its environment.
         processors: it may use; None: all.
+        groups: directories of the control groups it starts in.
+        address: of the place, to listen on for a workload at another one; None: no network.
     """
 
     data_directory: PurePosixPath
@@ -44,6 +46,8 @@ class Launch:
     log_path: PurePosixPath
     environment: Mapping[str, str] = field(default_factory=dict)
     processors: tuple[int, ...] | None = None
+    groups: tuple[str, ...] = ()
+    address: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,7 @@ class Instance:
         monitoring: how the sampler reaches its own counters, an endpoint too; None: it has none.
         is_one_process: whether the main process does all its work; else the sampler adds up its children's, because a
             part would be taken for the whole.
+        remote: how a workload at another place reaches it, an endpoint too; None: it does not listen.
     """
 
     endpoint: Mapping[str, Any] | None
@@ -64,15 +69,21 @@ class Instance:
     options: Mapping[str, str] = field(default_factory=dict)
     monitoring: Mapping[str, Any] | None = None
     is_one_process: bool = True
+    remote: Mapping[str, Any] | None = None
 
 
 class System(Protocol):
     """One kind of system under test. Parameters are the validated values of its model, as JSON values."""
 
-    KIND: Kind
+    @property
+    def KIND(self) -> Kind:  # noqa: N802 - modules are systems, and this is a constant of theirs
+        """Its kind."""
 
     def has_server(self, parameters: Mapping[str, Any]) -> bool:
         """Whether a process of its own runs; false where it lives in the load's process, or is none."""
+
+    def has_data_directory(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether it starts only on a data directory that was created, a workload's data or not."""
 
     def identity(self, place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
         """Finds the binary at the place.
@@ -84,11 +95,14 @@ class System(Protocol):
     def initial(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """The parameters that matter when data are created; they are part of the key of prepared data."""
 
-    def for_loading(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    def for_loading(self, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """Parameters to create and load data with: the initial ones, and what makes loading fast, no arm's own."""
 
     def create(self, place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> None:
         """Fills an existing, empty data directory with an empty system."""
+
+    def create_database(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
+        """Makes the empty database that a running system's endpoint names, for a workload that loads nothing itself."""
 
     def start(self, place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> Instance:
         """Starts it and waits until it answers; reads every asked option back.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import IO, Any, Self, TypedDict, TypeVar, Unpack
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
@@ -34,6 +34,7 @@ class SpawnOptions(TypedDict, total=False):
     directory: str | None
     user: str | None
     processors: Sequence[int] | None
+    groups: Sequence[str]
     stdout: Mapping[str, str]
     stderr: Mapping[str, str]
     stdin: str | None
@@ -45,11 +46,21 @@ class Agent:
 
     Attributes:
         hello: what the agent said of itself and of what it cleaned up.
+        carried: how what carries the stream runs the place; empty where nothing does.
     """
 
     hello: wire.Welcome
 
-    def __init__(self, transport: Transport, *, holder: str, lock: bool, silence_s: float = SILENCE_S) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        holder: str,
+        lock: bool,
+        silence_s: float = SILENCE_S,
+        carried: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        self.carried = carried
         self._stream = Stream(transport, silence_s=silence_s)
         self._closed = False
         try:
@@ -166,6 +177,10 @@ class Agent:
     def undo(self, keep: int = 0) -> wire.Undone:
         """Undoes steps, newest first, until `keep` are left."""
         return self._ask(wire.Undo(id=self._stream.number(), keep=keep), wire.Undone)
+
+    def clock(self) -> wire.Reading:
+        """The place's clocks, read while this waits."""
+        return self._ask(wire.Ping(id=self._stream.number()), wire.Pong).clock
 
     def close(self) -> None:
         """Ends the stream in order; when it returns, processes are gone and settings are restored.

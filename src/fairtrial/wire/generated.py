@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
 
 class Arrived(BaseModel):
@@ -24,6 +24,23 @@ class Arrived(BaseModel):
     """Should have begun, in the window or before it, and waited for a user when it was over."""
     waiting_most: Annotated[int, Field(ge=0)]
     """Most that waited at the end of any interval of the window."""
+
+
+class BootMount(BaseModel):
+    """One file system of a guest."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    file_system: str
+    """Such as `xfs`."""
+    options: str = ""
+    """Options of the file system, such as `dax=always`."""
+    source: str
+    """Block device, such as `/dev/vda`."""
+    target: str
+    """Where it is mounted; made if it is not there."""
 
 
 class Bye(BaseModel):
@@ -97,6 +114,21 @@ class Condition(BaseModel):
     """The condition in words."""
     violations: Annotated[int, Field(ge=0)]
     """How many groups of rows violate it."""
+
+
+class Controller(BaseModel):
+    """Where a controller of control groups is."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    directory: str
+    """Where its hierarchy is mounted."""
+    enabled: bool
+    """Whether groups right below have its files; of version 1, always."""
+    version: Annotated[int, Field(ge=0, le=255)]
+    """1: a hierarchy of its own, or shared with few; 2: the unified one."""
 
 
 class CreateAction(BaseModel):
@@ -175,6 +207,8 @@ class Facts(BaseModel):
     )
     clock_source: str
     """Clock source in use."""
+    controllers: dict[str, Controller]
+    """Controllers of control groups, by name (`memory`, `io`, `blkio`, `cpuset`)."""
     distribution: str
     """From `/etc/os-release`."""
     file_system: str
@@ -193,6 +227,8 @@ class Facts(BaseModel):
     """`uname -m`."""
     memory_bytes: Annotated[int, Field(ge=0)]
     """Bytes of memory."""
+    nodes: dict[Annotated[str, StringConstraints(pattern=r"^\d+$")], list[int]]
+    """NUMA nodes with their processors: node to numbers. One node of all processors where the kernel knows none."""
     page_bytes: Annotated[int, Field(ge=0)]
     """Page size in bytes."""
     processor_model: str
@@ -255,6 +291,34 @@ class File(BaseModel):
     """The request answered."""
 
 
+class FileCountersOf(BaseModel):
+    """Reads the kernel's counters once."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    path: str
+    """A file or directory: what it lies on is said beside the counters."""
+
+
+class FileLoad(BaseModel):
+    """Makes files of stamped blocks, one per job: `job.0`, `job.1` and so on. Each 512 bytes begin with their place."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    bytes: Annotated[int, Field(ge=0)]
+    """Length of each; a multiple of 4096."""
+    directory: str
+    """Where; must exist."""
+    files: Annotated[int, Field(ge=0)]
+    """How many."""
+    seed: Annotated[int, Field(ge=0)]
+    """Seed of the content; equal seeds give equal bytes."""
+
+
 class FileOutput(BaseModel):
     """Appended to a file at the place."""
 
@@ -315,6 +379,18 @@ class Get(BaseModel):
     path: str
     """Absolute path at the place."""
     request: Literal["get"] = "get"
+
+
+class GroupAction(BaseModel):
+    """Creates a control group (must not exist), parents excluded."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["group"] = "group"
+    path: str
+    """Absolute path of its directory in a cgroup file system."""
 
 
 class Hello(BaseModel):
@@ -407,6 +483,25 @@ class MeasuringProgress(BaseModel):
     """Monotonic time."""
 
 
+class Medium(BaseModel):
+    """What a path lies on."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    device: str
+    """Name of the block device, as in `/proc/diskstats`; empty if there is none."""
+    file_system: str
+    """Type of the file system."""
+    is_counted: bool | None = None
+    """Whether the kernel counts this device's traffic (`queue/iostats`); absent without a device."""
+    is_dax: bool
+    """Whether the path itself is reached without the page cache (DAX, `STATX_ATTR_DAX`)."""
+    options: str
+    """Mount options, of the mount and of the file system."""
+
+
 class Mix(BaseModel):
     """How many statements of each kind a transaction has."""
 
@@ -466,6 +561,18 @@ class NoneInverse(BaseModel):
         frozen=True,
     )
     kind: Literal["none"] = "none"
+
+
+class NormalFileDistribution(BaseModel):
+    """A bell over the ranks, its middle in their middle."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    deviation_percent: float
+    """Standard deviation, percent of the ranks."""
+    kind: Literal["normal"] = "normal"
 
 
 class NullConstant(BaseModel):
@@ -530,6 +637,18 @@ class ParetoDistribution(BaseModel):
     )
     h: float
     """Between 0 and 1 (`rand-pareto-h`)."""
+    kind: Literal["pareto"] = "pareto"
+
+
+class ParetoFileDistribution(BaseModel):
+    """The share `h` of the blocks gets the share 1 − `h` of the accesses."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    h: float
+    """Between 0 and 1."""
     kind: Literal["pareto"] = "pareto"
 
 
@@ -632,6 +751,16 @@ class RampUpProgress(BaseModel):
     """Monotonic time."""
 
 
+class RandomFileDistribution(BaseModel):
+    """Every block alike."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["random"] = "random"
+
+
 class RateProgress(BaseModel):
     """Rate over the last second."""
 
@@ -727,7 +856,8 @@ class Restore(BaseModel):
 class RestoreInverse(BaseModel):
     """
     For `write`: the previous content is read (and its bracketed word taken, where there is one) and written back.
-    For `mount`: unmounted. For `create`: removed, with everything below it.
+    For `mount`: unmounted. For `create`: removed, with everything below it. For `group`: what still runs in it is
+    killed, and it is removed.
     """
 
     model_config = ConfigDict(
@@ -780,6 +910,19 @@ class ScriptStatement(BaseModel):
     """Names for the first columns of its first row, values of the statements after it."""
     values: list[str]
     """What each question mark stands for: parameters, or values taken before."""
+
+
+class Sectors(BaseModel):
+    """What a block device has moved."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    read: Annotated[int, Field(ge=0)]
+    """Read."""
+    written: Annotated[int, Field(ge=0)]
+    """Written."""
 
 
 class SequenceDraw(BaseModel):
@@ -1078,6 +1221,18 @@ class WriteAction(BaseModel):
     """The text; no newline is added."""
 
 
+class ZipfFileDistribution(BaseModel):
+    """The block of rank k is met in proportion to k to the power of −theta."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    kind: Literal["zipf"] = "zipf"
+    theta: float
+    """The exponent; above 0."""
+
+
 class ZipfianDistribution(BaseModel):
     """The key of rank `r` as often as `r` to the power of `-exponent`."""
 
@@ -1088,6 +1243,27 @@ class ZipfianDistribution(BaseModel):
     exponent: float
     """0 at least (`rand-zipfian-exp`)."""
     kind: Literal["zipfian"] = "zipfian"
+
+
+class Boot(BaseModel):
+    """How a guest comes up, in `/fairtrial/boot.json` of its initial file system."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    host: str
+    """Host name of the guest."""
+    modules: list[str]
+    """Kernel modules in the order of loading, as paths in the initial file system."""
+    mounts: list[BootMount]
+    """File systems mounted over the root before the stream begins, in order."""
+    root: str
+    """Tag of the 9p share that holds the root file system, which is mounted read-only below a layer in memory."""
+    state_directory: str
+    """Where the agent keeps its state."""
+    swaps: list[str] = []
+    """Swap devices, formatted."""
 
 
 class Check(BaseModel):
@@ -1182,6 +1358,67 @@ class Exited(BaseModel):
     """Monotonic time at which the agent saw it."""
     usage: Usage
     """The kernel's accounting of it and its awaited children (`wait4`)."""
+
+
+class FileCounters(BaseModel):
+    """The kernel's counters at one moment."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    accounts_processes: bool
+    """Whether the kernel accounts I/O to processes (`/proc/self/io`): only then do a process's `blocks_in` mean anything."""
+    devices: dict[str, Sectors]
+    """`/proc/diskstats`: 512-byte sectors by device."""
+    medium: Medium
+    """What the path lies on."""
+    time_ns: int
+    """Monotonic time."""
+    vmstat: dict[str, int]
+    """`/proc/vmstat`, all of it."""
+
+
+class FileDrive(BaseModel):
+    """Accesses blocks of the files that `FileLoad` made, each job its own file."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    accesses: Annotated[int | None, Field(ge=0)] = None
+    """Accesses of each job in the window; exactly one of this and `duration_s`."""
+    block_bytes: Annotated[int, Field(ge=0)]
+    """Bytes per access; a multiple of 512."""
+    bytes: Annotated[int, Field(ge=0)]
+    """Length of each file that is accessed; a multiple of the block."""
+    depth: Annotated[int, Field(ge=0)]
+    """Accesses under way per job; more than one with `io_uring` only."""
+    direct: bool
+    """Whether the page cache is bypassed (`O_DIRECT`); not with `mmap`."""
+    directory: str
+    """Where the files are."""
+    distribution: Annotated[
+        RandomFileDistribution | ZipfFileDistribution | ParetoFileDistribution | NormalFileDistribution,
+        Field(discriminator="kind"),
+    ]
+    """Which blocks."""
+    duration_s: float | None = None
+    """Length of the window, seconds."""
+    engine: Literal["pread", "mmap", "io_uring"]
+    """How."""
+    interval_ms: Annotated[int, Field(ge=0)]
+    """Width of timeline and histogram intervals, milliseconds."""
+    jobs: Annotated[int, Field(ge=0)]
+    """Jobs, each a thread with a file of its own."""
+    output_directory: str
+    """Directory for `result.json`, `latency.hlog`, `timeline.arrows` and `counters.json`; must exist."""
+    seed: Annotated[int, Field(ge=0)]
+    """Seed of the run: every job's choices derive from it."""
+    warm_up_accesses: Annotated[int, Field(ge=0)]
+    """Accesses of each job before the window."""
+    write_share: float
+    """Share of accesses that write."""
 
 
 class IntegerDraw(BaseModel):
@@ -1450,6 +1687,8 @@ class Spawn(BaseModel):
     """Working directory; the agent's own if absent."""
     environment: dict[str, str] = {}
     """Added to the agent's own environment."""
+    groups: list[str] = []
+    """Control groups it starts in, as directories; at most one of each hierarchy."""
     id: Annotated[int, Field(ge=0)]
     """Number of the request."""
     name: str
@@ -1474,7 +1713,9 @@ class Step(BaseModel):
         extra="forbid",
         frozen=True,
     )
-    action: Annotated[WriteAction | MountAction | CreateAction | ExecuteAction, Field(discriminator="kind")]
+    action: Annotated[
+        WriteAction | MountAction | CreateAction | GroupAction | ExecuteAction, Field(discriminator="kind")
+    ]
     """What is done."""
     check: Check | None = None
     """How it is read back. Absent only where nothing can be read back (`drop_caches`)."""
@@ -1909,6 +2150,8 @@ class TpccDrive(BaseModel):
 class Wire(
     RootModel[
         Arrived
+        | Boot
+        | BootMount
         | Bye
         | Ceiling
         | Change
@@ -1921,6 +2164,7 @@ class Wire(
         | ClientLoop
         | ClosedArrivals
         | Condition
+        | Controller
         | CreateAction
         | DecimalDraw
         | Done
@@ -1934,11 +2178,16 @@ class Wire(
         | Failed
         | Farewell
         | File
+        | FileCounters
+        | FileCountersOf
+        | FileDrive
+        | FileLoad
         | FileOutput
         | FileRead
         | FinishingProgress
         | GaussianDistribution
         | Get
+        | GroupAction
         | Hello
         | IntegerConstant
         | IntegerDraw
@@ -1946,10 +2195,12 @@ class Wire(
         | Loaded
         | LoadingProgress
         | MeasuringProgress
+        | Medium
         | Mix
         | MountAction
         | MysqlEndpoint
         | NoneInverse
+        | NormalFileDistribution
         | NullConstant
         | NullOutput
         | OltpCheck
@@ -1960,6 +2211,7 @@ class Wire(
         | OutputLine
         | OutputRead
         | ParetoDistribution
+        | ParetoFileDistribution
         | Ping
         | Pong
         | PostgresEndpoint
@@ -1971,6 +2223,7 @@ class Wire(
         | Quantiles
         | RampArrivals
         | RampUpProgress
+        | RandomFileDistribution
         | RateProgress
         | RateStep
         | Reading
@@ -1992,6 +2245,7 @@ class Wire(
         | Search
         | SearchArrivals
         | Searched
+        | Sectors
         | SequenceDraw
         | Settle
         | Settled
@@ -2018,7 +2272,9 @@ class Wire(
         | Welcome
         | Window
         | WriteAction
+        | ZipfFileDistribution
         | ZipfianDistribution
+        | Literal["pread", "mmap", "io_uring"]
         | Literal["epoll", "blocking", "io_uring"]
         | Literal["rows", "bulk"]
         | Literal["alphanumeric", "digits"]
@@ -2049,6 +2305,8 @@ class Wire(
     )
     root: Annotated[
         Arrived
+        | Boot
+        | BootMount
         | Bye
         | Ceiling
         | Change
@@ -2061,6 +2319,7 @@ class Wire(
         | ClientLoop
         | ClosedArrivals
         | Condition
+        | Controller
         | CreateAction
         | DecimalDraw
         | Done
@@ -2074,11 +2333,16 @@ class Wire(
         | Failed
         | Farewell
         | File
+        | FileCounters
+        | FileCountersOf
+        | FileDrive
+        | FileLoad
         | FileOutput
         | FileRead
         | FinishingProgress
         | GaussianDistribution
         | Get
+        | GroupAction
         | Hello
         | IntegerConstant
         | IntegerDraw
@@ -2086,10 +2350,12 @@ class Wire(
         | Loaded
         | LoadingProgress
         | MeasuringProgress
+        | Medium
         | Mix
         | MountAction
         | MysqlEndpoint
         | NoneInverse
+        | NormalFileDistribution
         | NullConstant
         | NullOutput
         | OltpCheck
@@ -2100,6 +2366,7 @@ class Wire(
         | OutputLine
         | OutputRead
         | ParetoDistribution
+        | ParetoFileDistribution
         | Ping
         | Pong
         | PostgresEndpoint
@@ -2111,6 +2378,7 @@ class Wire(
         | Quantiles
         | RampArrivals
         | RampUpProgress
+        | RandomFileDistribution
         | RateProgress
         | RateStep
         | Reading
@@ -2132,6 +2400,7 @@ class Wire(
         | Search
         | SearchArrivals
         | Searched
+        | Sectors
         | SequenceDraw
         | Settle
         | Settled
@@ -2158,7 +2427,9 @@ class Wire(
         | Welcome
         | Window
         | WriteAction
+        | ZipfFileDistribution
         | ZipfianDistribution
+        | Literal["pread", "mmap", "io_uring"]
         | Literal["epoll", "blocking", "io_uring"]
         | Literal["rows", "bulk"]
         | Literal["alphanumeric", "digits"]

@@ -22,6 +22,7 @@ class NativeOptions(TypedDict, total=False):
     environment: Mapping[str, str] | None
     user: str | None
     processors: Sequence[int] | None
+    groups: Sequence[str]
 
 
 def run_native(
@@ -46,6 +47,7 @@ def run_native(
         environment=dict(options.get("environment") or {}),
         user=options.get("user"),
         processors=list(processors) if processors is not None else None,
+        groups=options.get("groups", ()),
         on_line=listener,
     )
     try:

@@ -75,6 +75,7 @@ class OpenPlace:
         on_progress: Callable[[Mapping[str, Any]], None] | None = None,
         environment: Mapping[str, str] | None = None,
         processors: Sequence[int] | None = None,
+        groups: Sequence[str] = (),
     ) -> dict[str, Any]:
         """Runs a native subcommand and returns its result.
 
@@ -89,5 +90,6 @@ class OpenPlace:
             on_progress=on_progress,
             environment=environment,
             processors=processors,
+            groups=groups,
         )
         return result or {}

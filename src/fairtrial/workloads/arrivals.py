@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from fairtrial.metrics.latency import PERCENTILES
+from fairtrial.metrics.percentiles import PERCENTILES
 from fairtrial.study.quantities import Rate, Seconds, Share, format_rate, format_seconds
 from fairtrial.workloads.replay import RecordingFile
 

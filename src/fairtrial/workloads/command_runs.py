@@ -20,6 +20,30 @@ from fairtrial.workloads.workload import Drive
 STOP_S = 10.0
 OUTPUT = "log/load.log"  # of measured runs, in the trial's directory
 UNMEASURED = "log/load-unmeasured.log"  # of warm-up runs and of what prepares a run
+ERRORS = "log/load-errors.log"
+LAST_LINES, MOST_CHARACTERS = 5, 1000
+# A service file goes before libpq's other variables, an address before its host: both would lead elsewhere.
+WITHOUT = {"postgres": ["env", "-u", "PGSERVICE", "-u", "PGSERVICEFILE", "-u", "PGHOSTADDR"]}
+ENDPOINT: Mapping[str, str] = {
+    "socket": "FAIRTRIAL_SOCKET",
+    "socket_directory": "FAIRTRIAL_SOCKET_DIRECTORY",
+    "host": "FAIRTRIAL_HOST",
+    "port": "FAIRTRIAL_PORT",
+    "user": "FAIRTRIAL_USER",
+    "password": "FAIRTRIAL_PASSWORD",
+    "database": "FAIRTRIAL_DATABASE",
+    "path": "FAIRTRIAL_PATH",
+}
+CLIENTS: Mapping[str, Mapping[str, str]] = {
+    "postgres": {
+        "socket_directory": "PGHOST",
+        "host": "PGHOST",
+        "port": "PGPORT",
+        "user": "PGUSER",
+        "password": "PGPASSWORD",
+        "database": "PGDATABASE",
+    },
+}
 LARGEST = "max_resident_bytes"  # of several runs the largest counts; of all other figures the mean
 
 
@@ -46,6 +70,21 @@ class Ran:
     def figures(self) -> dict[str, Any]:
         """Its accounting and its wall time, by metric name."""
         return {**self.usage.model_dump(), "elapsed_s": self.elapsed_s}
+
+
+def reaching(endpoint: Mapping[str, Any] | None) -> dict[str, str]:
+    """Variables by which a program reaches the system: `FAIRTRIAL_*`, and those that libpq reads anyway (libpq-envars).
+
+    MariaDB's clients have such variables too, but what Debian's configuration file says goes before them.
+    """
+    if endpoint is None:
+        return {}
+    told = {name: str(endpoint[name]) for name in ENDPOINT if endpoint.get(name) not in (None, "")}
+    own = CLIENTS.get(str(endpoint["kind"]), {})
+    return {
+        **{ENDPOINT[name]: value for name, value in told.items()},
+        **{variable: told[name] for name, variable in own.items() if name in told},
+    }
 
 
 def measured(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> list[Ran]:
@@ -84,14 +123,15 @@ def _prepared_run(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive,
 
 def run_once(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive, *, output: str) -> Ran:
     """Runs the program once, its output appended to a file of the trial's directory."""
+    starting = drive.starting
+    starting["environment"] = {**reaching(drive.endpoint), **starting["environment"]}
     process = place.agent.spawn(
         name="load",
-        argv=shlex.split(parameters["run"]),
-        environment=dict(drive.environment),
+        argv=[*WITHOUT.get((drive.endpoint or {}).get("kind", ""), []), *shlex.split(parameters["run"])],
         directory=parameters["directory"] or str(drive.work_directory),
-        processors=list(drive.processors) if drive.processors is not None else None,
+        **starting,
         stdout=_file(drive.directory / output),
-        stderr=_file(drive.directory / "log" / "load-errors.log"),
+        stderr=_file(drive.directory / ERRORS),
     )
     failure = ""
     try:
@@ -102,8 +142,15 @@ def run_once(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive, *, o
         failure = f"`{parameters['run']}` ran longer than {parameters['timeout']:g} s and was stopped"
     if not failure and exited.code not in parameters["exit_codes"]:
         ended = f"signal {exited.signal}" if exited.signal is not None else f"exit code {exited.code}"
-        failure = f"`{parameters['run']}` ended with {ended}"
+        failure = f"`{parameters['run']}` ended with {ended}{_last_words(place, drive.directory / ERRORS)}"
     return Ran(start_ns=process.started_ns, end_ns=exited.time_ns, usage=exited.usage, failure=failure)
+
+
+def _last_words(place: OpenPlace, path: PurePosixPath) -> str:
+    """What stands at the end of the trial's errors: this run's, or of one before it that was not so silent."""
+    said = place.execute(["tail", "-n", str(LAST_LINES), str(path)])
+    words = said.output.strip()[-MOST_CHARACTERS:] if said.code == 0 else ""
+    return f"; the last of {path.name}: {words}" if words else ""
 
 
 def _file(path: PurePosixPath) -> dict[str, str]:

@@ -15,6 +15,7 @@ from fairtrial.study.quantities import Rate, Seconds
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import arrivals, replay
 from fairtrial.workloads.arrivals import HIGHEST_PER_S, Arrivals
+from fairtrial.workloads.prepared_files import FileParameters
 from fairtrial.workloads.workload import Drive, Driven
 
 DRIVE_GRACE_S = 300.0  # beyond ramp-up and window, for users to finish and files to be written
@@ -121,6 +122,11 @@ def drives(parameters: Mapping[str, Any]) -> bool:
     return DriveParameters.model_fields.keys() <= parameters.keys()
 
 
+def announces(parameters: Mapping[str, Any]) -> bool:
+    """Whether a workload with these parameters says when its window begins: all do that warm up."""
+    return drives(parameters) or FileParameters.model_fields.keys() <= parameters.keys()
+
+
 def duration_s(parameters: Mapping[str, Any], *, guessed_per_s: float) -> float:
     """Ramp-up and window, or a search's probes; a window by count is guessed."""
     searched = _search(parameters)
@@ -167,8 +173,7 @@ def run(
         task,
         timeout_s=_limit_s(parameters),
         on_progress=drive.on_progress,
-        environment=drive.environment,
-        processors=drive.processors,
+        **drive.starting,
     )
     result = json.loads(place.agent.get(str(drive.directory / "result.json")))
     return Driven(

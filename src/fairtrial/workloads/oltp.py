@@ -131,7 +131,7 @@ KIND = Kind(
     example={"duration": "60s"},
     duration_s=lambda parameters: native.duration_s(parameters, guessed_per_s=GUESSED_PER_S),
     disk_bytes=lambda parameters: _rows(parameters) * BYTES_PER_ROW,
-    systems=frozenset({"mariadb", "postgres", "sqlite"}),
+    systems=frozenset({"mariadb", "mysql", "postgres", "sqlite"}),
 )
 
 

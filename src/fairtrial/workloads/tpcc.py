@@ -58,7 +58,7 @@ KIND = Kind(
     example={"duration": "60s"},
     duration_s=lambda parameters: native.duration_s(parameters, guessed_per_s=GUESSED_PER_S),
     disk_bytes=lambda parameters: parameters["warehouses"] * BYTES_PER_WAREHOUSE,
-    systems=frozenset({"mariadb", "postgres", "sqlite"}),
+    systems=frozenset({"mariadb", "mysql", "postgres", "sqlite"}),
 )
 
 

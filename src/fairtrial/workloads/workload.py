@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import Kind
@@ -27,6 +27,14 @@ class Loaded:
     rows: Mapping[str, int] = field(default_factory=dict)
 
 
+class Starting(TypedDict):
+    """What the settings of a trial say about a process, as `Agent.spawn` and `OpenPlace.native` take it."""
+
+    environment: dict[str, str]
+    processors: list[int] | None
+    groups: Sequence[str]
+
+
 @dataclass(frozen=True)
 class Drive:
     """One measured drive of a workload.
@@ -38,6 +46,7 @@ class Drive:
         work_directory: at the place, for anything else; exists, and is removed after the trial.
         environment, processors: of the load's process.
         on_progress: gets the load's progress lines as they come.
+        groups: directories of the control groups that the load's process starts in.
     """
 
     endpoint: Mapping[str, Any] | None
@@ -47,6 +56,13 @@ class Drive:
     environment: Mapping[str, str]
     processors: tuple[int, ...] | None
     on_progress: OnProgress
+    groups: tuple[str, ...] = ()
+
+    @property
+    def starting(self) -> Starting:
+        """How each of the load's processes starts, whatever starts it."""
+        processors = None if self.processors is None else list(self.processors)
+        return {"environment": dict(self.environment), "processors": processors, "groups": self.groups}
 
 
 @dataclass(frozen=True)

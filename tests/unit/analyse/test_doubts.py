@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from support.analysis_cases import Case
 
-from fairtrial.analyse import analyse, course, doubts, run_doubts
+from fairtrial.analyse import analyse, course, doubts, file_doubts, fitness, run_doubts, within
 from fairtrial.analyse.comparing import Named, Setting, compare
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import DOUBT_CODES, Analysis, Doubt
+from fairtrial.analyse.sequential import adjusting
 from fairtrial.analyse.t_tests import Values
 
 FACTORS = {"kernel": ["base", "patched"]}
@@ -121,7 +122,7 @@ def test_too_few_blocks_for_any_exact_test(blocks: int, *, doubted: bool) -> Non
     found = raised(analysed(lambda name, block: 1000 + 500 * (name == "base") + noise(name, block), blocks=blocks))
     assert ("few_blocks" in found) == doubted
     if blocks == 3:
-        assert "as few as 3 blocks, 1 with a claim; no exact test can go below p = 0.25" in found["few_blocks"].message
+        assert "as few as 3 blocks, 0 with a claim; no exact test can go below p = 0.25" in found["few_blocks"].message
 
 
 def test_a_family_asks_for_more_blocks_than_one_comparison() -> None:
@@ -158,6 +159,24 @@ def test_trials_whose_client_had_no_pause_are_counted() -> None:
     assert doubt.message.startswith("in 3 of 20 used trials")
     assert doubt.message.endswith(f"in {busy[18].trial.id} it was busy 99% of the time")
     assert "client_saturated" not in raised(analyse(case.plan(), busy[:17]))
+
+
+def test_clocks_under_emulation_are_no_evidence_and_counts_are() -> None:
+    case = Case(FACTORS, blocks=10)
+    trials = case.trials(tpm=lambda levels, block: 1000 + noise(levels["kernel"], block))
+    accelerators = ["kvm"] * 17 + ["tcg"] * 3
+    emulated = [
+        each.model_copy(update={"subject": {"accelerator": name}})
+        for each, name in zip(trials, accelerators, strict=True)
+    ]
+    assert "emulated" not in raised(analyse(case.plan(), emulated)), "the case's own metric is a count"
+    plan = case.plan()
+    clock = plan.metrics.definitions["tpm"].model_copy(update={"kind": "wall_clock"})
+    metrics = plan.metrics.model_copy(update={"definitions": plan.metrics.definitions | {"tpm": clock}})
+    timed = plan.model_copy(update={"metrics": metrics})
+    doubt = raised(analyse(timed, emulated))["emulated"]
+    assert doubt.message == "3 of 20 used trials ran under software emulation, where tpm is no evidence"
+    assert "emulated" not in raised(analyse(timed, emulated[:17]))
 
 
 def test_trials_in_which_transactions_were_given_up_are_counted() -> None:
@@ -275,5 +294,7 @@ def test_false_alarms_of_the_disagreement_check() -> None:
 
 
 def test_every_doubt_of_the_package_has_a_known_code() -> None:
-    source = "".join(inspect.getsource(module) for module in (doubts, run_doubts, course))
+    source = "".join(
+        inspect.getsource(module) for module in (doubts, run_doubts, course, adjusting, within, fitness, file_doubts)
+    )
     assert set(re.findall(r'code="(\w+)"', source)) == set(DOUBT_CODES)

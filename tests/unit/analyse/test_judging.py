@@ -4,17 +4,18 @@ import pytest
 from support.analysis_cases import LATENCY, THROUGHPUT
 
 from fairtrial.analyse.judging import judge, verdict
-from fairtrial.analyse.models import Comparison, Interval, Role, Verdict
+from fairtrial.analyse.models import Comparison, Guardrail, Interval, Role, Verdict
 from fairtrial.study.catalogue import MetricDefinition
 
 
 def comparison(
     p: float, same: float | None, *, ratio: float | None = 1.1, difference: float = 10.0, role: Role = "primary"
 ) -> Comparison:
+    """One of a cell of its own."""
     return Comparison(
         metric="tpm",
         role=role,
-        cell="all",
+        cell=f"cell {p} {same}",
         baseline="a",
         arm="b",
         method="paired t on log ratios over blocks",
@@ -74,6 +75,48 @@ def test_a_comparison_without_a_test_still_counts_in_the_family() -> None:
 def test_metrics_outside_the_family_neither_pay_nor_count() -> None:
     found = judged(comparison(0.04, 0.9), comparison(0.04, 0.9, role="guardrail"))
     assert [(each.p_adjusted, each.verdict) for each in found] == [(0.04, "faster"), (None, "faster")]
+
+
+def test_secondary_metrics_are_a_family_of_their_own_by_benjamini_and_hochberg() -> None:
+    screened = [comparison(p, 0.9, role="secondary") for p in (0.01, 0.02, 0.03, 0.9)]
+    found = judged(comparison(0.04, 0.9), *screened)
+    assert found[0].p_adjusted == 0.04
+    assert [each.p_adjusted for each in found[1:]] == pytest.approx([0.04, 0.04, 0.04, 0.9])
+    assert [each.verdict for each in found[1:]] == ["faster"] * 3 + ["undecided"]
+    assert {each.adjustment for each in found[1:]} == {"benjamini_hochberg"}
+
+
+def test_arms_of_one_cell_share_its_baseline_and_pay_less_than_holm_asks() -> None:
+    arms = [
+        comparison(p, 0.9).model_copy(update={"cell": "all", "arm": arm, "baseline_share": 0.5})
+        for arm, p in (("b", 0.026), ("c", 0.6))
+    ]
+    first, second = judged(*arms)
+    assert first.adjustment == "dunnett"
+    assert first.p_adjusted is not None
+    assert 0.026 < first.p_adjusted < 0.05 < 2 * 0.026  # Holm would leave it undecided
+    assert (first.verdict, second.verdict) == ("faster", "undecided")
+    independent = judged(*(each.model_copy(update={"baseline_share": 0.0}) for each in arms))
+    assert independent[0].p_adjusted == pytest.approx(1 - (1 - 0.026) ** 2)
+
+
+def test_too_few_trials_claim_nothing_and_keep_no_guardrail() -> None:
+    kept = Guardrail(margin=0.02, outcome="kept", bound=1.0, difference_bound=1.0, p_kept=0.001, p_breached=0.999)
+    few = comparison(0.001, 0.9, role="guardrail").model_copy(update={"claimable": False, "guardrail": kept})
+    (found,) = judged(few)
+    assert found.guardrail is not None
+    assert (found.verdict, found.guardrail.outcome) == ("undecided", "unclear")
+
+
+def test_what_a_role_has_lost_makes_nothing_easier() -> None:
+    whole = judge(
+        [comparison(0.02, 0.9), comparison(0.01, 0.9, role="secondary")],
+        metrics={"tpm": THROUGHPUT},
+        alpha=0.05,
+        without_verdict=lambda _comparison: False,
+        missing={"primary": 2, "secondary": 3},
+    )
+    assert [each.p_adjusted for each in whole] == pytest.approx([0.06, 0.04])
 
 
 def test_a_withheld_verdict_is_withheld_whatever_the_p() -> None:

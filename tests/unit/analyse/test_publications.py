@@ -8,7 +8,8 @@ import pytest
 
 from fairtrial.analyse import publications
 from fairtrial.analyse.publications import Disagreement, comparisons, r_printing
-from fairtrial.analyse.publications.checking import figure, r_line
+from fairtrial.analyse.publications.checking import r_line
+from fairtrial.analyse.publications.findings import figure
 from fairtrial.analyse.publications.models import ROutput
 from fairtrial.errors import InputError
 

@@ -1,5 +1,6 @@
 """Student and Welch against SciPy, R and closed forms."""
 
+import dataclasses
 import json
 import math
 import shutil
@@ -98,3 +99,13 @@ def test_r_gives_the_same() -> None:
     welch, paired = (json.loads(line) for line in printed.splitlines())
     assert fields(t_tests.welch(first, second, confidence=0.9)) == pytest.approx(welch, rel=1e-10)
     assert fields(t_tests.paired(first, second, confidence=0.9)) == pytest.approx(paired, rel=1e-10)
+
+
+def test_what_classes_allow_moves_the_statistic_to_zero_and_never_past_it() -> None:
+    plain = t_tests.TTest(estimate=0.3, standard_error=0.1, df=9, low=0.07, high=0.53)
+    for below, t in ((0.1, 2.0), (0.3, 0.0), (0.5, 0.0)):
+        moved = dataclasses.replace(plain, below=below)
+        assert moved.t == pytest.approx(t)
+        assert moved.p >= plain.p
+    falling = dataclasses.replace(plain, estimate=-0.3, above=0.1, below=0.2)
+    assert falling.t == pytest.approx(-2.0)

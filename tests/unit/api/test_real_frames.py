@@ -61,7 +61,7 @@ def test_timelines_hold_every_interval_of_every_trial_ramp_up_included(run: fair
     for (trial,), frame in timelines.filter("measured").group_by("trial"):
         done = (frame["transactions_per_s"] * frame["width_s"]).sum()
         assert done == pytest.approx(trial_json(run, str(trial))["scalars"]["transactions"], rel=1e-9)
-        assert frame["width_s"].sum() == pytest.approx(1.0)
+        assert frame["width_s"].sum() == pytest.approx(2.5)
 
 
 def test_rates_of_telemetry_are_the_raw_counters_over_the_time_between_samples(run: fairtrial.RunFrames) -> None:

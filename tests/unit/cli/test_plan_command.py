@@ -81,3 +81,13 @@ def test_what_is_no_file_is_refused(here: Desk, name: str, message: str) -> None
     done = here.fairtrial("plan", name, code=2)
     assert message in done.stderr
     assert "hint: check the path" in done.stderr
+
+
+def test_what_a_place_must_have_is_said(here: Desk) -> None:
+    guest = "place: {vm: {kernel: debian-6.1, memory: 1GiB, cpus: 4, pmem: 512MiB, accelerator: kvm}}\n"
+    printed = " ".join(here.fairtrial("plan", here.study(STUDY + guest)).stdout.split())
+    assert "needs a guest for every trial with debian-6.1: 1.5 GiB of memory, 4 processors, QEMU, KVM" in printed
+    far = "place: {ssh: {host: server.example}}\n"
+    printed = " ".join(here.fairtrial("plan", here.study(STUDY + far)).stdout.split())
+    assert "needs a way to server.example by ssh" in printed
+    assert "needs" not in here.fairtrial("plan", here.study(STUDY)).stdout

@@ -115,3 +115,14 @@ def test_a_terminal_follows_a_search_from_probe_to_probe() -> None:
         progress.phase("check")
         progress.load({"progress": "rate", "per_s": 60})
         assert task.fields["now"] == "trial 1/2  all · a  3,600 tpm", "the next drive is no part of the search"
+
+
+def test_a_trial_with_probes_is_in_no_round() -> None:
+    probed = planned(1, "a").model_copy(update={"diagnostic": True})
+    for terminal in (False, True):
+        into = console(terminal=terminal)
+        with progress_for(into) as progress:
+            progress.trial_started(probed, number=3, total=4, left_s=1)
+            progress.trial_finished(trial_record(probed))
+        assert "diagnostic" in said(into)
+        assert "round" not in said(into)

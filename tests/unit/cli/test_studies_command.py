@@ -14,7 +14,17 @@ def test_ready_studies_and_publications_are_listed() -> None:
     with desk() as here:
         lines = here.fairtrial("studies").stdout.splitlines()
     names = [line.split()[0] for line in lines if line.startswith("  ")]
-    ready = ["mariadb-oltp", "mariadb-script", "sqlite-highest-rate", "sqlite-wal"]
+    ready = [
+        "file-engines",
+        "mariadb-oltp",
+        "mariadb-script",
+        "mglru-fio-pmem",
+        "mglru-mariadb-tpcc",
+        "sqlite-highest-rate",
+        "sqlite-wal",
+        "tpcc-pmem-native",
+        "tpcc-pmem",
+    ]
     assert names == [*ready, "mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics import latency, tpcc
+from fairtrial.metrics import latency, percentiles, tpcc
 
 HOUR_NS = 3_600_000_000_000
 PRECISION = 2e-3  # 3 significant digits: a class is at most 0.1 % wide, on either side
@@ -48,7 +48,7 @@ def test_percentiles_over_all_intervals_and_types_are_those_of_the_pooled_sample
     scalars = latency.compute(_log(tmp_path, *lines))
     pooled = {"": np.concatenate(list(samples.values()))} | {f"{kind}_": values for kind, values in samples.items()}
     for prefix, values in pooled.items():
-        for name, percent in latency.PERCENTILES.items():
+        for name, percent in percentiles.PERCENTILES.items():
             expected = np.sort(values)[math.ceil(round(percent / 100 * len(values), 6)) - 1]
             assert scalars[f"{prefix}latency_ns_{name}"] == pytest.approx(expected, rel=PRECISION), (prefix, name)
         assert scalars[f"{prefix}latency_ns_max"] == pytest.approx(values.max(), rel=PRECISION)
@@ -99,7 +99,7 @@ def test_lines_of_earlier_intervals_after_later_ones_count_too(tmp_path: Path) -
 def test_untagged_lines_count_towards_all_types_only(tmp_path: Path) -> None:
     line = _line(np.full(5, 1e6), tag="x", start_s=1).removeprefix("Tag=x,")
     assert set(latency.compute(_log(tmp_path, line))) == {
-        f"latency_ns_{name}" for name in (*latency.PERCENTILES, "max", "mean")
+        f"latency_ns_{name}" for name in (*percentiles.PERCENTILES, "max", "mean")
     } | {"latency_count"}
 
 
@@ -119,10 +119,10 @@ def test_a_damaged_log_is_an_error_that_names_the_file(tmp_path: Path) -> None:
 
 def test_exceedances_say_how_many_observations_a_tail_percentile_rests_on() -> None:
     scalars = {"latency_count": 50_000.0, "payment_latency_count": 1_000.0}
-    assert latency.exceedances("latency_ns_p999", scalars) == pytest.approx(50)
-    assert latency.exceedances("payment_latency_ns_p99", scalars) == pytest.approx(10)
+    assert percentiles.exceedances("latency_ns_p999", scalars) == pytest.approx(50)
+    assert percentiles.exceedances("payment_latency_ns_p99", scalars) == pytest.approx(10)
     for other in ("latency_ns_mean", "delivery_latency_ns_p99", "throughput_tpm"):
-        assert latency.exceedances(other, scalars) is None
+        assert percentiles.exceedances(other, scalars) is None
 
 
 def test_every_scalar_has_a_definition(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_log_of_the_rust_library_reads_as_what_was_recorded(tmp_path: Path) ->
         assert scalars[f"{kind}_latency_count"] == len(values)
         assert scalars[f"{kind}_latency_ns_max"] == pytest.approx(values.max(), rel=PRECISION)
         assert scalars[f"{kind}_latency_ns_mean"] == pytest.approx(values.mean(), rel=PRECISION)
-        for name, percent in latency.PERCENTILES.items():
+        for name, percent in percentiles.PERCENTILES.items():
             expected = np.sort(values)[math.ceil(round(percent / 100 * len(values), 6)) - 1]
             assert scalars[f"{kind}_latency_ns_{name}"] == pytest.approx(expected, rel=PRECISION), (kind, name)
     assert scalars["latency_count"] == 8_000

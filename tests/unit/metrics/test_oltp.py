@@ -10,10 +10,11 @@ import pytest
 
 from fairtrial import metrics
 from fairtrial.errors import RecordError
-from fairtrial.metrics import oltp, per_transaction, tpcc
+from fairtrial.metrics import oltp, per_transaction, stability, steadiness, tpcc
 from fairtrial.record.models import Window
 
 WINDOW = Window(start_ns=5_000_000_000, end_ns=25_000_000_000)  # 20 s
+FROM_OTHER_FILES = {*per_transaction.DEFINITIONS, *stability.DEFINITIONS, *steadiness.DEFINITIONS}
 
 
 def result(directory: Path, **changes: Any) -> Path:
@@ -48,7 +49,7 @@ def test_scalars_of_a_known_result(tmp_path: Path) -> None:
 
 
 def test_every_scalar_is_defined_and_rates_are_wall_clock(tmp_path: Path) -> None:
-    own = set(oltp.DEFINITIONS) - set(per_transaction.DEFINITIONS)
+    own = set(oltp.DEFINITIONS) - FROM_OTHER_FILES
     assert set(oltp.compute(result(tmp_path), window=WINDOW)) == own
     clocks = {name for name in own if oltp.DEFINITIONS[name].kind == "wall_clock"}
     client = {"client_busy_share", "client_longest_turn_s"}
@@ -60,7 +61,7 @@ def test_both_workloads_count_the_same_things_alike(tmp_path: Path) -> None:
     both = set(oltp.DEFINITIONS) & set(tpcc.DEFINITIONS)
     directory = result(tmp_path)
     ours, theirs = oltp.compute(directory, window=WINDOW), tpcc.compute(directory, window=WINDOW)
-    shared = both - set(per_transaction.DEFINITIONS)
+    shared = both - FROM_OTHER_FILES
     counted = {"saturated_latencies", "transactions", "errors", "retries", "deadlocks", "failed_share"}
     assert shared == counted | {"client_busy_share", "client_longest_turn_s"}
     for name in shared:

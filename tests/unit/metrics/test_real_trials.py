@@ -99,7 +99,7 @@ def test_the_record_is_whole_and_every_trial_measured_what_its_window_says(real_
         said = stored(trial)
         assert said["valid"]
         assert said["window"] == result(trial)["window"]
-        assert said["window"]["end_ns"] - said["window"]["start_ns"] == 1_000_000_000
+        assert said["window"]["end_ns"] - said["window"]["start_ns"] == 2_500_000_000
 
 
 def test_every_transaction_of_the_window_has_its_latency(real_run: Path) -> None:

@@ -32,7 +32,7 @@ def wrote(directory: Path, found: dict[str, Any], latency_ns: int) -> None:
     """A drive of 100 transactions of one latency."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / drive.FILE).write_text(json.dumps(found), encoding="utf-8")
-    histogram = HdrHistogram(latency.LOWEST_NS, latency.HIGHEST_NS, latency.SIGNIFICANT_DIGITS)
+    histogram = HdrHistogram(1, 3_600_000_000_000, 3)
     histogram.record_value(latency_ns, 100)
     line = f"Tag=point_select,1.000,1.000,20.000,{histogram.encode().decode()}\n"
     (directory / latency.FILE).write_text(line, encoding="utf-8")
@@ -137,3 +137,59 @@ def test_overload_misses_the_objective_however_fast_the_few_were_that_ended(tmp_
     overloaded = driven.search.model_copy(update={"probes": [probe, *driven.search.probes[1:]]})
     with pytest.raises(RecordError, match="another verdict"):
         search.compute(tmp_path, driven.model_copy(update={"search": overloaded}))
+
+
+def with_first_probe(tmp_path: Path, driven: drive.Driven, *, offered: int, **changes: Any) -> drive.Driven:
+    """The same search with another number of transactions that should have begun in the first probe's window."""
+    below = tmp_path / "probes/01"
+    own = json.loads((below / drive.FILE).read_text(encoding="utf-8"))
+    own["arrivals"]["offered"] = offered
+    (below / drive.FILE).write_text(json.dumps(own), encoding="utf-8")
+    assert driven.search is not None
+    probe = driven.search.probes[0].model_copy(update={"offered": offered, **changes})
+    again = driven.search.model_copy(update={"probes": [probe, *driven.search.probes[1:]]})
+    return driven.model_copy(update={"search": again})
+
+
+def test_one_transaction_in_a_hundred_may_still_be_under_way(tmp_path: Path) -> None:
+    """100 of 101 ended: more than 99 %; of 102 it would be less."""
+    found = search.compute(tmp_path, with_first_probe(tmp_path, searched(tmp_path, WAY), offered=101))
+    assert found["highest_rate_per_s"] == 100
+
+
+def test_a_percentile_right_at_the_limit_meets_it_and_one_class_above_does_not(tmp_path: Path) -> None:
+    driven = searched(tmp_path, WAY)
+    (fast,) = latency.read(tmp_path / "probes/01").values()
+    at = fast.percentile_ns(99) / 1e9
+    assert driven.search is not None
+    for limit_s, meets in ((at, True), (at * (1 - 1e-9), False)):
+        asked = driven.search.asked.model_copy(update={"limit_s": limit_s})
+        changed = driven.model_copy(update={"search": driven.search.model_copy(update={"asked": asked})})
+        if meets:
+            assert search.compute(tmp_path, changed)["highest_rate_per_s"] == 100
+        else:
+            with pytest.raises(RecordError, match=r"probes/01: .* another verdict"):
+                search.compute(tmp_path, changed)
+
+
+def test_a_rate_that_both_met_and_missed_twice_is_missed() -> None:
+    both = [(200.0, True), (200.0, False)] * 2
+    assert search.bounds(both) == (None, 200)
+    assert search.bounds([*both, (100, True), (100, True)]) == (100, 200)
+
+
+def test_of_several_rates_the_closest_bounds_are_believed() -> None:
+    met = [(rate, True) for rate in (50.0, 100.0, 150.0)] * 2
+    missed = [(rate, False) for rate in (200.0, 300.0, 400.0)] * 2
+    assert search.bounds([*met, *missed]) == (150, 200)
+    assert search.bounds([*reversed(missed), *met]) == (150, 200)
+
+
+def test_the_client_is_as_busy_as_at_the_bounds_and_not_elsewhere(tmp_path: Path) -> None:
+    """Probes far above the bounds overload the client without saying anything about the result."""
+    driven = searched(tmp_path, [*WAY, (400, False)])
+    assert search.compute(tmp_path, driven)["client_busy_share"] == pytest.approx(0.4)
+    assert driven.search is not None
+    idle = [probe.model_copy(update={"client_busy_share": None}) for probe in driven.search.probes]
+    unknown = driven.model_copy(update={"search": driven.search.model_copy(update={"probes": idle})})
+    assert "client_busy_share" not in search.compute(tmp_path, unknown)

@@ -99,3 +99,29 @@ def test_a_study_can_name_every_one_of_them() -> None:
     assert {"history_list_length_max", "checkpoint_age_share_max", "dirty_pages_share"} <= set(known.telemetry_metrics)
     tpcc = known.workloads["tpcc"]
     assert "row_lock_waits_per_transaction" in tpcc.metrics(tpcc.parameters.validate_python(tpcc.example))
+
+
+def test_what_the_server_moved_is_counted_by_itself_and_per_transaction(tmp_path: Path) -> None:
+    """The block layer does not see what DAX moves; the server does."""
+    columns = {"data_read_bytes": [0, 4096, 8192, 20480, 99999], "data_written_bytes": [7, 7, 1031, 2055, 9999]}
+    values = computed(tmp_path, columns)
+    assert values["server_data_read_bytes"] == 20480 - 4096
+    assert values["server_data_written_bytes"] == 2048
+    found = per_transaction.compute(tmp_path, window=WINDOW, transactions=4)
+    assert found["server_data_written_bytes_per_transaction"] == 512
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"com_commit": [0, 100, 150, 180, 900], "com_rollback": [0, 10, 12, 14, 99]},
+        {"transactions_committed": [0, 100, 150, 180, 900], "transactions_rolled_back": [0, 10, 12, 14, 99]},
+    ],
+)
+def test_commits_and_rollbacks_of_the_server_are_hammerdb_s_tpm(
+    tmp_path: Path, columns: Mapping[str, Sequence[int]]
+) -> None:
+    values = computed(tmp_path, columns)
+    assert values["server_transactions"] == 84
+    assert values["server_tpm"] == pytest.approx(84 / 2 * 60)
+    assert telemetry.DEFINITIONS["server_tpm"].better == "higher"

@@ -18,8 +18,8 @@ from fairtrial.wire import find_agent
 
 SOURCES = ["cpu", "memory", "vmstat", "disks", "pressure"]
 INTERVAL_MS = 20
-MEASURED_S = 1.0
-MARGIN_S = 0.3  # between the window's edges and what it surely holds: samples lie there even on a busy machine
+MEASURED_S = 2.0
+MARGIN_S = 1.0  # between the window's edges and what it surely holds: samples lie there even on a busy machine
 PATIENCE_S = 30.0
 FACTS = {"ticks_per_s": os.sysconf("SC_CLK_TCK")}
 
@@ -44,7 +44,7 @@ def counters() -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A second of this machine: files, the window inside, and the test's own readings around and inside it."""
+    """Some seconds of this machine: files, the window inside, and the test's own readings around and inside it."""
 
     directory: Path
     window: Window

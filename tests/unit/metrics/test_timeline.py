@@ -57,3 +57,28 @@ def test_a_cut_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(RecordError, match=r"timeline\.parquet cannot be read"):
         timeline.read(tmp_path)
+
+
+def test_an_interval_that_begins_where_the_window_ends_is_as_wide_as_the_others(tmp_path: Path) -> None:
+    """The last look of a drive may fall right on the edge: an interval of no width would have no rate."""
+    window = Window(start_ns=WINDOW.start_ns, end_ns=12_000_000_000)
+    frame = timeline.rates(_write(tmp_path), window=window)
+    assert frame["width_s"].to_list() == [1.0, 1.0, 1.0]
+    assert frame["transactions_per_s"].to_list() == [112.0, 130.0, 70.0]
+
+
+def test_intervals_are_put_in_order_before_their_widths_are_taken(tmp_path: Path) -> None:
+    path = _write(tmp_path) / timeline.FILE
+    pl.read_parquet(path).reverse().write_parquet(path)
+    frame = timeline.rates(tmp_path, window=WINDOW)
+    assert frame["second"].to_list() == [0.0, 1.0, 2.0]
+    assert frame["transactions_per_s"].to_list() == [112.0, 130.0, 140.0]
+
+
+def test_failed_and_retried_transactions_are_no_throughput(tmp_path: Path) -> None:
+    path = _write(tmp_path) / timeline.FILE
+    retried = pl.lit(1000, dtype=pl.UInt64).alias("payment_retried")
+    pl.read_parquet(path).with_columns(retried, payment_failed=pl.lit(999, dtype=pl.UInt64)).write_parquet(path)
+    frame = timeline.rates(tmp_path, window=WINDOW)
+    assert frame["transactions_per_s"].to_list() == [112.0, 130.0, 140.0]
+    assert frame["payment_retried_per_s"].to_list() == [1000.0, 1000.0, 2000.0]

@@ -11,10 +11,11 @@ import pytest
 
 from fairtrial import metrics
 from fairtrial.errors import RecordError
-from fairtrial.metrics import per_transaction, tpcc
+from fairtrial.metrics import per_transaction, stability, steadiness, tpcc
 from fairtrial.record.models import Window
 
 WINDOW = Window(start_ns=5_000_000_000, end_ns=35_000_000_000)  # half a minute
+FROM_OTHER_FILES = {*per_transaction.DEFINITIONS, *stability.DEFINITIONS, *steadiness.DEFINITIONS}
 
 
 def _result(directory: Path, **changes: Any) -> Path:
@@ -58,7 +59,7 @@ def test_a_window_without_transactions_has_zero_throughput_and_no_failed_share(t
 
 
 def test_every_scalar_has_a_definition_with_its_direction(tmp_path: Path) -> None:
-    own = set(tpcc.DEFINITIONS) - set(per_transaction.DEFINITIONS)
+    own = set(tpcc.DEFINITIONS) - FROM_OTHER_FILES
     watched = _result(tmp_path, loops=[{"busy_s": 1.0, "idle_s": 3.0, "longest_turn_s": 0.5}])
     assert set(tpcc.compute(watched, window=WINDOW)) == own
     higher = {name for name in own if tpcc.DEFINITIONS[name].better == "higher"}

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from fairtrial.errors import AgentError, PlaceError
-from fairtrial.places import PLACES, local, open_place
+from fairtrial.places import KINDS, local, open_place
 from fairtrial.wire.messages import CHUNK_BYTES
 
 WAIT_S = 60.0
@@ -83,4 +83,4 @@ def test_a_program_that_is_no_agent_is_not_listened_to(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("given", [{"state_directory": 1}, {"state_dir": "/x"}, []])
 def test_parameters_that_are_none_of_its_own_are_refused(given: object) -> None:
     with pytest.raises(ValidationError):
-        PLACES["local"].KIND.parameters.validate_python(given)
+        KINDS["local"].parameters.validate_python(given)

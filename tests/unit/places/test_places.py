@@ -4,18 +4,18 @@ import pytest
 from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError
-from fairtrial.places import PLACES, open_place, ssh
+from fairtrial.places import KINDS, open_place, ssh
 from fairtrial.places.ssh import SshParameters
 
 
 def test_every_place_is_known_by_its_name() -> None:
-    assert set(PLACES) == {"local", "ssh"}
-    assert all(place.KIND.name == name and place.KIND.summary for name, place in PLACES.items())
+    assert set(KINDS) == {"local", "ssh", "vm"}
+    assert all(kind.name == name and kind.summary for name, kind in KINDS.items())
 
 
 @pytest.mark.parametrize("given", [None, {}, {"state_directory": "/srv/fairtrial"}])
 def test_a_local_place_needs_no_parameters(given: dict[str, str] | None) -> None:
-    PLACES["local"].KIND.parameters.validate_python(given or {})
+    KINDS["local"].parameters.validate_python(given or {})
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_local_place_needs_no_parameters(given: dict[str, str] | None) -> None
 )
 def test_ssh_parameters_that_make_no_sense_are_refused(given: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        PLACES["ssh"].KIND.parameters.validate_python(given)
+        KINDS["ssh"].parameters.validate_python(given)
 
 
 def test_ssh_asks_nothing_and_leaves_trust_to_the_users_configuration() -> None:

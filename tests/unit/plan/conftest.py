@@ -7,15 +7,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import settings
 
 from fairtrial import plan, study
 from fairtrial.record.models import Plan
 
 NAME = "fairtrial_small_catalogue"
-
-settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
-settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

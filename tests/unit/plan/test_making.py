@@ -82,7 +82,10 @@ def test_what_differs_is_shown_after_validation_with_defaults(make: Make, small:
     assert make(text).differences == [
         Difference(path="place.vm.kernel", values={"baseline": "debian-6.1"}),
         Difference(path="place.vm.memory", values={"baseline": 1 << 30}),
+        Difference(path="place.vm.cpus", values={"baseline": 2}),
         Difference(path="place.vm.swap", values={"baseline": 512 << 20}),
+        Difference(path="place.vm.pmem", values={"baseline": None}),
+        Difference(path="place.vm.accelerator", values={"baseline": "auto"}),
         Difference(path="place.local", values={"mglru": {}}),
     ]
 

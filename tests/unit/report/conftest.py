@@ -18,20 +18,19 @@ from hdrh.histogram import HdrHistogram
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from support.drawn import faithful
+from support.scipy_comparison import compared
 
 from fairtrial import metrics
 from fairtrial.analyse.models import (
     Analysis,
     CellResult,
-    Comparison,
     Counts,
     Doubt,
     ExpectationResult,
-    Interval,
     Role,
+    Steadiness,
+    SteadinessVerdict,
     Summary,
-    Verdict,
-    Welch,
 )
 from fairtrial.metrics.fidelity_points import DECK
 from fairtrial.record import Record, create, read
@@ -307,6 +306,12 @@ def analysed(record: Record) -> Analysis:
     }
     cells = _adjusted(tuple(_cell(record, cell, roles=roles) for cell in plan.cells))
     voided = Doubt(code="voided", message="1 of 12 blocks was voided.", advice="Read why in its log.", cell=LOST[0])
+    few = Doubt(
+        code="few_exceedances",
+        message="a trial has only 80 observations beyond this percentile; 100 are wanted",
+        advice="measure longer, or judge a percentile nearer to the median",
+        metric="latency_ns_p99",
+    )
     return Analysis(
         study=plan.study,
         question=plan.question,
@@ -320,7 +325,29 @@ def analysed(record: Record) -> Analysis:
         roles=roles,
         cells=cells,
         counts=Counts(planned=24, finished=26, valid=25, invalid=1, used=24, blocks_voided=1, blocks_replaced=1),
-        doubts=(voided,),
+        steadiness=_steadiness(record),
+        doubts=(voided, few),
+    )
+
+
+def _steadiness(record: Record) -> tuple[Steadiness, ...]:
+    """Three trials of each arm of one cell, one of them with a verdict of its own."""
+    trials = [trial for trial in record.trials if trial.trial.cell == "low"][:6]
+    verdicts: list[SteadinessVerdict] = ["steady", "drifting", "unsteady", "steady", "steady", "steady"]
+    return tuple(
+        Steadiness(
+            trial=trial.trial.id,
+            cell="low",
+            arm=trial.trial.arm,
+            verdict=verdict,
+            drift=0.01 * index,
+            drift_p=0.5,
+            levels=1,
+            settled_from_s=30.0 if verdict == "drifting" else 0.0,
+            autocorrelation=0.3,
+            effective_n=12.0,
+        )
+        for index, (trial, verdict) in enumerate(zip(trials, verdicts, strict=True))
     )
 
 
@@ -358,7 +385,7 @@ def _cell(record: Record, cell: Cell, *, roles: dict[str, Role]) -> CellResult:
         levels=cell.levels,
         summaries=summaries,
         comparisons={
-            metric: (_comparison(*pair, metric=metric, cell=cell.name, role=roles[metric]),)
+            metric: (compared(*pair, metric=metric, cell=cell.name, role=roles[metric]),)
             for metric, pair in summaries.items()
         },
         expectations=(met,) if cell.name == "high" else (),
@@ -380,52 +407,6 @@ def _summary(metric: str, arm: str, trials: list[TrialRecord]) -> Summary:
         values=tuple(values),
         blocks=tuple(trial.trial.block for trial in trials),
     )
-
-
-def _comparison(baseline: Summary, arm: Summary, *, metric: str, cell: str, role: Role) -> Comparison:
-    a, b = (dict(zip(each.blocks, each.values, strict=True)) for each in (baseline, arm))
-    logs = stats.ttest_1samp([np.log(b[block] / a[block]) for block in a], 0)
-    raw = stats.ttest_1samp([b[block] - a[block] for block in a], 0)
-    welch = stats.ttest_ind(arm.values, baseline.values, equal_var=False)
-    p_adjusted = min(1.0, 2 * logs.pvalue) if role == "primary" else None
-    faster = (logs.statistic > 0) == metric.startswith("throughput")
-    significant = (logs.pvalue if p_adjusted is None else p_adjusted) < 0.05
-    verdict: Verdict = ("faster" if faster else "slower") if significant else "undecided"
-    return Comparison(
-        metric=metric,
-        role=role,
-        cell=cell,
-        baseline=baseline.arm,
-        arm=arm.arm,
-        method="paired t on log ratios over blocks",
-        n=len(a),
-        confidence=0.95,
-        ratio=_interval(logs, np.exp),
-        difference=_interval(raw, float),
-        welch=Welch(
-            t=welch.statistic,
-            df=welch.df,
-            p=welch.pvalue,
-            difference=Interval(
-                estimate=arm.mean - baseline.mean,
-                low=welch.confidence_interval(0.95).low,
-                high=welch.confidence_interval(0.95).high,
-            ),
-        ),
-        p=logs.pvalue,
-        p_adjusted=p_adjusted,
-        p_equivalence=0.4,
-        family_size=2 if role == "primary" else 0,
-        verdict=verdict,
-        smallest_effect=0.034,
-        assumptions=("log ratios are nearly normal",),
-    )
-
-
-def _interval(test: Any, transformed: Any) -> Interval:
-    """The interval of a one-sample t test, its middle being the mean."""
-    low, high = test.confidence_interval(0.95)
-    return Interval(estimate=transformed((low + high) / 2), low=transformed(low), high=transformed(high))
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fairtrial.analyse.models import Analysis
+from fairtrial.metrics.fidelity import of_record
 from fairtrial.record import Record, read
 from fairtrial.report import document, fidelity, text, verify, write
 from fairtrial.report.columns import WIDTH
@@ -34,18 +35,18 @@ def never_by_name(record: Record) -> None:
 
 
 def test_a_faithful_record_has_a_section_for_each_workload_and_no_doubt(record: Record) -> None:
-    first, second = fidelity.sections(record)
+    first, second = fidelity.sections(record, of_record(record))
     assert first.title == "low · delete; low · wal"
     assert first.summary.startswith("17 of 17 points kept. ")
     assert (first.shown, second.shown) == (True, False), "the second says the same in one line"
     assert [row[5] for row in first.rows] == ["kept"] * 17
     assert "no keying or thinking times (clause 5.2.5)" in first.deviations
-    assert fidelity.doubts(record) == ()
+    assert fidelity.doubts(of_record(record)) == ()
 
 
 def test_an_unfaithful_record_says_so_in_text_page_and_json(copy: Record, analysis: Analysis) -> None:
     never_by_name(copy)
-    codes = {doubt.code for doubt in fidelity.doubts(copy)}
+    codes = {doubt.code for doubt in fidelity.doubts(of_record(copy))}
     assert codes == {"unfaithful"}
     rendered = text.render(copy, analysis)
     assert "* unfaithful" in rendered
@@ -67,7 +68,7 @@ def test_a_record_without_tpcc_has_no_section(copy: Record, analysis: Analysis) 
         content["resolved"]["workload"] = {"command": {"run": "true"}}
         path.write_text(json.dumps(content), encoding="utf-8")
     other = read(copy.directory)
-    assert fidelity.sections(other) == ()
+    assert fidelity.sections(other, of_record(other)) == ()
     assert "Fidelity" not in text.render(other, analysis)
     assert document.document(other, analysis)["record"]["fidelity"] == []
 

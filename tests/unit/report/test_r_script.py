@@ -29,6 +29,7 @@ def _expected(analysis: Analysis, comparison: Comparison) -> dict[str, float | N
     cell = next(cell for cell in analysis.cells if cell.cell == comparison.cell)
     means = {summary.arm: summary.mean for summary in cell.summaries[comparison.metric]}
     assert comparison.welch is not None
+    rank = comparison.rank
     return {
         "n": comparison.n,
         "mean_baseline": means[comparison.baseline],
@@ -37,7 +38,8 @@ def _expected(analysis: Analysis, comparison: Comparison) -> dict[str, float | N
         "ratio_low": comparison.ratio.low,
         "ratio_high": comparison.ratio.high,
         "p": comparison.p,
-        "p_holm": comparison.p_adjusted,
+        "p_adjusted": comparison.p_adjusted,
+        **({"shift": rank.shift.estimate, "p_exact": rank.p} if rank is not None and not rank.tied else {}),
         "difference": comparison.difference.estimate,
         "difference_low": comparison.difference.low,
         "difference_high": comparison.difference.high,
@@ -90,7 +92,7 @@ def test_r_survives_values_no_test_can_be_made_of_and_names_with_quotes(analysis
     )
     tricky = analysis.model_copy(update={"cells": (changed,), "question": "two\nlines"})
     rows = {row["metric"]: row for row in _rscript(r_script.render(tricky), tmp_path)}
-    assert float(rows["throughput_tpm"]["p"]) == float(rows["throughput_tpm"]["p_holm"]) == 1.0
+    assert float(rows["throughput_tpm"]["p"]) == float(rows["throughput_tpm"]["p_adjusted"]) == 1.0
     assert float(rows["throughput_tpm"]["ratio"]) == 1.0
     assert rows["throughput_nopm"]["ratio"] == "NA"
 

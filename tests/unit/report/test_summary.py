@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-from fairtrial.analyse.models import Analysis, Interval, Verdict
+import pytest
+
+from fairtrial.analyse.models import Analysis, Guardrail, Interval, Outcome, Verdict
 from fairtrial.report import summary
 
 
 def _judged(analysis: Analysis, *verdicts: Verdict) -> Analysis:
-    """The analysis with these verdicts on its primary metric, cell by cell."""
+    """The analysis with these verdicts on its primary metric, cell by cell, and no word on its guardrail."""
     cells = [
         cell.model_copy(
             update={
@@ -16,7 +18,10 @@ def _judged(analysis: Analysis, *verdicts: Verdict) -> Analysis:
                             update={"verdict": verdict, "ratio": Interval(estimate=1.305, low=1.251, high=1.361)}
                         )
                         for comparison in cell.comparisons["throughput_tpm"]
-                    )
+                    ),
+                    "latency_ns_p99": tuple(
+                        each.model_copy(update={"guardrail": None}) for each in cell.comparisons["latency_ns_p99"]
+                    ),
                 }
             }
         )
@@ -72,24 +77,29 @@ def test_a_change_without_a_ratio_is_told_in_units(analysis: Analysis) -> None:
     assert "throughput was 120 transactions/min lower (95 % interval [-150, -90], slower) at users low." in paragraph
 
 
-def test_a_guardrail_that_got_worse_stands_beside_the_claim(analysis: Analysis) -> None:
-    worse = [
+def _guarded(analysis: Analysis, outcome: Outcome) -> Analysis:
+    """The analysis with its guardrail so, in every cell."""
+    rail = Guardrail(margin=0.02, outcome=outcome, bound=3.5, difference_bound=None, p_kept=0.5, p_breached=0.5)
+    changed = {"guardrail": rail, "verdict": "slower", "ratio": Interval(estimate=2.96, low=2.5, high=3.5)}
+    judged = _judged(analysis, "faster", "faster")
+    cells = [
         cell.model_copy(
             update={
                 "comparisons": cell.comparisons
                 | {
                     "latency_ns_p99": tuple(
-                        each.model_copy(
-                            update={"verdict": "slower", "ratio": Interval(estimate=2.96, low=2.5, high=3.5)}
-                        )
-                        for each in cell.comparisons["latency_ns_p99"]
+                        each.model_copy(update=changed) for each in cell.comparisons["latency_ns_p99"]
                     )
                 }
             }
         )
-        for cell in analysis.cells
+        for cell in judged.cells
     ]
-    found = _judged(analysis.model_copy(update={"cells": tuple(worse)}), "faster", "faster")
+    return judged.model_copy(update={"cells": tuple(cells)})
+
+
+def test_a_guardrail_that_got_worse_stands_beside_the_claim(analysis: Analysis) -> None:
+    found = _guarded(analysis, "breached")
     claim, breach = summary.sentences(found)
     assert "faster" in claim
     assert breach.startswith("Guardrail breached: with journal wal, latency, 99 % was 2.960 times as high")
@@ -98,5 +108,15 @@ def test_a_guardrail_that_got_worse_stands_beside_the_claim(analysis: Analysis) 
     assert summary.headline(found) == "2 faster, 1 guardrail breached"
 
 
-def test_a_guardrail_that_held_is_not_mentioned(analysis: Analysis) -> None:
-    assert summary.breaches(_judged(analysis, "faster", "faster")) == ()
+def test_a_guardrail_of_which_nothing_is_shown_is_not_passed_over(analysis: Analysis) -> None:
+    found = _guarded(analysis, "unclear")
+    assert summary.breaches(found) == ()
+    _, unclear = summary.sentences(found)
+    assert unclear.startswith("Guardrail unclear: with journal wal, latency, 99 % is not shown to stay within 2 % at")
+    assert summary.headline(found) == "2 faster, 1 guardrail unclear"
+
+
+@pytest.mark.parametrize("outcome", ["kept", "none"])
+def test_a_guardrail_that_held_is_not_mentioned(analysis: Analysis, outcome: Outcome) -> None:
+    found = _guarded(analysis, outcome)
+    assert summary.breaches(found) == summary.unclear(found) == ()

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from fairtrial.analyse import analyse
 from fairtrial.record import Record, read
-from fairtrial.report import document, verify
+from fairtrial.report import document, shifts, verify
+from fairtrial.report.analysing import analysed
+from fairtrial.report.scene import Scene
 
 TRIAL = "0000-low-delete-b0"
 
@@ -28,10 +29,11 @@ def copy(record: Record, tmp_path: Path) -> Path:
 
 def _report(record: Record, *, contrast: str) -> None:
     """Its report.json alone."""
-    analysis = analyse(record.plan, record.trials, contrast=contrast, finished=record.finished)
+    analysis = analysed(record, contrast=contrast)
     path = record.directory / "report" / verify.REPORT
     path.parent.mkdir(exist_ok=True)
-    path.write_text(document.render(record, analysis), encoding="utf-8")
+    curves = shifts.of_record(record, analysis, Scene(record=record, analysis=analysis).whole_distributions)
+    path.write_text(document.render(record, analysis, curves), encoding="utf-8")
 
 
 def _changed(path: Path, change: Callable[[Any], None]) -> None:
@@ -42,6 +44,24 @@ def _changed(path: Path, change: Callable[[Any], None]) -> None:
 
 def test_a_record_as_written_has_no_mismatch(copy: Path) -> None:
     assert verify.recompute(read(copy)) == []
+
+
+def test_a_shift_curve_that_was_flattered_is_named_to_its_point(copy: Path) -> None:
+    def flatter(report: Any) -> None:
+        report["latency_shift"][1]["points"][3]["high"] = 0.99
+
+    _changed(copy / "report" / verify.REPORT, flatter)
+    (found,) = verify.recompute(read(copy))
+    assert found.startswith("report/report.json: latency_shift[1].points[3].high is 0.99 but recomputed 1.")
+
+
+def test_a_trial_called_steady_by_hand_is_named(copy: Path) -> None:
+    def calm(report: Any) -> None:
+        report["analysis"]["steadiness"][2]["drift"] = 0.0
+
+    _changed(copy / "report" / verify.REPORT, calm)
+    (found,) = verify.recompute(read(copy))
+    assert found.startswith("report/report.json: steadiness[2].drift is 0.0 but recomputed ")
 
 
 def test_a_scalar_that_was_improved_by_hand_is_named_in_trial_and_report(copy: Path) -> None:

@@ -56,7 +56,7 @@ def test_csv_has_every_trial_at_full_precision(written: Path, record: Record) ->
 
 def test_figures_are_svg_with_plain_names_and_stale_ones_are_gone(written: Path) -> None:
     figures = sorted((written / "figures").iterdir())
-    assert len(figures) == 3 + 2 * 5
+    assert len(figures) == 3 + 2 * 6
     for figure in figures:
         assert re.fullmatch(r"[a-z0-9-]+\.svg", figure.name)
         assert ET.fromstring(figure.read_text(encoding="utf-8")).tag.endswith("svg")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.progress import Accept, Told
 from support.records import planned, tiny_plan, trial_record
 
 from fairtrial import record
@@ -17,30 +18,6 @@ from fairtrial.run import Decision, Run, loop
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import SYSTEMS
 from fairtrial.workloads import WORKLOADS
-
-
-class Silent:
-    """Progress that nobody reads but the test."""
-
-    def __init__(self) -> None:
-        self.left_s: list[float] = []
-        self.counted: list[tuple[int, int]] = []
-
-    def trial_started(self, _trial: PlannedTrial, *, number: int, total: int, left_s: float) -> None:
-        self.left_s.append(left_s)
-        self.counted.append((number, total))
-
-    def phase(self, name: str) -> None:
-        pass
-
-    def load(self, line: Any) -> None:
-        pass
-
-    def trial_finished(self, trial: TrialRecord) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
 
 
 def runnable() -> Plan:
@@ -75,9 +52,9 @@ class Quick:
         self.prepared: list[str] = []
         self.opened = 0
 
-    def __call__(self, *, place: Any, writer: Writer, progress: Any) -> Quick:
-        del place, progress
-        self.writer = writer
+    def __call__(self, *, place: Any, writer: Writer, progress: Any, client: Any, accept: Accept) -> Quick:
+        del place, progress, client
+        self.writer, self.accept = writer, accept
         self.opened += 1
         return self
 
@@ -91,15 +68,20 @@ class Quick:
         found = trial_record(trial, valid=trial.id not in self.invalid)
         data = {"content_sha256": f"{self.content}{trial.arm}"} if self.content else {}
         reason = "" if found.valid else self.reason
-        found = found.model_copy(update={"data": data, "invalid_reason": reason})
+        found = self.finished(found.model_copy(update={"data": data, "invalid_reason": reason}))
         self.writer.begin(trial.id)
+        self.accept(found)
         self.writer.commit(found)
         return found
 
+    def finished(self, found: TrialRecord) -> TrialRecord:
+        """What a test has to say of a trial that ended."""
+        return found
 
-def run(writer: Writer, quick: Quick, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Silent:
+
+def run(writer: Writer, quick: Quick, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Told:
     monkeypatch.setattr(loop, "TrialRunner", quick)
-    progress = Silent()
+    progress = Told()
     Run(writer=writer, progress=progress, **options).execute()
     return progress
 
@@ -109,7 +91,7 @@ def looks(writer: Writer) -> list[tuple[int, str]]:
 
 
 def test_real_trials_run_in_planned_order_and_are_committed(writer: Writer) -> None:
-    Run(writer=writer, progress=Silent()).execute()
+    Run(writer=writer, progress=Told()).execute()
     found = writer.record()
     assert [trial.trial.id for trial in found.trials] == [trial.id for trial in found.plan.trials]
     assert all(trial.valid and trial.scalars["elapsed_s"] > 0 for trial in found.trials)
@@ -204,9 +186,9 @@ def test_a_resumed_run_does_not_go_on_with_another_build(
     writer.commit(trial_record(planned(1, "a")).model_copy(update={"subject": subject, "system_facts": facts}))
 
     class Rebuilt(Quick):
-        def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
+        def finished(self, found: TrialRecord) -> TrialRecord:
             now = {"subject": {"agent_sha256": "1", "kernel": "2"}, "system_facts": {"sha256": "3"}}
-            return super().run(trial, has_started=has_started).model_copy(update=now)
+            return found.model_copy(update=now)
 
     with pytest.raises(PlaceError, match=f"ran on another {part} than"):
         run(writer, Rebuilt(), monkeypatch)

@@ -54,8 +54,8 @@ def opened(
 ) -> Iterator[tuple[OpenPlace, dict[str, Any]]]:
     asked: dict[str, Any] = {}
 
-    def open_place(kind: str, parameters: Any, *, holder: str) -> Agent:
-        asked.update(kind=kind, parameters=parameters, holder=holder)
+    def open_place(kind: str, parameters: Any, *, holder: str, keep: bool) -> Agent:
+        asked.update(kind=kind, parameters=parameters, holder=holder, keep=keep)
         return Agent(fake, holder=holder, lock=True)
 
     monkeypatch.setattr(opening, "open_place", open_place)
@@ -72,7 +72,7 @@ def test_the_place_is_asked_for_in_the_runs_name_and_old_work_is_removed(monkeyp
     assert (asked["kind"], asked["parameters"]) == ("ssh", {"host": "far"})
     assert asked["holder"].startswith("run mine by ")
     removed = [request.argv for request in fake.requests if isinstance(request, wire.Spawn) and request.name == "rm"]
-    assert removed == [["rm", "-rf", "--", "/var/lib/fairtrial/work"]]
+    assert removed == [["rm", "-rf", "--one-file-system", "--", "/var/lib/fairtrial/work"]]
     assert notes.notes == []
 
 

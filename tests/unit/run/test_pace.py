@@ -38,3 +38,25 @@ def test_an_invalid_trial_says_nothing_about_the_others() -> None:
     pace = Pace(expected_s=7.0)
     pace.note(took("a", 0.5, valid=False))
     assert pace.left_s([planned(2, "a")]) == 7.0
+
+
+def test_a_trial_that_made_no_data_took_all_of_its_time() -> None:
+    pace = Pace(expected_s=7.0)
+    pace.note(took("a", 5.0).model_copy(update={"phases_s": {"drive": 1.0}}))
+    assert pace.left_s([planned(2, "a")]) == 5.0
+
+
+def test_clocks_that_disagree_about_making_data_do_not_make_time_negative() -> None:
+    """Phases are of the monotonic clock, a trial's beginning and end of the calendar, which somebody may set back."""
+    pace = Pace(expected_s=7.0)
+    pace.note(took("a", 5.0, prepare=6.0))
+    assert pace.left_s([planned(2, "a")]) == 0.0
+
+
+def test_arms_and_cells_of_another_name_are_not_alike() -> None:
+    pace = Pace(expected_s=7.0)
+    pace.note(took("a", 10.0))
+    pace.note(took("b", 30.0))
+    other = planned(2, "a", cell="other")
+    assert pace.left_s([other]) == 20.0, "as any trial did"
+    assert pace.left_s([planned(2, "a"), other, planned(2, "b")]) == 10.0 + 20.0 + 30.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,8 +77,9 @@ def test_a_workload_without_data_has_no_key() -> None:
 class Making:
     """A system and a workload whose data are one file; they tell what was asked of them."""
 
-    def __init__(self, *, fails: bool = False, endpoint: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, *, fails: bool = False, endpoint: Mapping[str, Any] | None = None, loads: bool = True) -> None:
         self.calls: list[str] = []
+        self.data = {"rows": 1} if loads else None
         self.fails = fails
         self.starts_failing = 0
         self.endpoint = {"kind": "file"} if endpoint is None else endpoint
@@ -85,12 +87,16 @@ class Making:
     @property
     def parts(self) -> Parts:
         system = SimpleNamespace(
-            for_loading=lambda parameters: parameters, create=self.create, start=self.start, stop=self.stop
+            for_loading=lambda parameters, _facts: parameters,
+            create=self.create,
+            start=self.start,
+            stop=self.stop,
+            create_database=self.create_database,
         )
         return Parts(
             system=cast("Any", system),
             system_parameters={},
-            workload=cast("Any", SimpleNamespace(load=self.load)),
+            workload=cast("Any", SimpleNamespace(load=self.load, data=lambda _parameters: self.data)),
             workload_parameters={},
         )
 
@@ -105,6 +111,11 @@ class Making:
             self.starts_failing -= 1
             raise SystemStartError("it does not start on purpose", hint="none")
         return Instance(endpoint=self.endpoint or None, process=None)
+
+    def create_database(self, *_: Any) -> None:
+        self.calls.append("create database")
+        if self.fails:
+            raise PlaceError("the database broke on purpose", hint="none")
 
     def load(self, *_: Any, **__: Any) -> Loaded:
         self.calls.append("load")
@@ -130,6 +141,25 @@ def test_data_are_made_once_stopped_slowly_and_found_again(tmp_path: Path) -> No
     assert first.content_sha256 == "c" * 64
     assert [path.name for path in Path(first.directory).iterdir()] == ["table"], "only data are kept"
     assert [path.name for path in Path(first.directory).parent.parent.iterdir()] == ["key"]
+
+
+def test_a_system_without_a_workloads_data_is_created_and_nothing_is_loaded(tmp_path: Path) -> None:
+    making = Making(loads=False, endpoint={})
+    with place_here(tmp_path) as place:
+        made = ensure(place, making)
+    assert making.calls == ["create", "start", "create database", "stop slowly"]
+    assert made.content_sha256 == hashlib.sha256(b"").hexdigest()
+
+
+def test_a_server_has_a_key_without_a_workloads_data_and_a_command_has_none() -> None:
+    def bare(system: str) -> ResolvedTrial:
+        found = trial(system=system)
+        run = WORKLOADS["command"].KIND.parameters.validate_python({"run": "true"})
+        return found.model_copy(update={"workload": {"command": run.model_dump(mode="json")}})
+
+    assert key(bare("mariadb")) not in (None, key(trial(system="mariadb")))
+    assert key(bare("postgres")) is not None
+    assert [key(bare(system)) for system in ("command", "sqlite", "files")] == [None, None, None]
 
 
 def test_data_that_broke_while_being_made_are_not_used(tmp_path: Path) -> None:
@@ -165,6 +195,16 @@ def test_a_load_that_cannot_go_on_begins_anew(tmp_path: Path, harm: str) -> None
             whole.starts_failing = 1
         ensure(place, whole)
     assert whole.calls[-4:] == ["create", "start", "load", "stop slowly"]
+
+
+def test_an_empty_system_that_was_interrupted_begins_anew(tmp_path: Path) -> None:
+    """Its database would be there already."""
+    broken, whole = Making(loads=False, fails=True), Making(loads=False)
+    with place_here(tmp_path) as place:
+        with pytest.raises(PlaceError, match="on purpose"):
+            ensure(place, broken)
+        ensure(place, whole)
+    assert whole.calls == ["create", "start", "create database", "stop slowly"]
 
 
 def test_a_load_of_other_data_takes_the_place_of_an_interrupted_one(tmp_path: Path) -> None:

@@ -36,3 +36,23 @@ def test_what_is_prepared_already_counts_as_room() -> None:
     assert require(free=100 * MIB, need=512 * MIB, prepared=412 * MIB) == ["du"]
     with pytest.raises(PlaceError, match="has 100MiB free, 411MiB of prepared data beside it"):
         require(free=100 * MIB, need=512 * MIB, prepared=411 * MIB)
+
+
+def test_figures_are_told_in_whole_mebibytes_and_small_ones_exactly() -> None:
+    with pytest.raises(PlaceError, match=r"needs about 3MiB .* has 1001B free$"):
+        require(free=1001, need=3 * MIB + MIB - 1)
+    with pytest.raises(PlaceError, match=r"needs about 2MiB .* has 1MiB free$"):
+        require(free=MIB, need=2 * MIB)
+
+
+def test_prepared_data_of_less_than_a_mebibyte_are_not_worth_a_word() -> None:
+    with pytest.raises(PlaceError, match=r"has 1MiB free$"):
+        require(free=MIB, need=9 * MIB, prepared=MIB - 1)
+    with pytest.raises(PlaceError, match=r"has 1MiB free, 1MiB of prepared data beside it"):
+        require(free=MIB, need=9 * MIB, prepared=MIB)
+
+
+def test_one_byte_too_few_is_too_few() -> None:
+    assert require(free=MIB - 1, need=MIB, prepared=1) == ["du"]
+    with pytest.raises(PlaceError):
+        require(free=MIB - 1, need=MIB, prepared=0)

@@ -1,24 +1,14 @@
 """The schedule as a story: trials in order, a block lost, replaced, a kill in between, the limit reached."""
 
 from support.records import planned, tiny_plan
+from support.schedules import finished, replacement
 
-from fairtrial.record.models import BlockAdded, BlockVoided, Event, Looked, PlannedTrial, TrialFinished
+from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, Event, Looked, TrialFinished
 from fairtrial.run.schedule import Schedule
-
-
-def replacement(*, cell: str, block: int, round_: int, position: int) -> list[PlannedTrial]:
-    return [
-        planned(block, arm, round_=round_, cell=cell).model_copy(update={"position": position + index})
-        for index, arm in enumerate("ab")
-    ]
 
 
 def schedule() -> Schedule:
     return Schedule(plan=tiny_plan(), replacement=replacement)
-
-
-def finished(trial: str, *, valid: bool = True) -> TrialFinished:
-    return TrialFinished(trial=trial, valid=valid, files={})
 
 
 def run_through(subject: Schedule, *, invalid: set[str]) -> tuple[list[str], list[Event]]:
@@ -96,3 +86,47 @@ def test_what_a_stopping_rule_decided_is_known_again_after_a_kill() -> None:
     assert (subject.looked_at, subject.stopped) == (1, False)
     subject.apply(Looked(round=2, decision="stop"))
     assert (subject.looked_at, subject.stopped) == (2, True)
+
+
+def two_cells() -> Schedule:
+    plan = tiny_plan()
+    trials = [planned(block, arm, cell=cell) for block in (1, 2, 3) for cell in ("one", "two") for arm in "ab"]
+    return Schedule(plan=plan.model_copy(update={"trials": trials}), replacement=replacement)
+
+
+def look(round_: int, *, stops: str = "") -> Looked:
+    cells = [CellLook(cell=stops, blocks=round_, information=0.5, decision="stop", reason="futility")] if stops else []
+    return Looked(round=round_, decision="continue", cells=cells)
+
+
+def test_a_decided_cell_gets_no_more_trials_and_the_others_go_on() -> None:
+    subject = two_cells()
+    for cell in ("one", "two"):
+        for arm in "ab":
+            subject.apply(finished(f"{cell}.b01.{arm}"))
+    subject.apply(look(1, stops="one"))
+    assert [trial.id for trial in subject.owed()] == ["two.b02.a", "two.b02.b", "two.b03.a", "two.b03.b"]
+    assert subject.complete_rounds() == 1
+    subject.apply(finished("two.b02.a"))
+    subject.apply(finished("two.b02.b"))
+    assert subject.complete_rounds() == 2
+
+
+def test_a_block_that_a_decided_cell_lost_is_not_replaced() -> None:
+    subject = two_cells()
+    for cell in ("one", "two"):
+        for arm in "ab":
+            subject.apply(finished(f"{cell}.b01.{arm}", valid=cell == "two"))
+    subject.apply(look(1, stops="one"))
+    assert not [event for event in subject.repairs() if isinstance(event, BlockAdded)]
+
+
+def test_a_replacement_that_was_planned_before_the_decision_is_dropped_with_the_rest() -> None:
+    subject = two_cells()
+    subject.apply(finished("one.b01.a", valid=False))
+    while owed := subject.repairs():
+        for event in owed:
+            subject.apply(event)
+    assert "one.b04.a" in [trial.id for trial in subject.owed()]
+    subject.apply(look(1, stops="one"))
+    assert {trial.cell for trial in subject.owed()} == {"two"}

@@ -71,3 +71,12 @@ def test_a_server_of_many_processes_is_followed_with_its_children() -> None:
     assert telemetry.followed(17, is_one_process=True) == {"processes": {"server": 17}}
     assert telemetry.followed(17, is_one_process=False) == {"process_trees": {"server": 17}}
     assert telemetry.followed(None, is_one_process=True) == {}
+
+
+def test_another_clocks_times_are_shifted_and_the_loads_own_are_not(tmp_path: Path) -> None:
+    times = pl.DataFrame({"time_ns": pl.Series([100, 200], dtype=pl.Int64), "counter": [1, 2]})
+    for name in ("telemetry-cpu.arrows", "telemetry-server.arrows", "timeline.arrows"):
+        times.write_ipc_stream(tmp_path / name)
+    assert telemetry.to_parquet(tmp_path, shift_ns=-50) == ["cpu", "server"]
+    read = {path.stem: pl.read_parquet(path)["time_ns"].to_list() for path in tmp_path.glob("*.parquet")}
+    assert read == {"telemetry-cpu": [50, 150], "telemetry-server": [50, 150], "timeline": [100, 200]}

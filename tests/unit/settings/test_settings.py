@@ -82,3 +82,56 @@ def test_several_settings_keep_their_own_steps() -> None:
     effect = effects({"drop_caches": "all", "sysctl": {"vm.swappiness": 1}, "environment": {"A": "b"}}, FACTS)
     assert {step.name for _, step in effect.steps} == {"drop_caches", "vm.swappiness"}
     assert effect.environment == {"A": "b"}
+
+
+@pytest.mark.parametrize(
+    ("value", "enabled"),
+    [("on", "7"), ("off", "0"), (True, "7"), (False, "0"), ("0x5", "5"), (3, "3"), ({"enabled": "on"}, "7")],
+)
+def test_multigenerational_lru_is_said_in_words_or_bits(value: object, enabled: str) -> None:
+    effect = effects({"lru_gen": validated("lru_gen", value)}, FACTS)
+    ((phase, step),) = effect.steps
+    assert phase == "before_server"
+    assert step.check is not None
+    assert step.check.expect == enabled
+    assert step.check.normalise == "integer", "the kernel answers 0x0007"
+    assert step.model_dump(mode="json")["action"]["path"] == "/sys/kernel/mm/lru_gen/enabled"
+    assert step.model_dump(mode="json")["inverse"] == {"kind": "restore"}
+
+
+def test_a_protected_age_is_a_step_of_its_own() -> None:
+    effect = effects({"lru_gen": validated("lru_gen", {"enabled": "on", "min_ttl_ms": 1000})}, FACTS)
+    assert [step.name for _, step in effect.steps] == ["lru_gen.enabled", "lru_gen.min_ttl_ms"]
+
+
+@pytest.mark.parametrize(
+    "value", ["yes", 8, -1, "0x8", {"enabled": 9}, {"min_ttl_ms": 1}, {"enabled": 1, "ttl": 2}, None]
+)
+def test_what_the_kernel_would_not_take_as_lru_gen_is_refused(value: object) -> None:
+    with pytest.raises(ValidationError):
+        validated("lru_gen", value)
+
+
+def test_huge_pages_are_read_back_by_their_brackets() -> None:
+    effect = effects({"transparent_huge_pages": validated("transparent_huge_pages", "never")}, FACTS)
+    ((_, step),) = effect.steps
+    assert step.check is not None
+    assert (step.check.expect, step.check.normalise) == ("never", "brackets")
+    both = {"enabled": "always", "defrag": "defer+madvise"}
+    steps = effects({"transparent_huge_pages": validated("transparent_huge_pages", both)}, FACTS).steps
+    assert [step.name for _, step in steps] == ["transparent_huge_pages.enabled", "transparent_huge_pages.defrag"]
+
+
+@pytest.mark.parametrize("value", ["sometimes", {"defrag": "never"}, {"enabled": "never", "defrag": "later"}])
+def test_what_huge_pages_cannot_be_is_refused(value: object) -> None:
+    with pytest.raises(ValidationError):
+        validated("transparent_huge_pages", value)
+
+
+def test_a_governor_is_that_of_every_processor() -> None:
+    steps = effects({"governor": validated("governor", "performance")}, FACTS).steps
+    assert [step.name for _, step in steps] == [f"governor.{number}" for number in FACTS["processors"]]  # type: ignore[attr-defined]
+    paths = {step.model_dump(mode="json")["action"]["path"] for _, step in steps}
+    assert len(paths) == 4
+    with pytest.raises(ValidationError):
+        validated("governor", "../../etc/passwd")

@@ -7,15 +7,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import settings
 
 from fairtrial import study
 from fairtrial.errors import InputError
 
 NAME = "fairtrial_small_catalogue"
-
-settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
-settings.load_profile("untimed")
 
 
 def small_module() -> ModuleType:

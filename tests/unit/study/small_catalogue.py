@@ -21,7 +21,10 @@ class Vm(Parameters):
 
     kernel: str = Field("debian-6.1", description="Which kernel it boots.")
     memory: Bytes = Field(1 << 30, description="Its memory.")
+    cpus: int = 2
     swap: Bytes | None = None
+    pmem: Bytes | None = None
+    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
 
 
 class Mariadb(Parameters):

@@ -19,7 +19,8 @@ Load = Callable[..., study.Study]
 def test_a_level_is_an_overlay_on_the_base_trial(load: Load, small: ModuleType) -> None:
     loaded = load(small.MGLRU)
     trial = loaded.resolve({"kernel": "mglru", "memory": "overcommitting", "users": "high"})
-    assert trial.place == {"vm": {"kernel": "debian-6.1", "memory": 1 << 30, "swap": 512 << 20}}
+    guest = {"kernel": "debian-6.1", "memory": 1 << 30, "swap": 512 << 20}
+    assert trial.place == {"vm": {**guest, "cpus": 2, "pmem": None, "accelerator": "auto"}}
     assert trial.system == {
         "mariadb": {"options": {"innodb_flush_method": "O_DIRECT_NO_FSYNC", "innodb_buffer_pool_size": "940MiB"}}
     }
@@ -61,6 +62,12 @@ def test_defaults(load: Load, small: ModuleType) -> None:
         "seed": 1,
         "stop": "fixed",
         "margin": 0.02,
+        "min_blocks": None,
+        "spending": None,
+        "futility": None,
+        "equivalence": None,
+        "precision": None,
+        "time_budget": None,
         "confidence": 0.95,
         "voided_limit": None,
     }

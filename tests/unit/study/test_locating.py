@@ -71,3 +71,49 @@ def test_what_has_a_line_or_no_field_of_a_trial_stays_as_it_is(loaded: study.Stu
     assert placed(loaded, known, "own") == "times.txt:3:1"
     assert placed(loaded, Problem("changed", "times.txt"), "own") == "times.txt:0:0"
     assert placed(loaded, Problem("no such size", "--size", field="sizes.small"), "own") == "--size:0:0"
+
+
+PROBED = (
+    STUDY
+    + """\
+telemetry:
+  probes:
+    - perf_stat
+    - bpftrace: locks.bt
+    - {command: vmstat 1}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "at"),
+    [
+        ("telemetry.probes.0.perf_stat", "study.yaml:13:7"),
+        ("telemetry.probes.1.bpftrace", "study.yaml:14:17"),
+        ("telemetry.probes.2.command", "study.yaml:15:17"),
+        ("telemetry.probes.7.command", "study.yaml:13:5"),
+        ("telemetry.interval", "study.yaml:12:3"),
+        ("trials.blocks", "probes:0:0"),
+    ],
+)
+def test_a_probe_is_found_where_it_is_named(loaded: study.Study, tmp_path: Path, *, field: str, at: str) -> None:
+    del loaded  # its files are what is wanted
+    (tmp_path / "study.yaml").write_text(PROBED)
+    (tmp_path / "locks.bt").write_text("BEGIN { exit(); }")
+    again = study.load(tmp_path / "study.yaml", catalogue=catalogue())
+    assert placed(again, Problem("not here", "probes", field=field), "own") == at
+
+
+def test_the_study_that_is_kept_with_a_record_still_has_the_lines_of_its_probes(
+    loaded: study.Study, tmp_path: Path
+) -> None:
+    """Once the study's own file says something else, mistakes are located in the merged copy."""
+    del loaded
+    (tmp_path / "study.yaml").write_text(PROBED)
+    (tmp_path / "locks.bt").write_text("BEGIN { exit(); }")
+    dumped = study.dump(study.load(tmp_path / "study.yaml", catalogue=catalogue()))
+    (tmp_path / "study.merged.yaml").write_text(dumped)
+    again = study.load(tmp_path / "study.merged.yaml", catalogue=catalogue())
+    at = placed(again, Problem("not here", "probes", field="telemetry.probes.2.command"), "own")
+    line = next(number for number, each in enumerate(dumped.splitlines(), start=1) if "vmstat 1" in each)
+    assert at.startswith(f"study.merged.yaml:{line}:")

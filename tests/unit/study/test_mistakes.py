@@ -28,7 +28,8 @@ metrics: {primary: throughput_tpm}
 def test_five_kinds_of_mistakes_are_reported_together_in_the_order_of_the_file(mistakes: Mistakes) -> None:
     assert mistakes(FIVE_KINDS) == [
         (
-            "study.yaml:2:14: place.vm.memoryy: unknown key; expected one of `kernel`, `memory`, `swap` "
+            "study.yaml:2:14: place.vm.memoryy: unknown key; expected one of `kernel`, `memory`, `cpus`, `swap`, "
+            "`pmem`, `accelerator` "
             "(did you mean `memory`?)"
         ),
         (
@@ -57,6 +58,25 @@ metrics: {primary: throughput_tpm}
     [
         ("trails: {blocks: 2}", ":7:1: trails: unknown key; expected one of `study`"),
         ("trials: {orderr: abba}", ":7:10: trials.orderr: unknown key; expected one of `blocks`, `order`"),
+        (
+            "trials: {precision: 2%}",
+            "trials.precision: says nothing with `stop: fixed`; write `stop: precision`, or leave `precision` out",
+        ),
+        (
+            "trials: {stop: anytime, spending: pocock}",
+            "trials.spending: says nothing with `stop: anytime`; write `stop: sequential`, or leave `spending` out",
+        ),
+        ("trials: {stop: precision}", "`stop: precision` needs a target; add `precision: 2%`, or another share"),
+        (
+            "trials: {blocks: 4, stop: sequential, min_blocks: 5}",
+            "trials.min_blocks: is 5, more than the largest number, `blocks: 4`; lower it or raise `blocks`",
+        ),
+        ("trials: {stop: sequential, min_blocks: 2}", "trials.min_blocks: expected a value greater than or equal to 3"),
+        (
+            "trials: {order: sequential, stop: anytime}",
+            "`stop: anytime` decides after rounds, and `order: sequential` has none; use randomised_blocks or abba",
+        ),
+        ("trials: {stop: sequental}", "found 'sequental' (did you mean `sequential`?)"),
         ("trials: {order: abab}", "found 'abab' (did you mean `abba`?)"),
         ("trials: 5", ":7:9: trials: expected a mapping, found 5"),
         ("trials: {margin: 200 %}", "trials.margin: expected a value less than 1"),
@@ -232,8 +252,9 @@ def test_mistakes_on_the_command_line_name_the_option(mistakes: Mistakes) -> Non
         "--set: expected path=value, found `a b=1` (for example trials.blocks=5)",
         "--set: trials.blocks: expected a whole number, found 'x'",
         (
-            "--set: trials.sede: unknown key; expected one of `blocks`, `order`, `seed`, `stop`, `margin`, "
-            "`confidence`, `voided_limit` (did you mean `seed`?)"
+            "--set: trials.sede: unknown key; expected one of `blocks`, `order`, `seed`, `margin`, `stop`, "
+            "`min_blocks`, `spending`, `futility`, `equivalence`, `precision`, `time_budget`, `confidence` and 1 more "
+            "(did you mean `seed`?)"
         ),
     ]
 

@@ -84,6 +84,8 @@ def test_each_way_to_write_a_text(document: str, letter: str, line: int, column:
 def test_the_end_of_a_text_is_its_last_letter_and_a_text_of_no_file_is_itself() -> None:
     node = read("outer: {text: one}\n")
     assert position_in(node, 99) == Position("f.yaml", 1, 17)
+    assert position_in(read("outer: {text: 'one'}\n"), 99) == Position("f.yaml", 1, 18), "not the quote behind it"
+    assert position_in(read('outer: {text: "one"}\n'), 99) == Position("f.yaml", 1, 18)
     assert position_in(read("outer: {text: ''}\n"), 0) == Position("f.yaml", 1, 15)
     nowhere = Scalar("one two", "one two", Position("--set"))
     assert position_in(nowhere, 4) == Position("--set")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 from support.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError, SystemStartError
-from fairtrial.systems import Instance, Launch, mariadb
+from fairtrial.systems import Instance, Launch
+from fairtrial.systems.mariadb import SYSTEM as MARIADB
+from fairtrial.systems.mariadb import MariadbParameters
+from fairtrial.systems.server import PORTS
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 
@@ -25,7 +29,7 @@ LAUNCH = Launch(
 
 
 def parameters(**options: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = mariadb.MariadbParameters.model_validate({"options": options}).model_dump(mode="json")
+    dumped: dict[str, Any] = MariadbParameters.model_validate({"options": options}).model_dump(mode="json")
     return dumped
 
 
@@ -66,16 +70,17 @@ def test_the_server_sees_one_file_with_every_option_once() -> None:
         "innodb_buffer_pool_load_at_startup": "ON",
     }
     with place_in_memory(server(variables=effective)) as (place, fake):
-        instance = mariadb.start(place, asked, LAUNCH)
+        instance = MARIADB.start(place, asked, LAUNCH)
         lines = configuration(fake)
         started = spawned(fake, "server")
-    assert lines[0] == "[mariadbd]"
+    assert lines[0] == "[mysqld]", "the group that servers before 10.4 read, too"
     assert {"datadir=/w/data", "socket=/w/server/mysqld.sock", "skip-networking", "tmpdir=/w/server"} <= set(lines)
     assert {"innodb_doublewrite=OFF", "innodb_buffer_pool_size=128M"} <= set(lines)
     names = [line.partition("=")[0] for line in lines]
-    assert len(names) == len(set(names))
+    bare = [name.removeprefix("loose_") for name in names]
+    assert len(bare) == len(set(bare))
     assert "innodb_buffer_pool_load_at_startup=1" in lines, "the study's word goes before ours"
-    assert "innodb_buffer_pool_dump_at_shutdown=0" in lines, "no state goes from trial to trial unasked"
+    assert "loose_innodb_buffer_pool_dump_at_shutdown=0" in lines, "no state goes from trial to trial unasked"
     assert started.argv == ["/bin/mariadbd", "--defaults-file=/w/server/server.cnf"]
     assert started.processors == [0, 1]
     assert started.environment == {"LD_PRELOAD": "lib.so"}
@@ -84,15 +89,18 @@ def test_the_server_sees_one_file_with_every_option_once() -> None:
 
 def test_what_makes_loading_fast_never_reaches_a_trial() -> None:
     asked = parameters(innodb_page_size="8k", innodb_flush_log_at_trx_commit=1)
-    loading = mariadb.for_loading(asked)["options"]
+    loading = MARIADB.for_loading(asked, {"memory_bytes": 64 << 30})["options"]
+    assert loading["innodb_buffer_pool_size"] == "1024M"
+    small = MARIADB.for_loading(asked, {"memory_bytes": 512 << 20})["options"]
+    assert small["innodb_buffer_pool_size"] == "128M", "a small guest must hold more than the cache"
     assert loading["innodb_flush_log_at_trx_commit"] == 0, "no arm's own option is used to load"
     assert loading["innodb_page_size"] == "8k"
     assert asked["options"] == {"innodb_page_size": "8k", "innodb_flush_log_at_trx_commit": 1}
     effective = {"innodb_page_size": "8192", "innodb_flush_log_at_trx_commit": "1"}
     with place_in_memory(server(variables=effective)) as (place, fake):
-        mariadb.start(place, asked, LAUNCH)
+        MARIADB.start(place, asked, LAUNCH)
         names = {line.partition("=")[0] for line in configuration(fake)}
-    assert not names & (set(mariadb.LOADING_OPTIONS) - set(asked["options"]))
+    assert not names & (set(loading) - set(asked["options"]))
 
 
 def test_a_server_that_ends_at_start_shows_its_own_last_lines() -> None:
@@ -100,14 +108,14 @@ def test_a_server_that_ends_at_start_shows_its_own_last_lines() -> None:
         place_in_memory(server(exits=True)) as (place, _fake),
         pytest.raises(SystemStartError, match="exited at start") as failed,
     ):
-        mariadb.start(place, parameters(colour="green"), LAUNCH)
+        MARIADB.start(place, parameters(colour="green"), LAUNCH)
     assert "unknown variable 'colour=green'" in str(failed.value)
 
 
 def test_an_option_that_is_not_in_effect_stops_the_server_and_names_both_values() -> None:
     with place_in_memory(server(variables={"max_connections": "10"})) as (place, fake):
         with pytest.raises(SystemStartError, match="max_connections: asked 1, the server says 10"):
-            mariadb.start(place, parameters(max_connections=1), LAUNCH)
+            MARIADB.start(place, parameters(max_connections=1), LAUNCH)
         assert any(isinstance(request, wire.Signal) for request in fake.requests)
 
 
@@ -117,15 +125,15 @@ def test_a_server_that_does_not_answer_queries_is_not_left_running() -> None:
 
     with place_in_memory(mute) as (place, fake):
         with pytest.raises(PlaceError, match="no answer"):
-            mariadb.start(place, parameters(), LAUNCH)
+            MARIADB.start(place, parameters(), LAUNCH)
         assert any(isinstance(request, wire.Signal) for request in fake.requests)
 
 
 @pytest.mark.parametrize("settled", [True, False])
 def test_it_purges_everything_only_where_its_data_are_kept(settled: bool) -> None:  # noqa: FBT001
     with place_in_memory(server()) as (place, fake):
-        instance = mariadb.start(place, parameters(), LAUNCH)
-        mariadb.stop(place, instance, settled=settled)
+        instance = MARIADB.start(place, parameters(), LAUNCH)
+        MARIADB.stop(place, instance, settled=settled)
         statements = [
             statement
             for request in fake.requests
@@ -135,25 +143,105 @@ def test_it_purges_everything_only_where_its_data_are_kept(settled: bool) -> Non
         assert ("SET GLOBAL innodb_fast_shutdown = 0" in statements) == settled
         assert instance.process is not None
         assert instance.process.exited is not None
-        mariadb.stop(place, instance, settled=settled)  # one that has ended is left alone
-    mariadb.stop(place, Instance(endpoint=None, process=None), settled=settled)
+        MARIADB.stop(place, instance, settled=settled)  # one that has ended is left alone
+    MARIADB.stop(place, Instance(endpoint=None, process=None), settled=settled)
 
 
 def test_a_missing_server_is_told_with_where_it_was_looked_for() -> None:
     given = {**parameters(), "base_directory": "/opt/mariadb"}
     with place_in_memory(server(found="nothing")) as (place, _fake):
         with pytest.raises(PlaceError, match="/opt/mariadb/bin/mariadbd, /opt/mariadb/sbin/mariadbd"):
-            mariadb.identity(place, given)
-        with pytest.raises(PlaceError, match="looked for mariadbd, /usr/sbin/mariadbd"):
-            mariadb.identity(place, parameters())
+            MARIADB.identity(place, given)
+        with pytest.raises(PlaceError, match="looked for mariadbd, mysqld, /usr/sbin/mariadbd, /usr/sbin/mysqld"):
+            MARIADB.identity(place, parameters())
 
 
-def test_data_are_created_with_what_is_fixed_then_and_by_the_servers_user() -> None:
-    with place_in_memory(server(found="mariadb-install-db")) as (place, fake):
+def test_data_are_created_from_the_servers_own_scripts_with_what_is_fixed_then_and_by_the_servers_user() -> None:
+    def run(spawn: wire.Spawn) -> Ran:
+        if spawn.name != "sh" or spawn.argv[2].startswith("command -v"):
+            return server()(spawn)
+        return Ran(stdout=["/usr/share/mysql/mysql"] if "system_tables" in spawn.argv[2] else [])
+
+    with place_in_memory(run) as (place, fake):
         place.server_user = "mysql"
-        mariadb.create(place, parameters(innodb_page_size="8k", max_connections=5), LAUNCH)
-        asked = spawned(fake, "mariadb-install-db")
-    needed = {"--no-defaults", "--datadir=/w/data", "--tmpdir=/w/server", "--innodb_page_size=8k"}
-    assert needed <= set(asked.argv)
-    assert not any("max_connections" in argument for argument in asked.argv)
-    assert asked.user == "mysql"
+        MARIADB.create(place, parameters(innodb_page_size="8k", max_connections=5), LAUNCH)
+        asked = [each for each in fake.requests if isinstance(each, wire.Spawn)]
+    appended, fed = asked[-2:]
+    assert appended.argv[4:] == [
+        "/w/server/bootstrap.sql",
+        "/usr/share/mysql/mysql_system_tables.sql",
+        "/usr/share/mysql/mysql_performance_tables.sql",
+        "/usr/share/mysql/mysql_system_tables_data.sql",
+        "/usr/share/mysql/mysql_sys_schema.sql",
+        "/w/server/bootstrap-end.sql",
+    ]
+    assert fake.files["/w/server/bootstrap.sql"].startswith(b"CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\n")
+    needed = {"--no-defaults", "--bootstrap", "--datadir=/w/data", "--tmpdir=/w/server", "--innodb_page_size=8k"}
+    assert needed <= set(fed.argv)
+    assert fed.argv[4] == "/w/server/bootstrap.sql"
+    assert not any("max_connections" in argument for argument in fed.argv)
+    assert fed.user == "mysql"
+
+
+def test_an_installation_without_its_scripts_cannot_make_data_and_says_so() -> None:
+    with (
+        place_in_memory(server()) as (place, _),
+        pytest.raises(PlaceError, match=r"no …_system_tables\.sql in /opt/mariadb/share"),
+    ):
+        MARIADB.create(place, {**parameters(), "base_directory": "/opt/mariadb"}, LAUNCH)
+
+
+def test_a_mysql_is_no_mariadb() -> None:
+    def run(spawn: wire.Spawn) -> Ran:
+        return Ran(stdout=["mysqld  Ver 8.0.33 for Linux"]) if spawn.argv[-1] == "--version" else server()(spawn)
+
+    with place_in_memory(run) as (place, _), pytest.raises(PlaceError, match=r"is no mariadb: it says .*8\.0\.33"):
+        MARIADB.identity(place, parameters())
+
+
+def test_for_another_host_it_listens_on_one_address_with_a_user_of_this_start_only() -> None:
+    away = replace(LAUNCH, address="10.0.0.2")
+    taken: list[str] = []
+
+    def first_port_taken(spawn: wire.Spawn) -> Ran:
+        if spawn.name != "grep":
+            return server(variables={"version": "10.11.5-MariaDB"})(spawn)
+        taken.append(spawn.argv[2])
+        return Ran(code=0 if len(taken) == 1 else 1)
+
+    with place_in_memory(first_port_taken) as (place, fake):
+        one = MARIADB.start(place, parameters(), away)
+        lines = configuration(fake)
+        said = [
+            json.loads(request.stdin or "{}")["statements"]
+            for request in fake.requests
+            if isinstance(request, wire.Spawn) and request.name == "sql"
+        ]
+        two = MARIADB.start(place, parameters(), away)
+    port = PORTS[1]
+    assert taken[:2] == [f":{PORTS[0]:04X} ", f":{port:04X} "], "as /proc/net/tcp writes them"
+    assert {"bind-address=10.0.0.2", f"port={port}", "skip-name-resolve"} <= set(lines)
+    assert "skip-networking" not in lines
+    assert one.remote is not None
+    assert two.remote is not None
+    assert (one.remote["host"], one.remote["port"], one.remote["user"]) == ("10.0.0.2", port, "fairtrial")
+    assert one.remote["password"] != two.remote["password"]
+    assert len(one.remote["password"]) >= 32
+    assert any(one.remote["password"] in statement for statements in said for statement in statements)
+    assert one.endpoint is not None
+    assert one.endpoint["socket"], "what is not the load still comes over the socket"
+
+
+def test_beside_its_load_it_has_no_network() -> None:
+    with place_in_memory(server()) as (place, fake):
+        instance = MARIADB.start(place, parameters(), LAUNCH)
+        assert "skip-networking" in configuration(fake)
+    assert instance.remote is None
+
+
+def test_a_place_without_a_free_port_is_told() -> None:
+    def all_taken(spawn: wire.Spawn) -> Ran:
+        return Ran(code=0) if spawn.name == "grep" else server()(spawn)
+
+    with place_in_memory(all_taken) as (place, _), pytest.raises(PlaceError, match="are all taken"):
+        MARIADB.start(place, parameters(), replace(LAUNCH, address="10.0.0.2"))

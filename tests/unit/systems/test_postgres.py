@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -13,6 +14,7 @@ from support.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.systems import Instance, Launch, postgres
+from fairtrial.systems.server import PORTS
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 
@@ -35,17 +37,19 @@ def server(
 ) -> Callable[[wire.Spawn], Ran]:
     """A place with a PostgreSQL whose settings, with their units, are given."""
 
+    def there(wanted: str) -> bool:
+        return wanted.endswith(found) or (found == "postgres" and wanted == "/opt/pg/bin/initdb")
+
     def run(spawn: wire.Spawn) -> Ran:
         wanted = spawn.argv[-1]
         rows = [[name, value, unit] for name, (value, unit) in (settings or {}).items()]
         answers = {
-            "sh": Ran(stdout=[f"/bin/{wanted}"]) if wanted.endswith(found) else Ran(code=127),
+            "sh": Ran(stdout=[wanted if "/" in wanted else f"/bin/{wanted}"]) if there(wanted) else Ran(code=127),
             "server": Ran(code=1) if exits else Ran(code=None),
             "grep": Ran(code=1 if exits else 0),
             "tail": Ran(stdout=["FATAL:  could not map anonymous shared memory", "database system is shut down"]),
             "sql": Ran(stdout=[json.dumps({"rows": rows})]),
             "readlink": Ran(stdout=["/opt/pg/bin/postgres"]),
-            "test": Ran(code=0 if found == "postgres" else 1),
         }
         return answers.get(spawn.name, Ran(stdout=["postgres (PostgreSQL) 15.18"]))
 
@@ -103,14 +107,17 @@ def test_the_server_sees_one_file_with_every_option_once_and_nobody_else_reaches
 
 def test_what_makes_loading_fast_never_reaches_a_trial() -> None:
     asked = parameters(wal_segment_size="64MB", autovacuum=True)
-    loading = postgres.for_loading(asked)["options"]
+    loading = postgres.for_loading(asked, {"memory_bytes": 64 << 30})["options"]
+    assert (loading["shared_buffers"], loading["maintenance_work_mem"]) == ("512MB", "256MB")
+    small = postgres.for_loading(asked, {"memory_bytes": 512 << 20})["options"]
+    assert (small["shared_buffers"], small["maintenance_work_mem"]) == ("128MB", "64MB")
     assert loading["autovacuum"] == "off", "the load vacuums once, at its end"
     assert loading["wal_segment_size"] == "64MB"
     effective = {"wal_segment_size": ("67108864", "B"), "autovacuum": ("on", None)}
     with place_in_memory(server(settings=effective)) as (place, fake):
         postgres.start(place, asked, LAUNCH)
         names = {line.partition(" ")[0] for line in configuration(fake)}
-    assert not names & (set(postgres.LOADING_OPTIONS) - set(asked["options"]))
+    assert not names & (set(loading) - set(asked["options"]))
     assert "wal_segment_size" not in names, "fixed in the data, and no line of a file"
 
 
@@ -171,3 +178,22 @@ def test_data_are_created_with_what_is_fixed_then_by_the_servers_user_and_the_in
     assert {"--pgdata=/w/data", "--data-checksums", "--locale=C", "--encoding=UTF8"} <= set(created.argv)
     assert not any("max_connections" in argument for argument in created.argv)
     assert created.user == "postgres"
+
+
+def test_for_another_host_it_listens_on_one_address_and_asks_for_a_password_of_this_start() -> None:
+    def run(spawn: wire.Spawn) -> Ran:
+        looks_for_port = spawn.name == "grep" and "/proc/net/tcp" in spawn.argv
+        return Ran(code=1) if looks_for_port else server()(spawn)
+
+    with place_in_memory(run) as (place, fake):
+        instance = postgres.start(place, parameters(), replace(LAUNCH, address="10.0.0.2"))
+        lines = configuration(fake)
+        access = fake.files["/w/server/pg_hba.conf"].decode()
+        said = statements(fake)
+    assert {"listen_addresses = '10.0.0.2'", f"port = '{PORTS[0]}'"} <= set(lines)
+    assert access == "local all fairtrial trust\nhost all fairtrial all scram-sha-256\n"
+    assert instance.remote is not None
+    assert (instance.remote["host"], instance.remote["port"]) == ("10.0.0.2", PORTS[0])
+    assert f"ALTER USER fairtrial PASSWORD '{instance.remote['password']}'" in said
+    assert instance.endpoint is not None
+    assert instance.endpoint["port"] == PORTS[0], "the socket's name holds it"

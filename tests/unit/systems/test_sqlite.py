@@ -41,7 +41,7 @@ def test_its_endpoint_names_the_file_and_every_pragma() -> None:
 def test_only_what_a_file_keeps_for_life_is_used_to_load() -> None:
     given = parameters(pragmas={"journal_mode": "WAL", "page_size": 8192, "synchronous": "OFF"})
     assert sqlite.initial(given) == {"page_size": "8192"}
-    assert sqlite.for_loading(given)["pragmas"] == {"page_size": "8192"}
+    assert sqlite.for_loading(given, {})["pragmas"] == {"page_size": "8192"}
 
 
 def test_its_pragmas_are_in_effect_on_a_real_connection(tmp_path: Path) -> None:

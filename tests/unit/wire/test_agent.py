@@ -98,7 +98,7 @@ def test_a_lost_stream_is_told_to_every_waiting_call_at_once() -> None:
 
 def test_silence_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeTransport()
-    with connect(fake, silence_s=0.2) as agent:
+    with connect(fake, silence_s=2.0) as agent:
         monkeypatch.setattr(fake, "say", lambda *_events: None)
         with pytest.raises(StreamLostError, match="silent"):
             agent.get("/anything")

@@ -68,8 +68,8 @@ def test_one_that_takes_too_long_is_stopped_with_its_children_and_its_trial_is_i
     place: OpenPlace, tmp_path: Path
 ) -> None:
     script = "sleep 1000 & echo $! >child; wait"
-    driven = drive(place, tmp_path, run=f"sh -c '{script}'", timeout="300ms")
-    assert "ran longer than 0.3 s and was stopped" in driven.invalid_reason
+    driven = drive(place, tmp_path, run=f"sh -c '{script}'", timeout="3s")
+    assert "ran longer than 3 s and was stopped" in driven.invalid_reason
     child = int((tmp_path / "work" / "child").read_text())
     eventually(lambda: not Path(f"/proc/{child}").exists(), "a child of the stopped program still runs")
 
@@ -122,3 +122,8 @@ def test_nothing_goes_on_after_a_run_or_its_preparation_failed(
     driven = drive(place, tmp_path, run=f"sh -c 'echo x >>{count}; exit 1'", **given)
     assert bool(driven.invalid_reason) == ("exit_codes" not in given)
     assert (count.read_text().count("x") if count.exists() else 0) == runs
+
+
+def test_it_runs_on_the_processors_of_its_trial(place: OpenPlace, tmp_path: Path) -> None:
+    drive(place, tmp_path, run="grep -w Cpus_allowed_list /proc/self/status")
+    assert (tmp_path / "out" / "log" / "load.log").read_text().split() == ["Cpus_allowed_list:", "0"]

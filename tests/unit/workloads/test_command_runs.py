@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import USAGE
 from fairtrial.workloads.command import CommandParameters
-from fairtrial.workloads.command_runs import LARGEST, Ran, mean_figures
+from fairtrial.workloads.command_runs import LARGEST, Ran, mean_figures, reaching
 
 
 def ran(elapsed_ns: int, **changes: Any) -> Ran:
@@ -45,6 +45,44 @@ def test_a_figure_of_the_output_is_of_one_run_only() -> None:
     with pytest.raises(ValueError, match="`runs` must be 1"):
         CommandParameters.model_validate({"run": "x", "runs": 2, "metrics": {"a": {"regex": "(.)"}}})
     CommandParameters.model_validate({"run": "x", "runs": 1, "warm_ups": 5, "metrics": {"a": {"regex": "(.)"}}})
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "told"),
+    [
+        (None, {}),
+        ({"kind": "files", "directory": "/d"}, {}),
+        (
+            {"kind": "mysql", "socket": "/s", "user": "root", "password": "", "database": "d"},
+            {"FAIRTRIAL_SOCKET": "/s", "FAIRTRIAL_USER": "root", "FAIRTRIAL_DATABASE": "d"},
+        ),
+        (
+            {"kind": "mysql", "host": "h", "port": 1, "user": "u", "password": "p", "database": "d"},
+            {
+                "FAIRTRIAL_HOST": "h",
+                "FAIRTRIAL_PORT": "1",
+                "FAIRTRIAL_USER": "u",
+                "FAIRTRIAL_PASSWORD": "p",
+                "FAIRTRIAL_DATABASE": "d",
+            },
+        ),
+        (
+            {"kind": "postgres", "socket_directory": "/s", "port": 2, "user": "u", "password": "", "database": "d"},
+            {
+                "FAIRTRIAL_SOCKET_DIRECTORY": "/s",
+                "FAIRTRIAL_PORT": "2",
+                "FAIRTRIAL_USER": "u",
+                "FAIRTRIAL_DATABASE": "d",
+                "PGHOST": "/s",
+                "PGPORT": "2",
+                "PGUSER": "u",
+                "PGDATABASE": "d",
+            },
+        ),
+    ],
+)
+def test_a_program_is_told_how_to_reach_the_system(endpoint: dict[str, Any] | None, told: dict[str, str]) -> None:
+    assert reaching(endpoint) == told
 
 
 @pytest.mark.parametrize("wrong", [{"runs": 0}, {"warm_ups": -1}, {"runs": 10_001}, {"prepare": ""}, {"prepare": "'"}])

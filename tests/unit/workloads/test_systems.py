@@ -34,7 +34,7 @@ def test_tpcc_without_a_database_is_refused_at_its_line(tmp_path: Path, system: 
     (problem,) = problems(tmp_path, system=system)
     assert (problem.line, problem.column, problem.field) == (3, 12, "workload.tpcc")
     assert "`command`" in problem.message
-    assert "`mariadb`, `postgres`, `sqlite`" in problem.message
+    assert "`mariadb`, `mysql`, `postgres`, `sqlite`" in problem.message
     assert "system" in problem.suggestion
 
 

@@ -12,7 +12,8 @@ use signal_hook::iterator::Signals;
 
 use crate::serve::Wires;
 
-/// Shortens [`SILENCE_S`], in seconds: for tests of half-open streams.
+/// In place of [`SILENCE_S`], in seconds: shorter for tests of half-open streams, longer where a clock runs ahead of the
+/// world's.
 pub const SILENCE_VARIABLE: &str = "FAIRTRIAL_SILENCE_S";
 
 /// After the limit the sender gets this long once more: a suspended machine wakes with its input unread.

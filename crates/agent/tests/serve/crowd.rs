@@ -177,6 +177,11 @@ fn a_signal_reaches_the_process_alone_or_its_whole_group() {
         let child = agent.hear_of("output")["line"].clone();
         let child: Value =
             serde_json::from_str(child.as_str().expect("text")).expect("a process id");
+        // Until then it is a shell that may still take the signal as its parent does.
+        let name = format!("/proc/{child}/comm");
+        eventually("the child began no sleep", || {
+            fs::read_to_string(&name).is_ok_and(|name| name == "sleep\n")
+        });
         agent.send(&json!({"request": "signal", "id": 2, "process": process, "signal": 10, "group": group}));
         assert_eq!(agent.hear_of("output")["line"], "got");
         assert_eq!(agent.hear_of("exited")["code"], 5);

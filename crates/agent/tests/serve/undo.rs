@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::controller::{Agent, spawn, write_step};
+use crate::controller::{Agent, eventually, runs, spawn, write_step};
 use serde_json::{Value, json};
 
 fn journal(agent: &Agent) -> Vec<Value> {
@@ -91,13 +91,15 @@ fn a_step_undone_before_the_kill_is_not_undone_again() {
 fn a_killed_agents_grandchildren_are_found_and_killed_by_the_next() {
     let mut agent = Agent::greeted();
     agent.send(&spawn(1, "setsid sleep 1000 & echo $!; wait"));
+    let shell = agent.hear_of("spawned")["pid"].clone();
     let line = agent.hear_of("output")["line"].clone();
     let orphan: Value = serde_json::from_str(line.as_str().expect("text")).expect("a process id");
     let place = agent.kill();
-    assert!(crate::controller::runs(&orphan));
+    eventually("the shell outlived its agent", || !runs(&shell));
+    assert!(runs(&orphan));
     let mut next = Agent::start(place);
     assert_eq!(next.greet()["leftovers"]["killed"], 1);
-    assert!(!crate::controller::runs(&orphan));
+    assert!(!runs(&orphan));
 }
 
 #[test]

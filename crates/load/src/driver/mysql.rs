@@ -173,8 +173,8 @@ fn classify_server(code: u16, message: String) -> DriverError {
         1205 => (ErrorKind::LockTimeout, true),
         // ER_CHECKREAD: MariaDB's snapshot isolation found the row changed since the snapshot
         1020 => (ErrorKind::Other, true),
-        // too many connections (of the server, of the user), access denied, server shutting down, killed
-        1040 | 1203 | 1226 | 1044 | 1045 | 1049 | 1053 | 1927 | 3169 => {
+        // too many connections (of the server, of the user), access denied, server shutting down, killed, idle too long
+        1040 | 1203 | 1226 | 1044 | 1045 | 1049 | 1053 | 1927 | 3169 | 4031 => {
             (ErrorKind::Connection, false)
         }
         // ER_DISK_FULL; ER_RECORD_FILE_FULL, as InnoDB calls a file that cannot grow: room may come, but not at once

@@ -42,3 +42,42 @@ pub fn lost(error: io::Error) -> DriverError {
         retryable: false,
     }
 }
+
+#[cfg(test)]
+pub mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixListener;
+    use std::rc::Rc;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use crate::driver::Stop;
+    use crate::reactor::{Address, block_on, run};
+
+    /// Has clients meet a server that says `words` and leaves, by each of the kernel's interfaces. A client asks only
+    /// once it has heard that the server is gone.
+    pub fn meet_leaving<F: Future<Output = ()> + 'static>(
+        words: &'static [u8],
+        client: impl Fn(Address, Rc<Receiver<()>>) -> F,
+    ) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("socket");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let (told, gone) = channel();
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let mut client = client.expect("a connection");
+                client.write_all(words).expect("it is heard");
+                drop(client);
+                told.send(()).expect("someone waits");
+            }
+        });
+        let gone = Rc::new(gone);
+        let client = || client(Address::Socket(path.clone()), Rc::clone(&gone));
+        block_on(client()).expect("a loop");
+        // One has its thread to itself, more share a ring.
+        for clients in [1, 2] {
+            let clients = (0..clients).map(|_| client()).collect();
+            run(clients, &Stop::default()).expect("a loop");
+        }
+    }
+}

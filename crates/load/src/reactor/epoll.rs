@@ -105,7 +105,8 @@ impl Epoll {
             Direction::Write => std::mem::take(&mut state.writable),
         };
         if is_ready || state.has_ended {
-            state.is_waited_for = false;
+            // Who was woken for both is not late for the next wait.
+            (state.is_waited_for, state.is_late) = (false, false);
             return Ok(true);
         }
         if std::mem::take(&mut state.is_late) {
@@ -205,5 +206,35 @@ fn once(nanoseconds: i64) -> Itimerspec {
     Itimerspec {
         it_interval: timespec(0),
         it_value: timespec(nanoseconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::fd::AsFd as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn readiness_that_comes_with_the_deadline_leaves_nothing_to_the_next_wait() {
+        let mut epoll = Epoll::new().expect("a queue");
+        let (mut ours, mut theirs) = UnixStream::pair().expect("a pair");
+        let slot = epoll.add(ours.as_fd()).expect("taken in");
+        let is_ready = |epoll: &mut Epoll, socket: &UnixStream, deadline_ns| {
+            let waits = (slot, socket.as_fd());
+            epoll.ready(waits, Direction::Read, Waker::noop(), deadline_ns)
+        };
+        assert!(!is_ready(&mut epoll, &ours, 5).expect("it waits"));
+        theirs.write_all(b"x").expect("written");
+        epoll.wait(60_000_000_000).expect("it comes");
+        epoll.expire(6);
+        assert!(is_ready(&mut epoll, &ours, 5).expect("not late"));
+        ours.read_exact(&mut [0]).expect("read");
+        assert!(!is_ready(&mut epoll, &ours, 10).expect("another wait"));
+        epoll.expire(11);
+        let late = is_ready(&mut epoll, &ours, 10).expect_err("now it is late");
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
     }
 }

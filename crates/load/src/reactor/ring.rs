@@ -28,6 +28,9 @@ const RECEIVE_BYTES: usize = 4096;
 /// `IORING_RECVSEND_POLL_FIRST` of `linux/io_uring.h`: wait before the first try, which would find nothing.
 const POLL_FIRST: u16 = 1;
 
+/// Marks a send's completion, which comes only if it failed.
+const SEND: u64 = 1 << 63;
+
 /// The sockets of one loop.
 pub struct Ring {
     queues: Queues,
@@ -183,7 +186,7 @@ impl Ring {
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
             .flags(squeue::Flags::IO_LINK | squeue::Flags::SKIP_SUCCESS)
-            .user_data(slot as u64);
+            .user_data(slot as u64 | SEND);
         self.push(&[send, receive])
     }
 
@@ -262,15 +265,20 @@ impl Ring {
             _ => {}
         }
         for completion in self.queues.completion() {
-            let Ok(slot) = usize::try_from(completion.user_data()) else {
+            let Ok(slot) = usize::try_from(completion.user_data() & !SEND) else {
                 continue;
+            };
+            let result = match completion.result() {
+                // So much went out before it failed.
+                1.. if completion.user_data() & SEND != 0 => -libc::EPIPE,
+                result => result,
             };
             let state = &mut self.slots[slot];
             if state.state == State::Receiving {
                 self.lent -= 1;
-                state.received(completion.result(), completion.flags());
+                state.received(result, completion.flags());
             }
-            state.state = State::Ended(completion.result());
+            state.state = State::Ended(result);
             if state.is_dropped {
                 *state = Slot::default();
                 self.free.push(slot);
@@ -369,4 +377,38 @@ fn is_passing(error: &io::Error) -> bool {
 
 fn abandoned() -> io::Error {
     io::Error::other("an earlier wait on this socket was abandoned")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_send_that_is_cut_off_is_an_error_and_nothing_received() {
+        let Ok(mut ring) = Ring::new() else {
+            eprintln!("skipped: no io_uring here");
+            return;
+        };
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        // The kernel's least, so that a part goes out and the rest waits for room.
+        rustix::net::sockopt::set_socket_send_buffer_size(&ours, 1).expect("a size");
+        let slot = ring.add(&Rc::new(ours.into()));
+        let sent = ring.pend(slot, &[7; PENDING_BYTES]);
+        assert_eq!(sent.expect("not yet sent"), None);
+        let mut buffer = Vec::new();
+        let mut receive =
+            |ring: &mut Ring| ring.receive(slot, &mut buffer, Waker::noop(), i64::MAX);
+        assert!(receive(&mut ring).is_pending());
+        ring.wait(10_000_000).expect("a turn");
+        drop(theirs);
+        ring.wait(60_000_000_000).expect("it is told");
+        let Poll::Ready(ended) = receive(&mut ring) else {
+            panic!("it has ended");
+        };
+        let kind = ended.expect_err("the other side is gone").kind();
+        assert!([BrokenPipe, ConnectionReset].contains(&kind), "{kind}");
+    }
 }

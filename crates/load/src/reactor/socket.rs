@@ -59,6 +59,8 @@ pub struct Socket {
     slot: usize,
     shared: Rc<Shared>,
     limit_ns: i64,
+    /// Why nothing can be sent any more.
+    closed: Option<io::Error>,
 }
 
 impl Socket {
@@ -136,6 +138,7 @@ impl Socket {
             slot,
             shared,
             limit_ns,
+            closed: None,
         })
     }
 
@@ -146,7 +149,22 @@ impl Socket {
     }
 
     /// Sends all of it, with the next receive at the latest: a system call for both where the loop's interface has one.
+    ///
+    /// That the other side has closed is told by a receive: what it said before, which is mostly why, comes first.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.closed.is_some() {
+            return Ok(());
+        }
+        match self.send_or_pend(bytes).await {
+            Err(error) if is_closed(&error) => {
+                self.closed = Some(error);
+                Ok(())
+            }
+            sent => sent,
+        }
+    }
+
+    async fn send_or_pend(&mut self, bytes: &[u8]) -> io::Result<()> {
         let earlier = match &mut *self.shared.poller.borrow_mut() {
             Poller::Epoll(_) => None,
             Poller::Ring(ring) => match ring.pend(self.slot, bytes)? {
@@ -186,17 +204,27 @@ impl Socket {
 
     /// Appends what has come, waiting for it if need be; a connection that has ended is an error.
     pub async fn receive(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
-        let deadline_ns = self.deadline_ns();
-        let count = match self.shared.interface {
-            Interface::IoUring => self.received(buffer, deadline_ns).await?,
-            Interface::Epoll => self.receive_ready(buffer, deadline_ns).await?,
-            Interface::Blocking => self.receive_asleep(buffer, deadline_ns).await?,
+        let received = match self.receive_some(buffer).await {
+            // By completion this may be a send's error, with which the kernel has given the receive up.
+            Err(error) if is_closed(&error) && self.closed.is_none() => {
+                self.closed = Some(error);
+                self.receive_some(buffer).await
+            }
+            received => received,
         };
-        if count == 0 {
-            let problem = "the server closed the connection";
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
+        match received {
+            Ok(1..) => Ok(()),
+            received => Err(self.closed.take().or(received.err()).unwrap_or_else(ended)),
         }
-        Ok(())
+    }
+
+    async fn receive_some(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let deadline_ns = self.deadline_ns();
+        match self.shared.interface {
+            Interface::IoUring => self.received(buffer, deadline_ns).await,
+            Interface::Epoll => self.receive_ready(buffer, deadline_ns).await,
+            Interface::Blocking => self.receive_asleep(buffer, deadline_ns).await,
+        }
     }
 
     /// By completion.
@@ -261,6 +289,20 @@ impl Socket {
         })
         .await
     }
+}
+
+/// Whether the other side has closed.
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    matches!(
+        error.kind(),
+        BrokenPipe | ConnectionReset | ConnectionAborted
+    )
+}
+
+fn ended() -> io::Error {
+    let problem = "the server closed the connection";
+    io::Error::new(io::ErrorKind::UnexpectedEof, problem)
 }
 
 impl Drop for Socket {

@@ -1,6 +1,7 @@
 //! Databases for tests: loaded once per test binary, copied for each test.
 #![allow(dead_code)] // every test binary uses a part of it
 
+pub mod apart;
 pub mod certificates;
 pub mod contents;
 pub mod effects;
@@ -104,6 +105,12 @@ pub fn parameters(endpoint: Endpoint, directory: &Path) -> TpccDrive {
     }
 }
 
+/// What a drive has written.
+pub fn result(directory: &Path) -> Driven {
+    let text = std::fs::read(directory.join("result.json")).expect("result.json is there");
+    serde_json::from_slice(&text).expect("it is a Driven")
+}
+
 pub fn drive(parameters: &TpccDrive) -> Driven {
     fairtrial_load::drive(parameters, &mut Vec::new()).expect("the drive ends")
 }
@@ -128,12 +135,13 @@ pub fn assert_consistent(endpoint: &Endpoint) {
     assert!(violated.is_empty(), "{violated:#?}");
 }
 
+/// Runs statements; a server that recovers or has no room left is waited for.
 pub fn sql(endpoint: &Endpoint, statements: &[&str]) -> Vec<Rows> {
     let statements = statements.iter().map(ToString::to_string).collect();
     let asked = Sql {
         endpoint: endpoint.clone(),
         statements,
-        connect_timeout_ms: 0,
+        connect_timeout_ms: 60_000,
     };
     fairtrial_load::sql(&asked).expect("the statements run")
 }

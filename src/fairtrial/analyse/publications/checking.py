@@ -1,90 +1,42 @@
-"""Every printed figure against the value that the data give: the list of disagreements, in the order of printing."""
+"""Every printed figure against the value that the data give: confirmed, contradicted or not checkable."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from itertools import chain
-from typing import Final, Literal
+from typing import Final
 
-from fairtrial.analyse.publications import r_printing
-from fairtrial.analyse.publications.comparisons import PERCENT, Compared, compared
+from fairtrial.analyse.publications import r_printing, single_claims
+from fairtrial.analyse.publications.comparisons import PERCENT, Compared, compared, compared_at
+from fairtrial.analyse.publications.findings import Checked, Finding, Kind, Place
 from fairtrial.analyse.publications.models import Arithmetic, Bounds, CellClaim, Claim, Levels, ROutput
 from fairtrial.analyse.publications.reading import Dataset
 
-Kind = Literal[
-    "differs", "cut", "elsewhere", "nowhere", "not significant", "significant", "empty rest", "sign", "label", "order"
-]
-
-EXPLAINED: Final[dict[Kind, str]] = {
-    "differs": "the data give another value",
-    "cut": "the digits are cut off instead of rounded",
-    "elsewhere": "the interval belongs to another comparison",
-    "nowhere": "no comparison of the data gives this interval",
-    "not significant": "an effect is claimed, but the interval holds 0",
-    "significant": "called not significant, but the interval leaves out 0",
-    "empty rest": "says that the rest is not significant, but lists every comparison as an effect",
-    "sign": "the sentence says higher, the figures are negative",
-    "label": "the printed script cannot have printed this label",
-    "order": "the effect is not the smaller one",
-}
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """One printed figure that the data do not give.
-
-    Attributes:
-        where: the place in the publication.
-        what: the comparison and the quantity.
-        printed, computed: figures, the latter to the same digits.
-    """
-
-    where: str
-    what: str
-    printed: str
-    computed: str
-    kind: Kind
-
-
-@dataclass(frozen=True)
-class Checked:
-    """How many printed figures were compared, and those that disagree."""
-
-    figures: int
-    disagreements: tuple[Disagreement, ...]
+NO_TEST: Final = "no test can be made: fewer than two values in an arm, or none has any spread"
 
 
 def check(dataset: Dataset) -> Checked:
     """Compares every claim and every line of R output with the data."""
-    results = list(
-        chain(
-            *(_Place(dataset, claim).results() for claim in dataset.claims),
-            *(_r_line(dataset, line) for line in dataset.r_output),
-        )
+    findings = chain(
+        *(_Claimed(dataset, claim).results() for claim in dataset.claims),
+        *(_r_line(dataset, line) for line in dataset.r_output),
     )
-    return Checked(figures=len(results), disagreements=tuple(result for result in results if result is not None))
-
-
-def figure(printed: str, value: float) -> tuple[str, Kind | None]:
-    """The value to the digits of the printed figure, and how they disagree; None if they agree."""
-    unit = Decimal(1).scaleb(-len(printed.partition(".")[2]))
-    exact = Decimal(repr(float(value)))
-    rounded = exact.quantize(unit, rounding=ROUND_HALF_UP)
-    if Decimal(printed) == rounded:
-        return str(rounded), None
-    return str(rounded), "cut" if Decimal(printed) == exact.quantize(unit, rounding=ROUND_DOWN) else "differs"
+    return Checked(findings=tuple(findings))
 
 
 @dataclass(frozen=True)
-class _Place:
-    """One place's claims, checked; each result is a disagreement, or None for a figure that agrees."""
+class _Claimed:
+    """One place's claims, checked."""
 
     dataset: Dataset
     claim: Claim
 
-    def results(self) -> Iterator[Disagreement | None]:
+    @property
+    def place(self) -> Place:
+        return Place(self.claim.where)
+
+    def results(self) -> Iterator[Finding]:
         """Every figure of the place, in order."""
         for cell in self.claim.cells:
             yield from self._cell(cell)
@@ -93,90 +45,143 @@ class _Place:
         if self.claim.pair_range:
             yield from self._pair_range(self.claim.pair_range)
         yield from self._milder()
+        yield from single_claims.values(self.dataset, self.claim)
+        yield from single_claims.orders(self.dataset, self.claim)
         for each in self.claim.arithmetic:
-            yield self._figure("arithmetic", each.printed, _result(each))
-        combinations = self.dataset.combinations()
-        if self.claim.configurations:
-            yield self._figure("configurations", self.claim.configurations, len(combinations))
-        if self.claim.values_each:
-            metric = next(iter(self.dataset.description.metrics))
-            for levels in combinations:
-                count = len(self.dataset.values(metric, levels))
-                yield self._figure(f"values at {place(levels)}", self.claim.values_each, count)
+            yield _arithmetic(self.place, each)
+        for unchecked in self.claim.unchecked:
+            yield self.place.unknown(unchecked.what, unchecked.printed, unchecked.because)
+        yield from self._matrix()
 
     def _comparisons(self) -> list[Compared]:
         return compared(self.dataset, metric=self.claim.metric, contrast=self.claim.contrast)
 
-    def _cell(self, cell: CellClaim) -> Iterator[Disagreement | None]:
-        found = next(each for each in self._comparisons() if each.at == cell.at)
-        where = place(cell.at)
+    def _matrix(self) -> Iterator[Finding]:
+        combinations = self.dataset.combinations()
+        if self.claim.configurations:
+            yield self.place.figure("configurations", self.claim.configurations, len(combinations))
+        if self.claim.values_each:
+            metric = self.claim.metric or next(iter(self.dataset.description.metrics))
+            for levels in combinations:
+                count = len(self.dataset.values(metric, levels))
+                yield self.place.figure(f"values at {place(levels)}", self.claim.values_each, count)
+
+    def _cell(self, cell: CellClaim) -> Iterator[Finding]:
+        where = place({**cell.at, "": cell.second}) if cell.second else place(cell.at)
+        first, *others = self.dataset.levels(self.claim.contrast)
+        second = cell.second or others[0]
+        missing = [
+            self.dataset.missing(self.claim.metric, {**cell.at, self.claim.contrast: level})
+            for level in (first, second)
+        ]
+        found = None
+        if not any(missing):
+            found = compared_at(
+                self.dataset,
+                metric=self.claim.metric,
+                contrast=self.claim.contrast,
+                at=cell.at,
+                levels=(first, second),
+            )
+        if found is None:
+            yield self.place.unknown(f"{where}: every figure", "", next((each for each in missing if each), NO_TEST))
+            return
         for name, printed, values in (("mean", cell.means, found.means), ("interval", cell.interval, _bounds(found))):
             if printed:
                 for text, value in zip(printed, values, strict=True):
-                    yield self._figure(f"{where}: {name}", text, value)
+                    yield self.place.figure(f"{where}: {name}", text, value)
         if cell.percent:
             yield from self._percent(where, cell.percent, found)
         for number, (text, value) in enumerate(zip(cell.pairs, found.pair_percent, strict=False), start=1):
-            yield self._figure(f"{where}: trial {number}", text, value)
+            yield self.place.figure(f"{where}: trial {number}", text, value)
+        yield from self._quotients(where, cell, found)
 
-    def _percent(self, where: str, printed: Bounds, found: Compared) -> Iterator[Disagreement | None]:
+    def _quotients(self, where: str, cell: CellClaim, found: Compared) -> Iterator[Finding]:
+        first, second = found.means
+        for name, printed, over in (("ratio", cell.ratio, 0.0), ("change", cell.change, 1.0)):
+            if printed and first == 0:
+                yield self.place.unknown(f"{where}: {name}", printed, "the first mean is 0")
+            elif printed:
+                value = second / first - over
+                yield self.place.figure(f"{where}: {name}", printed, PERCENT * value if over else value)
+        if cell.p:
+            yield self.place.figure(f"{where}: p", cell.p, found.units.p)
+        if cell.significant is not None:
+            what, printed = f"{where}: claim", "significant" if cell.significant else "not significant"
+            if cell.significant == found.significant:
+                yield self.place.agrees(what, printed, _p_text(found))
+            else:
+                kind: Kind = "not significant" if cell.significant else "significant"
+                yield self.place.disagrees(what, printed, computed=_p_text(found), kind=kind)
+
+    def _percent(self, where: str, printed: Bounds, found: Compared) -> Iterator[Finding]:
         computed = _percent_text(found)
         text = f"[{printed[0]}, {printed[1]}] %"
         if printed == computed:
-            yield None
+            yield self.place.agrees(f"{where}: percent", text, text)
         else:
             owner = next((each for each in self._comparisons() if _percent_text(each) == printed), None)
-            yield self._disagrees(
+            yield self.place.disagrees(
                 f"{where}: percent",
                 text,
                 computed=f"[{computed[0]}, {computed[1]}] %" + (f"; printed is {place(owner.at)}" if owner else ""),
                 kind="elsewhere" if owner else "nowhere",
             )
-        claim = self._disagrees(f"{where}: claim", text, computed=_p_text(found), kind="not significant")
-        yield None if found.significant else claim
-        wording = self._disagrees(f"{where}: wording", f"{text} {self.claim.says}", computed="lower", kind="sign")
-        yield wording if self.claim.says == "higher" and printed[1].startswith("-") else None
+        what = f"{where}: claim"
+        if found.significant:
+            yield self.place.agrees(what, text, _p_text(found))
+        else:
+            yield self.place.disagrees(what, text, computed=_p_text(found), kind="not significant")
+        what, text = f"{where}: wording", f"{text} {self.claim.says}"
+        if self.claim.says == "higher" and printed[1].startswith("-"):
+            yield self.place.disagrees(what, text, computed="lower", kind="sign")
+        elif self.claim.says:
+            yield self.place.agrees(what, text, self.claim.says)
 
-    def _rest(self) -> Iterator[Disagreement | None]:
+    def _rest(self) -> Iterator[Finding]:
         listed = [cell.at for cell in self.claim.cells]
         rest = [each for each in self._comparisons() if each.at not in listed]
+        text = "no significant change"
         if not rest:
-            yield self._disagrees(
-                "the rest",
-                "no significant change",
-                computed=f"all {len(listed)} comparisons are listed",
-                kind="empty rest",
-            )
+            computed = f"all {len(listed)} comparisons are listed"
+            yield self.place.disagrees("the rest", text, computed=computed, kind="empty rest")
         for each in rest:
             what = f"{place(each.at)}: claim"
-            yield (
-                self._disagrees(what, "no significant change", computed=_p_text(each), kind="significant")
-                if each.significant
-                else None
-            )
+            if each.significant:
+                yield self.place.disagrees(what, text, computed=_p_text(each), kind="significant")
+            else:
+                yield self.place.agrees(what, text, _p_text(each))
 
-    def _pair_range(self, printed: Bounds) -> Iterator[Disagreement | None]:
+    def _pair_range(self, printed: Bounds) -> Iterator[Finding]:
         every = [value for each in self._comparisons() for value in each.pair_percent]
         for name, text, value in zip(("smallest", "largest"), printed, (min(every), max(every)), strict=True):
-            yield self._figure(f"{name} of {len(every)} pairs", text, value)
+            yield self.place.figure(f"{name} of {len(every)} pairs", text, value)
 
-    def _milder(self) -> Iterator[Disagreement | None]:
+    def _milder(self) -> Iterator[Finding]:
         """Compares estimates only: the publications give no interval for a difference between two effects."""
         better = self.dataset.description.metrics[self.claim.metric].better if self.claim.milder_at else "higher"
         for factor, level in self.claim.milder_at.items():
             every = self._comparisons()
             for here in (each for each in every if each.at[factor] == level):
                 for there in (each for each in every if {**each.at, factor: level} == here.at and each is not here):
-                    milder = (here.logs.estimate > there.logs.estimate) == (better == "higher")
                     what = f"{place(here.at)} against {there.at[factor]}"
-                    yield None if milder else self._disagrees(what, "milder", computed="harder", kind="order")
+                    if (here.logs.estimate > there.logs.estimate) == (better == "higher"):
+                        yield self.place.agrees(what, "milder", "milder")
+                    else:
+                        yield self.place.disagrees(what, "milder", computed="harder", kind="order")
 
-    def _figure(self, what: str, printed: str, value: float) -> Disagreement | None:
-        computed, kind = figure(printed, value)
-        return None if kind is None else self._disagrees(what, printed, computed=computed, kind=kind)
 
-    def _disagrees(self, what: str, printed: str, *, computed: str, kind: Kind) -> Disagreement:
-        return Disagreement(where=self.claim.where, what=what, printed=printed, computed=computed, kind=kind)
+def _arithmetic(where: Place, claim: Arithmetic) -> Finding:
+    what = f"arithmetic: {claim.of}" if claim.of else "arithmetic"
+    value = _result(claim)
+    if value is None:
+        return where.unknown(what, claim.printed, "division by 0")
+    if not claim.than:
+        return where.figure(what, claim.printed, value)
+    text, computed = f"{claim.than} than {claim.printed}", f"{value:.4g}"
+    if (value > float(claim.printed)) == (claim.than == "more"):
+        return where.agrees(what, text, computed)
+    return where.disagrees(what, text, computed=computed, kind="bound")
 
 
 def r_line(of: Compared) -> dict[str, str]:
@@ -202,22 +207,27 @@ def place(levels: Levels) -> str:
     return ", ".join(levels.values())
 
 
-def _r_line(dataset: Dataset, line: ROutput) -> Iterator[Disagreement | None]:
+def _r_line(dataset: Dataset, line: ROutput) -> Iterator[Finding]:
     found = next(
         each
         for each in compared(dataset, metric=line.metric, contrast=line.contrast)
         if each.at == line.levels and each.second == line.second
     )
-    where = f"R output, {line.metric} by {line.contrast}"
+    where = Place(f"R output, {line.metric} by {line.contrast}")
     for column, computed in r_line(found).items():
         printed = getattr(line, column)
-        agrees = printed == computed
         what = f"{place(line.levels)}: {column}"
-        yield None if agrees else Disagreement(where, what, printed=printed, computed=computed, kind="differs")
+        if printed == computed:
+            yield where.agrees(what, printed, computed)
+        else:
+            yield where.disagrees(what, printed, computed=computed, kind="differs")
     numbers = {factor: dataset.levels(factor).index(level) + 1 for factor, level in line.levels.items()}
     label = dataset.description.script_labels[line.contrast].format(**numbers)
     what = f"{place(line.levels)}: label"
-    yield None if label == line.label else Disagreement(where, what, printed=line.label, computed=label, kind="label")
+    if label == line.label:
+        yield where.agrees(what, line.label, label)
+    else:
+        yield where.disagrees(what, line.label, computed=label, kind="label")
 
 
 def _bounds(of: Compared) -> tuple[float, float]:
@@ -234,12 +244,15 @@ def _percent_text(of: Compared) -> Bounds:
     return f"{low:.2f}", f"{high:.2f}"
 
 
-def _result(of: Arithmetic) -> float:
+def _result(of: Arithmetic) -> float | None:
     left, operation, right = of.is_
-    if operation == "/":
-        return left / right
-    if operation == "*":
-        return left * right
-    if operation == "+":
-        return left + right
-    return PERCENT * (left - right) / right
+    if operation in ("/", "% over", "% of") and right == 0:
+        return None
+    return {
+        "/": lambda: left / right,
+        "*": lambda: left * right,
+        "+": lambda: left + right,
+        "-": lambda: left - right,
+        "% over": lambda: PERCENT * (left - right) / right,
+        "% of": lambda: PERCENT * left / right,
+    }[operation]()

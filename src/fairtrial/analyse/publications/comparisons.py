@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from fairtrial.analyse import t_tests
-from fairtrial.analyse.judging import holm
+from fairtrial.analyse.families import holm
 from fairtrial.analyse.publications.models import Levels, TableDescription
 from fairtrial.analyse.publications.reading import Dataset
 from fairtrial.analyse.t_tests import TTest, Values
@@ -27,7 +27,8 @@ class Compared:
 
     Attributes:
         units: Welch on the values, second minus first.
-        logs: Welch on their logarithms: the ratio with the uncertainty of both means.
+        logs: Welch on their logarithms: the ratio with the uncertainty of both means; on the values where one is not
+            positive, and `ratio_percent` says nothing then.
     """
 
     metric: str
@@ -62,25 +63,33 @@ class Compared:
     @property
     def pair_percent(self) -> list[float]:
         """Change in percent by trial number: trials of equal number side by side."""
-        return [PERCENT * (b - a) / a for a, b in zip(*(each.tolist() for each in self.values), strict=True)]
+        return [PERCENT * (b - a) / a for a, b in zip(*(each.tolist() for each in self.values), strict=False)]
 
 
 def compared(dataset: Dataset, *, metric: str, contrast: str) -> list[Compared]:
-    """Every later level of a contrast against its first, for each combination of the other factors."""
+    """Every later level of a contrast against its first, for each combination of the other factors.
+
+    Without those that no test can be made of: an arm has fewer than two values there, or none has any spread.
+    """
     first, *others = dataset.levels(contrast)
-    return [
-        _compared(dataset, metric=metric, contrast=contrast, at=at, levels=(first, second))
+    found = [
+        compared_at(dataset, metric=metric, contrast=contrast, at=at, levels=(first, second))
         for at in dataset.combinations(without=contrast)
         for second in others
     ]
+    return [each for each in found if each is not None]
 
 
-def _compared(dataset: Dataset, *, metric: str, contrast: str, at: Levels, levels: tuple[str, str]) -> Compared:
+def compared_at(
+    dataset: Dataset, *, metric: str, contrast: str, at: Levels, levels: tuple[str, str]
+) -> Compared | None:
+    """One comparison; None where no test can be made."""
     first, second = (dataset.values(metric, {**at, contrast: level}) for level in levels)
     units = t_tests.welch(first, second, confidence=CONFIDENCE)
-    logs = t_tests.welch(np.log(first), np.log(second), confidence=CONFIDENCE)
+    positive = min(first.min(initial=math.inf), second.min(initial=math.inf)) > 0
+    logs = t_tests.welch(np.log(first), np.log(second), confidence=CONFIDENCE) if positive else units
     if units is None or logs is None:
-        raise ValueError(f"{dataset.name}: {metric} has no spread at {at}")
+        return None
     return Compared(
         metric=metric,
         contrast=contrast,

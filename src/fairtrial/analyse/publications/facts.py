@@ -9,10 +9,12 @@ import numpy as np
 
 from fairtrial.analyse import doubts, run_doubts
 from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.publications import design
 from fairtrial.analyse.publications.comparisons import Table, tables
 from fairtrial.analyse.publications.reading import Dataset
 
 ALPHA: Final = 0.05  # of every publication here
+NOT_PRINTED: Final = "not in the publication"  # name of a table that is added to a publication's own
 
 
 def facts(dataset: Dataset) -> Iterator[str]:
@@ -23,6 +25,7 @@ def facts(dataset: Dataset) -> Iterator[str]:
             f"levels of {dataset.description.arm} were measured one after the other, never interleaved: "
             "whatever changed with time counts as their effect"
         )
+    yield from design.problems(dataset)
     for metric in dataset.description.metrics:
         groups = _groups(dataset, metric)
         yield from _ascending(metric, groups)
@@ -30,8 +33,10 @@ def facts(dataset: Dataset) -> Iterator[str]:
             place = {"cell": where, "metric": metric}
             for doubt in (*doubts.zero_variance(each, place), *doubts.quantised(each, place)):
                 yield f"{metric} at {where}: {doubt.code}: {doubt.message}"
-    for table in tables(dataset):
+    every = [table for table in tables(dataset) if table.comparisons]
+    for table in every:
         yield from _counts(table)
+    yield from _unadjusted(every)
 
 
 def _groups(dataset: Dataset, metric: str) -> list[tuple[str, Measured]]:
@@ -47,6 +52,7 @@ def _groups(dataset: Dataset, metric: str) -> list[tuple[str, Measured]]:
             ),
         )
         for levels in dataset.combinations()
+        if len(dataset.values(metric, levels))
     ]
 
 
@@ -66,14 +72,27 @@ def _counts(of: Table) -> Iterator[str]:
         f"{table.metric} by {table.contrast}: {claimed} of {len(comparisons)} intervals leave out 0, "
         f"{kept} comparisons stay significant after Holm"
     )
-    widths = [_width(each.ratio_percent) / _width(each.percent) for each in comparisons]
-    yield (
-        f"{table.metric} by {table.contrast}: percentages of a baseline taken as known; intervals of the ratio are "
-        f"{min(widths):.2f} to {max(widths):.2f} times as wide"
-    )
+    if all(min(values.min() for values in each.values) > 0 for each in comparisons):
+        widths = [_width(each.ratio_percent) / _width(each.percent) for each in comparisons]
+        yield (
+            f"{table.metric} by {table.contrast}: percentages of a baseline taken as known; intervals of the ratio are "
+            f"{min(widths):.2f} to {max(widths):.2f} times as wide"
+        )
     p = run_doubts.smallest_exact_p(least, paired=False)
     if p > ALPHA:
         yield f"{table.metric} by {table.contrast}: n is only {least} in places; no exact test gets below p = {p:.2g}"
+
+
+def _unadjusted(every: list[Table]) -> Iterator[str]:
+    """How often chance alone would have made one of the publication's own tests significant."""
+    printed = [each for each in every if each.description.name != NOT_PRINTED and not each.description.pairs]
+    count = sum(len(table.comparisons) for table in printed)
+    claimed = sum(each.significant for table in printed for each in table.comparisons)
+    if count > 1:
+        yield (
+            f"{count} tests at {ALPHA:.0%} without adjustment, {claimed} of them significant: if nothing differed and "
+            f"they were independent, at least one would be significant with probability {1 - (1 - ALPHA) ** count:.2f}"
+        )
 
 
 def _width(bounds: tuple[float, float]) -> float:

@@ -8,14 +8,24 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from io import StringIO
 from itertools import product
+from typing import Final
 
-from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
 from fairtrial.analyse import t_tests
-from fairtrial.analyse.publications.models import Claim, Levels, PublicationDescription, ROutput
+from fairtrial.analyse.publications.models import (
+    Claim,
+    ClaimsFile,
+    Levels,
+    PublicationDescription,
+    Rerun,
+    ROutput,
+)
 from fairtrial.analyse.t_tests import Values
 from fairtrial.errors import InputError, Problem
+
+CLAIMS: Final = "claims.yaml"
+RERUN: Final = "rerun.yaml"
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,19 @@ class Dataset:
         """Values of one metric where every factor has the level given, in the publication's order."""
         chosen = [row for row in self.rows if all(row[factor] == level for factor, level in levels.items())]
         return t_tests.array([float(row[metric]) for row in chosen])
+
+    def missing(self, metric: str, levels: Levels) -> str:
+        """Why there are no values of a metric at these levels; empty if there are some."""
+        if not self.rows:
+            return "the publication gives no raw data"
+        if metric not in self.description.metrics:
+            return f"no column `{metric}` in the data"
+        for factor, level in levels.items():
+            if factor not in self.description.factors:
+                return f"no column `{factor}` in the data"
+            if level not in self.levels(factor):
+                return f"no `{level}` of {factor} in the data"
+        return "" if len(self.values(metric, levels)) else "no rows at these levels"
 
     def levels(self, factor: str) -> tuple[str, ...]:
         """Levels in order, baseline first."""
@@ -65,14 +88,34 @@ def load(name: str) -> Dataset:
     if name not in names():
         problem = Problem(message=f"no published study `{name}`; there are: {', '.join(names())}", file="published")
         raise InputError([problem], hint="`fairtrial studies` lists them")
-    folder = _folder() / name
+    files = folder(name)
     return Dataset(
         name=name,
-        description=PublicationDescription.model_validate(_yaml(folder / "publication.yaml")),
-        rows=tuple(_csv(folder / "data.csv")),
-        claims=tuple(TypeAdapter(list[Claim]).validate_python(_yaml(folder / "claims.yaml"))),
-        r_output=tuple(ROutput.model_validate(row) for row in _csv(folder / "r_output.csv")),
+        description=PublicationDescription.model_validate(_yaml(files / "publication.yaml")),
+        rows=tuple(_csv(files / "data.csv")),
+        claims=tuple(ClaimsFile.model_validate(_yaml(files / CLAIMS)).claims),
+        r_output=tuple(ROutput.model_validate(row) for row in _csv(files / "r_output.csv")),
     )
+
+
+def rerun_by(study: str) -> tuple[str, Rerun] | None:
+    """The publication with raw data that a study re-runs, by the study's name, and how; None if there is none."""
+    for name in names():
+        path = folder(name) / RERUN
+        found = Rerun.model_validate(_yaml(path)) if path.is_file() else None
+        if found is not None and found.study == study:
+            return name, found
+    return None
+
+
+def audited() -> list[str]:
+    """Publications with claims, with raw data or without, in alphabetical order."""
+    return sorted(entry.name for entry in _folder().iterdir() if entry.is_dir() and (entry / CLAIMS).is_file())
+
+
+def folder(name: str) -> Traversable:
+    """Where one publication's files are."""
+    return _folder() / name
 
 
 def _folder() -> Traversable:

@@ -23,12 +23,20 @@
     };
   }
 
+  // A canvas has no element per mark: thousands of them would make the page slow to scroll.
+  const MOST_ROWS_AS_SVG = 1000;
+
+  function renderer(spec) {
+    const rows = Object.values(spec.datasets).reduce((sum, each) => sum + each.length, 0);
+    return rows > MOST_ROWS_AS_SVG ? "canvas" : "svg";
+  }
+
   async function draw(element) {
     const spec = { ...figures[Number(element.dataset.figure)], config: config() };
     const dark = scheme.matches;
     const result = await vegaEmbed(element, spec, {
       actions: false,
-      renderer: "svg",
+      renderer: renderer(spec),
       tooltip: { theme: dark ? "dark" : "light" },
     });
     views.get(element)?.finalize();
@@ -50,11 +58,15 @@
     entries.filter((entry) => entry.isIntersecting).forEach((entry) => drawOnce(entry.target));
   }, { rootMargin: "600px" });
   all.forEach((element) => seen.observe(element));
-  requestIdleCallback(async () => {
-    for (const element of all.filter((each) => each.clientWidth > 0)) {
-      await drawOnce(element);
+  // One at a time: between two the browser can scroll.
+  async function drawNext() {
+    const next = all.find((each) => each.clientWidth > 0 && !views.has(each));
+    if (next) {
+      await drawOnce(next);
+      requestIdleCallback(drawNext);
     }
-  });
+  }
+  requestIdleCallback(drawNext);
   scheme.addEventListener("change", () => [...views.keys()].forEach(draw));
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));
 })();

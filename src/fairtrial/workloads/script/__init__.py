@@ -99,7 +99,7 @@ KIND = Kind(
     example={"duration": "60s", "content": {"transactions": {"order": {"statements": ["SELECT 1"]}}}},
     duration_s=lambda parameters: native.duration_s(parameters, guessed_per_s=GUESSED_PER_S),
     disk_bytes=_disk_bytes,
-    systems=frozenset({"mariadb", "postgres", "sqlite"}),
+    systems=frozenset({"mariadb", "mysql", "postgres", "sqlite"}),
     files={"file": "content"},
     check=_check,
 )

@@ -4,8 +4,12 @@
     reason = "pre_exec runs between fork and exec, where only async-signal-safe calls are allowed"
 )]
 
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{Mode, OFlags, open};
@@ -32,6 +36,8 @@ pub struct Setup {
     pub processors: Option<CpuSet>,
     /// Out-of-memory score to give back.
     pub score: Option<String>,
+    /// `cgroup.procs` of the groups it joins, open for writing.
+    pub groups: Vec<File>,
 }
 
 /// A command for a program and its arguments, in a process group of its own, marked, with `/dev/null` as input.
@@ -49,9 +55,22 @@ pub fn command(argv: &[String], session: &str) -> Result<Command, Failure> {
     command
         .args(arguments)
         .env(MARK, session)
+        .env("PATH", search_path(env::var_os("PATH")))
         .stdin(Stdio::null())
         .process_group(0);
     Ok(command)
+}
+
+/// Where programs are looked for: as here, and where administrators have theirs, which a plain login leaves out.
+fn search_path(own: Option<OsString>) -> OsString {
+    let mut path = own.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    for directory in ["/usr/sbin", "/sbin"] {
+        if !env::split_paths(&path).any(|known| known == Path::new(directory)) {
+            path.push(":");
+            path.push(directory);
+        }
+    }
+    path
 }
 
 /// Lets a child set itself up before it runs its program.
@@ -66,6 +85,10 @@ fn set_up_self(setup: &Setup, agent: Pid) -> io::Result<()> {
     if let Some(score) = &setup.score {
         let file = open(c"/proc/self/oom_score_adj", OFlags::WRONLY, Mode::empty())?;
         rustix::io::write(file, score.as_bytes())?;
+    }
+    // Before the affinity, which a move to another cpuset would undo, and before the user, who may not.
+    for group in &setup.groups {
+        rustix::io::write(group, b"0")?; // the writer itself (cgroups(7))
     }
     if let Some(processors) = &setup.processors {
         sched_setaffinity(None, processors)?;
@@ -85,6 +108,18 @@ fn set_up_self(setup: &Setup, agent: Pid) -> io::Result<()> {
     } else {
         Err(io::ErrorKind::Interrupted.into()) // the agent died before the line above
     }
+}
+
+/// What a child writes to to join its groups.
+pub fn groups(directories: &[String]) -> Result<Vec<File>, Failure> {
+    let open = |directory: &String| {
+        let path = Path::new(directory).join("cgroup.procs");
+        File::options()
+            .write(true)
+            .open(&path)
+            .map_err(|cause| Failure::system("open", path, cause))
+    };
+    directories.iter().map(open).collect()
 }
 
 /// A set of processors from their numbers.
@@ -117,5 +152,28 @@ pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
         Err(Failure::Refused(format!(
             "only an agent that runs as root can start processes as {name}"
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::search_path;
+
+    #[test]
+    fn programs_of_administrators_are_found_from_any_login() {
+        let of = |path: &str| search_path(Some(path.into())).into_string();
+        assert_eq!(
+            of("/opt/bin:/usr/bin"),
+            Ok("/opt/bin:/usr/bin:/usr/sbin:/sbin".to_owned())
+        );
+        assert_eq!(
+            of("/usr/sbin:/usr/bin:/sbin"),
+            Ok("/usr/sbin:/usr/bin:/sbin".to_owned())
+        );
+        assert!(
+            search_path(None)
+                .into_string()
+                .is_ok_and(|path| path.ends_with("/bin:/usr/sbin:/sbin"))
+        );
     }
 }

@@ -100,6 +100,7 @@ impl Processes {
             user: child::user(spawn.user.as_deref())?,
             processors,
             score: self.initial_score.clone(),
+            groups: child::groups(&spawn.groups)?,
         };
         child::set_up(&mut command, setup);
         let (stdout, stderr) = (output::open(&spawn.stdout)?, output::open(&spawn.stderr)?);

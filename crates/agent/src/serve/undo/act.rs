@@ -13,7 +13,7 @@ pub fn act(action: &Action, processes: &Processes) -> Result<(), Failure> {
     match action {
         Action::Write { path, value } => write(path, value),
         Action::Execute { argv } => execute(argv, processes, false),
-        Action::Create { path } => DirBuilder::new()
+        Action::Create { path } | Action::Group { path } => DirBuilder::new()
             .create(path)
             .map_err(|cause| Failure::system("create", path, cause)),
         // mount(8) rather than mount(2): it knows which options are flags, and sets loop devices up.

@@ -12,11 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::serve::failure::Failure;
 use crate::serve::processes::Processes;
-use crate::serve::undo::{act, mounts, normalise};
+use crate::serve::undo::{act, group, mounts, normalise};
 
 /// A mount may be busy for a moment after its last user was killed.
 const UNMOUNT_TRIES: u32 = 50;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What lies there lasts as long as the kernel runs.
+const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// A way back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +40,11 @@ pub enum Way {
     /// Remove a directory with everything below it.
     Remove {
         /// The directory.
+        path: String,
+    },
+    /// Kill what runs in a control group and remove it.
+    Disband {
+        /// Its directory.
         path: String,
     },
     /// Run a program.
@@ -65,9 +73,14 @@ pub fn way_back(step: &Step) -> Result<Way, Failure> {
         (Inverse::Restore {}, Action::Mount { target, .. }) => Ok(Way::Unmount {
             target: target.clone(),
         }),
-        (Inverse::Restore {}, Action::Create { path }) if Path::new(path).exists() => Err(
-            Failure::Refused(format!("{path} exists already: undoing would remove it")),
-        ),
+        (Inverse::Restore {}, Action::Create { path } | Action::Group { path })
+            if Path::new(path).exists() =>
+        {
+            Err(Failure::Refused(format!(
+                "{path} exists already: undoing would remove it"
+            )))
+        }
+        (Inverse::Restore {}, Action::Group { path }) => Ok(Way::Disband { path: path.clone() }),
         (Inverse::Restore {}, Action::Create { path }) => Ok(Way::Remove { path: path.clone() }),
         (Inverse::Restore {}, Action::Execute { .. }) => Err(Failure::Invalid(format!(
             "{}: what a program changed can only be undone by a program",
@@ -77,6 +90,19 @@ pub fn way_back(step: &Step) -> Result<Way, Failure> {
 }
 
 impl Way {
+    /// Whether what it takes back cannot outlast the boot it was made in: all but files on a disk. A program's files are
+    /// in the trial's directory, which goes when a place is next opened for a run.
+    pub fn ends_with_a_boot(&self) -> bool {
+        match self {
+            Self::Write { path, .. } | Self::Remove { path } => OF_THE_KERNEL
+                .iter()
+                .any(|place| Path::new(path).starts_with(place)),
+            Self::Unmount { .. } | Self::Disband { .. } | Self::Execute { .. } | Self::Nothing => {
+                true
+            }
+        }
+    }
+
     /// Goes back. Going twice is going once: the agent may die between doing it and noting it.
     pub fn follow(&self, processes: &Processes) -> Result<(), Failure> {
         match self {
@@ -85,6 +111,7 @@ impl Way {
             Self::Execute { argv } => act::execute(argv, processes, true),
             Self::Unmount { target } => take_down(target),
             Self::Remove { path } => remove(path),
+            Self::Disband { path } => group::disband(path),
         }
     }
 }

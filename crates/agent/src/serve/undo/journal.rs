@@ -11,6 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::serve::failure::Failure;
 use crate::serve::undo::inverse::Way;
 
+/// random(4): another one after every boot. Containers are given one of their own at every start.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+/// proc(5): `btime`, seconds since 1970, the kernel's own in a container, too; it moves when the clock is set.
+const STATISTICS: &str = "/proc/stat";
+/// No kernel boots again within so many seconds.
+const SAME_BOOT_S: u64 = 3;
+
 /// A step that was applied, or was about to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
@@ -22,6 +29,36 @@ pub struct Entry {
     pub way: Way,
     /// How to see whether the setting still holds.
     pub check: Option<Check>,
+    /// The boot in which it acted; absent in journals of agents that did not note it.
+    #[serde(default)]
+    pub boot: Option<Boot>,
+}
+
+/// One boot of a kernel, as far as it can be told from another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Boot {
+    /// Its random name.
+    pub id: String,
+    /// When it began, seconds since 1970.
+    pub began_s: u64,
+}
+
+impl Boot {
+    fn this() -> Option<Self> {
+        let id = fs::read_to_string(BOOT).ok()?;
+        let statistics = fs::read_to_string(STATISTICS).ok()?;
+        let began = statistics
+            .lines()
+            .find_map(|line| line.strip_prefix("btime "))?;
+        Some(Self {
+            id: id.trim().to_owned(),
+            began_s: began.trim().parse().ok()?,
+        })
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.id == other.id || self.began_s.abs_diff(other.began_s) <= SAME_BOOT_S
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -35,13 +72,15 @@ enum Line {
 pub struct Journal {
     file: File,
     path: PathBuf,
+    boot: Option<Boot>,
     next: u64,
     /// Where the last whole line ends.
     end_bytes: u64,
 }
 
 impl Journal {
-    /// Opens the journal and returns the steps in it that were not undone, oldest first.
+    /// Opens the journal and returns the steps in it that are to be undone, oldest first. A device or a mount of an
+    /// earlier boot went with it, and what has its name now is somebody else's.
     pub fn open(path: &Path) -> Result<(Self, Vec<Entry>), Failure> {
         let failed = |cause| Failure::system("open", path, cause);
         let file = File::options()
@@ -65,13 +104,28 @@ impl Journal {
         let mut journal = Self {
             file,
             path: path.to_owned(),
+            boot: Boot::this(),
             next,
             end_bytes: whole.len() as u64,
         };
         if whole.len() < bytes.len() {
             journal.cut_torn_line()?;
         }
-        Ok((journal, entries))
+        let (gone, left): (Vec<Entry>, Vec<Entry>) = entries
+            .into_iter()
+            .partition(|entry| journal.is_gone(entry));
+        for entry in &gone {
+            journal.undone(entry)?;
+        }
+        Ok((journal, left))
+    }
+
+    fn is_gone(&self, entry: &Entry) -> bool {
+        let is_of_another_boot = match (&entry.boot, &self.boot) {
+            (Some(one), Some(other)) => !one.is(other),
+            _ => false,
+        };
+        is_of_another_boot && entry.way.ends_with_a_boot()
     }
 
     /// Notes a step that is about to act.
@@ -81,6 +135,7 @@ impl Journal {
             name: step.name.clone(),
             way,
             check: step.check.clone(),
+            boot: self.boot.clone(),
         };
         self.write(&Line::Applying(entry.clone()))?;
         self.next += 1;

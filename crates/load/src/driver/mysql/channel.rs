@@ -125,3 +125,23 @@ impl Channel {
         self.taken = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::remote::tests::meet_leaving;
+
+    #[test]
+    fn what_a_server_said_before_it_left_is_the_answer_to_what_is_sent_then() {
+        meet_leaving(b"\x03\0\0\0\xff\x87\x07", |address, gone| async move {
+            let limit = Duration::from_mins(1);
+            let mut channel = Channel::connect(&address, limit).await.expect("connected");
+            gone.recv().expect("it has left");
+            channel.command(0x0e);
+            channel.send().await.expect("no error yet");
+            let said = channel.next().await.expect("its last words");
+            assert_eq!(said, b"\xff\x87\x07");
+            channel.next().await.expect_err("it is gone");
+        });
+    }
+}

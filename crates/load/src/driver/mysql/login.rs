@@ -130,10 +130,7 @@ impl Login<'_> {
                     let request: AuthSwitchRequest<'_> =
                         ParseBuf(content).parse(()).map_err(lost)?;
                     self.plugin = request.auth_plugin().into_owned();
-                    self.nonce = request.plugin_data().to_vec();
-                    if self.nonce.last() == Some(&0) {
-                        self.nonce.pop();
-                    }
+                    self.nonce = challenge(content, &self.plugin).to_vec();
                     let secret = self.secret()?;
                     channel.reply().extend_from_slice(&secret);
                     channel.send().await.map_err(lost)?;
@@ -171,6 +168,17 @@ impl Login<'_> {
         let encrypted = mysql_common::crypto::encrypt(&password, key);
         channel.reply().extend_from_slice(&encrypted);
         channel.send().await.map_err(lost)
+    }
+}
+
+/// What a request to change to `plugin` asks to be proved with. That of ed25519 is 32 random bytes, the last of which may
+/// well be a zero; those of others are text that a zero ends. (`plugin_data` of `mysql_common` 0.37 cuts off either.)
+fn challenge<'a>(request: &'a [u8], plugin: &AuthPlugin<'_>) -> &'a [u8] {
+    let name_end = request.iter().position(|byte| *byte == 0);
+    let data = name_end.map_or(&[][..], |end| &request[end + 1..]);
+    match data {
+        [text @ .., 0] if *plugin != AuthPlugin::Ed25519 => text,
+        all => all,
     }
 }
 

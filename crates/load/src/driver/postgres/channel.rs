@@ -110,25 +110,11 @@ impl Channel {
         &mut self.outgoing
     }
 
-    /// Sends what was begun. A server that has closed the connection has mostly said why before; what it said is then
-    /// the next message, and sending is no error.
+    /// Sends what was begun.
     pub async fn send(&mut self) -> io::Result<()> {
         let sent = self.stream.send(self.outgoing.close()).await;
         self.outgoing.clear();
-        match sent {
-            Err(error) if is_closed(&error) && self.has_last_words().await => Ok(()),
-            sent => sent,
-        }
-    }
-
-    /// Whether a message can still be read; it stays unread.
-    async fn has_last_words(&mut self) -> bool {
-        let length = match self.next().await {
-            Ok((_, body)) => HEADER + body.len(),
-            Err(_) => return false,
-        };
-        self.taken -= length;
-        true
+        sent
     }
 
     /// The tag and body of the next message, waiting for it if need be.
@@ -154,15 +140,6 @@ impl Channel {
     }
 }
 
-/// Whether the other side has closed.
-fn is_closed(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
-    matches!(
-        error.kind(),
-        BrokenPipe | ConnectionReset | ConnectionAborted
-    )
-}
-
 /// The tag of the message that begins at `start` and where its body is, if all of it has come.
 fn whole(incoming: &[u8], start: usize) -> io::Result<Option<(u8, Range<usize>)>> {
     let Some(&[tag, a, b, c, d]) = incoming[start..].first_chunk::<HEADER>() else {
@@ -180,6 +157,21 @@ fn whole(incoming: &[u8], start: usize) -> io::Result<Option<(u8, Range<usize>)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::remote::tests::meet_leaving;
+
+    #[test]
+    fn what_a_server_said_before_it_left_is_the_answer_to_what_is_sent_then() {
+        meet_leaving(b"E\0\0\0\x06SX", |address, gone| async move {
+            let limit = Duration::from_mins(1);
+            let mut channel = Channel::connect(&address, limit).await.expect("connected");
+            gone.recv().expect("it has left");
+            channel.outgoing().message(b'S');
+            channel.send().await.expect("no error yet");
+            let said = channel.next().await.expect("its last words");
+            assert_eq!(said, (b'E', b"SX".as_slice()));
+            channel.next().await.expect_err("it is gone");
+        });
+    }
 
     #[test]
     fn messages_begun_before_a_send_go_out_together_each_with_its_length() {

@@ -216,3 +216,90 @@ fn a_line_that_a_full_disk_cut_is_taken_back_before_the_next() {
     assert!(failure.contains("No space left"), "{failure}");
     assert_eq!((names(&found), added.number), (vec!["first", "second"], 1));
 }
+
+/// One way back of each kind, by what it takes back.
+fn ways() -> [(&'static str, Way); 7] {
+    let write = |path: &str| Way::Write {
+        path: path.to_owned(),
+        value: "1".to_owned(),
+    };
+    [
+        (
+            "zram",
+            Way::Execute {
+                argv: vec!["swapoff".to_owned()],
+            },
+        ),
+        ("kernel", write("/sys/kernel/mm/ksm/run")),
+        (
+            "mount",
+            Way::Unmount {
+                target: "/mnt".to_owned(),
+            },
+        ),
+        ("file", write("/etc/hosts")),
+        (
+            "directory",
+            Way::Remove {
+                path: "/var/lib/x".to_owned(),
+            },
+        ),
+        (
+            "device",
+            Way::Remove {
+                path: "/sys/kernel/config/nullb/x".to_owned(),
+            },
+        ),
+        (
+            "group",
+            Way::Disband {
+                path: "/sys/fs/cgroup/x".to_owned(),
+            },
+        ),
+    ]
+}
+
+#[test]
+fn what_ended_with_an_earlier_boot_is_not_taken_from_whoever_has_its_name_now() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("undo.jsonl");
+    let ways = ways();
+    let (mut journal, _) = Journal::open(&path).expect("opens");
+    for (name, way) in &ways {
+        journal.add(&step(name), way.clone()).expect("written");
+    }
+    drop(journal);
+    let all = ways.each_ref().map(|(name, _)| *name);
+    let (_, found) = Journal::open(&path).expect("opens");
+    assert_eq!(names(&found), all);
+
+    let boot = found[0].boot.clone().expect("every Linux tells it");
+    let text = fs::read_to_string(&path).expect("readable");
+    let renamed = text.replace(&boot.id, "another");
+    assert_ne!(renamed, text);
+    fs::write(&path, &renamed).expect("writable");
+    assert_eq!(
+        names(&Journal::open(&path).expect("opens").1),
+        all,
+        "a container that began anew on the same kernel"
+    );
+    let began = format!("\"began_s\":{}", boot.began_s);
+    let earlier = format!("\"began_s\":{}", boot.began_s - 60);
+    fs::write(&path, renamed.replace(&began, &earlier)).expect("writable");
+    assert_eq!(
+        names(&Journal::open(&path).expect("opens").1),
+        ["file", "directory"]
+    );
+    assert_eq!(
+        names(&Journal::open(&path).expect("opens").1),
+        ["file", "directory"],
+        "what is gone is noted as undone"
+    );
+    let noted = serde_json::to_string(&boot).expect("plain");
+    fs::write(&path, text.replace(&noted, "null")).expect("writable");
+    assert_eq!(
+        names(&Journal::open(&path).expect("opens").1),
+        all,
+        "of a journal that does not say"
+    );
+}

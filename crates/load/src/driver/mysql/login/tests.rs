@@ -43,3 +43,18 @@ fn any_other_plugin_is_refused_with_those_that_work() {
         assert!(message.contains(name), "{message}");
     }
 }
+
+#[test]
+fn a_challenge_of_random_bytes_keeps_a_zero_at_its_end_and_one_of_text_does_not() {
+    let request = |plugin: &str, data: &[u8]| [b"\xFE", plugin.as_bytes(), b"\0", data].concat();
+    let mut random = [9; 32];
+    random[30..].fill(0);
+    let ed25519 = request("client_ed25519", &random);
+    assert_eq!(challenge(&ed25519, &AuthPlugin::Ed25519), random);
+    let native = request("mysql_native_password", b"twenty bytes of text\0");
+    assert_eq!(
+        challenge(&native, &AuthPlugin::MysqlNativePassword),
+        b"twenty bytes of text"
+    );
+    assert_eq!(challenge(b"\xFEname", &AuthPlugin::Ed25519), b"");
+}

@@ -216,6 +216,7 @@ fn the_server_codes_that_a_workload_meets_are_classified() {
         (1226, ErrorKind::Connection, false),
         (1927, ErrorKind::Connection, false),
         (3169, ErrorKind::Connection, false),
+        (4031, ErrorKind::Connection, false),
         (1062, ErrorKind::Other, false),
         (1064, ErrorKind::Other, false),
         (1114, ErrorKind::DiskFull, false),

@@ -1,0 +1,239 @@
+//! Access to plain files: one file per job, blocks chosen by a distribution that reaches all of them, each block read
+//! checked to be the right one, latencies recorded like a database's.
+//!
+//! Jobs warm up by a number of accesses, wait for each other while the kernel's counters are read, and then are
+//! measured: what warming up cost is in no figure.
+
+mod choice;
+pub mod content;
+pub mod counters;
+mod engine;
+mod following;
+mod job;
+mod permutation;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::file::{FileCounters, FileDrive, FileEngine};
+use fairtrial_protocol::load::Driven;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use self::following::Following;
+use self::job::{Job, KINDS, Until};
+use crate::drive::recorder::Recorder;
+use crate::drive::schedule::{Measure, Schedule};
+use crate::error::LoadError;
+
+/// More jobs than this are more threads than help any machine.
+const JOBS_LIMIT: u32 = 4096;
+
+/// Entries that a ring may have.
+const DEPTH_LIMIT: u32 = 4096;
+
+/// Narrower intervals cost more than they show.
+const NARROWEST_INTERVAL_MS: u32 = 10;
+
+/// A window that ends by a number of accesses: a year, which nothing takes.
+const ENDLESS_NS: i64 = 31_536_000_000_000_000;
+
+/// What jobs and the thread that follows them share.
+struct Shared {
+    recorder: Recorder,
+    /// Everybody has warmed up; then: the counters are read and the window has begun.
+    gate: Barrier,
+    /// Ends warm-up and window early: somebody asked, or a job failed.
+    stop: Arc<AtomicBool>,
+    failed: AtomicBool,
+    running: AtomicUsize,
+}
+
+/// Accesses blocks and writes the files; the result is what `result.json` holds.
+pub fn drive(parameters: &FileDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
+    validate(parameters)?;
+    let jobs = (0..parameters.jobs)
+        .map(|number| Job::open(number, parameters))
+        .collect::<Result<Vec<_>, _>>()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|source| {
+            LoadError::Start {
+                what: "a signal handler",
+                source,
+            }
+        })?;
+    }
+    let shared = Shared {
+        recorder: Recorder::new(jobs.len(), &KINDS),
+        gate: Barrier::new(jobs.len() + 1),
+        stop,
+        failed: false.into(),
+        running: jobs.len().into(),
+    };
+    let following = Following::open(parameters, progress)?;
+    thread::scope(|scope| {
+        let shared = &shared;
+        let workers: Vec<_> = jobs
+            .into_iter()
+            .map(|job| scope.spawn(move || live(job, parameters, shared)))
+            .collect();
+        let followed = follow(following, parameters, shared);
+        for worker in workers {
+            worker
+                .join()
+                .map_err(|_| LoadError::Panicked("file access"))??;
+        }
+        followed?.finish(&shared.recorder)
+    })
+}
+
+/// A job's life. It passes both gates whatever happens, because others wait there.
+fn live(mut job: Job, parameters: &FileDrive, shared: &Shared) -> Result<(), LoadError> {
+    let until = |accesses| Until {
+        accesses,
+        stop: &shared.stop,
+    };
+    let warm = job.run(&until(Some(parameters.warm_up_accesses)), None);
+    if warm.is_err() {
+        shared.failed.store(true, Ordering::Release);
+        shared.stop.store(true, Ordering::Release);
+    }
+    shared.gate.wait();
+    shared.gate.wait();
+    let ran = warm.and_then(|()| job.run(&until(parameters.accesses), Some(&shared.recorder)));
+    if ran.is_err() {
+        shared.stop.store(true, Ordering::Release);
+    }
+    if shared.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+        shared.recorder.end_now();
+    }
+    ran
+}
+
+/// Opens the gates with the window and its counters between them, and follows the jobs to their end.
+fn follow<'a>(
+    mut following: Following<'a>,
+    parameters: &FileDrive,
+    shared: &Shared,
+) -> Result<Following<'a>, LoadError> {
+    let first = content::path(Path::new(&parameters.directory), 0);
+    shared.gate.wait();
+    let before = counters::read(&first);
+    let length_ns = parameters.duration_s.map_or(ENDLESS_NS, nanoseconds);
+    let schedule = shared.recorder.begin(Schedule::new(
+        monotonic_ns(),
+        0,
+        i64::from(parameters.interval_ms) * 1_000_000,
+        Measure::DurationNs(length_ns),
+    ));
+    if before.is_err() {
+        shared.stop.store(true, Ordering::Release);
+    }
+    following.begin();
+    shared.gate.wait();
+    let followed = following.follow(&shared.recorder, schedule, &shared.running);
+    if followed.is_err() {
+        shared.stop.store(true, Ordering::Release);
+    }
+    while shared.running.load(Ordering::Acquire) > 0 {
+        thread::sleep(following::LOOK);
+    }
+    followed?;
+    following.write_counters(&[before?, counters::read(&first)?] as &[FileCounters; 2])?;
+    Ok(following)
+}
+
+fn validate(parameters: &FileDrive) -> Result<(), LoadError> {
+    choice::validate(&parameters.distribution)?;
+    let block = u64::from(parameters.block_bytes);
+    let unit = content::UNIT_BYTES as u64;
+    let is_whole = block > 0 && block.is_multiple_of(unit);
+    let is_queued = parameters.engine == FileEngine::IoUring;
+    let time = |seconds: f64| seconds.is_finite() && seconds > 0.0 && seconds < 1e7;
+    let rules = [
+        (
+            "jobs",
+            (1..=JOBS_LIMIT).contains(&parameters.jobs),
+            "must be 1 to 4096",
+        ),
+        ("block_bytes", is_whole, "must be a multiple of 512"),
+        (
+            "bytes",
+            is_whole && parameters.bytes > 0 && parameters.bytes.is_multiple_of(block),
+            "must be whole blocks, and one at least",
+        ),
+        (
+            "depth",
+            (1..=DEPTH_LIMIT).contains(&parameters.depth),
+            "must be 1 to 4096",
+        ),
+        (
+            "depth",
+            parameters.depth == 1 || is_queued,
+            "must be 1: only io_uring has several accesses under way",
+        ),
+        (
+            "direct",
+            !(parameters.direct && parameters.engine == FileEngine::Mmap),
+            "a mapping is the page cache: mmap cannot bypass it",
+        ),
+        (
+            "write_share",
+            (0.0..=1.0).contains(&parameters.write_share),
+            "must lie between 0 and 1",
+        ),
+        (
+            "interval_ms",
+            parameters.interval_ms >= NARROWEST_INTERVAL_MS,
+            "must be 10 at least",
+        ),
+        (
+            "duration_s",
+            parameters.duration_s.is_none_or(time),
+            "must be a time in seconds above 0",
+        ),
+        (
+            "accesses",
+            parameters.accesses.is_some() != parameters.duration_s.is_some(),
+            "exactly one of accesses and duration_s must be given",
+        ),
+        (
+            "accesses",
+            parameters.accesses != Some(0),
+            "must be 1 at least",
+        ),
+    ];
+    rules
+        .into_iter()
+        .find(|(_, holds, _)| !holds)
+        .map_or(Ok(()), |(field, _, problem)| {
+            Err(LoadError::Parameter {
+                field,
+                problem: problem.into(),
+            })
+        })
+}
+
+#[allow(clippy::cast_possible_truncation)] // below 10^7 seconds, which `validate` has checked
+fn nanoseconds(seconds: f64) -> i64 {
+    (seconds * 1e9).round() as i64
+}
+
+/// Nothing but the settings that shaped the accesses: what a database's connection would read back.
+fn effective(parameters: &FileDrive) -> BTreeMap<String, String> {
+    [
+        ("block_bytes", parameters.block_bytes.to_string()),
+        (
+            "blocks_per_file",
+            (parameters.bytes / u64::from(parameters.block_bytes)).to_string(),
+        ),
+        ("seed", parameters.seed.to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}

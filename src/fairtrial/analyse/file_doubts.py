@@ -1,0 +1,92 @@
+"""Doubts about access to files, by workload or server: blocks never met, I/O the block layer does not see, strangers.
+
+None of them can be a false alarm for want of observations: they compare counts of one trial with each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from fairtrial.analyse.models import Doubt
+from fairtrial.record.models import TrialRecord
+
+FOOTPRINT: Final = "footprint_share"
+WHOLE: Final = 0.999  # a file whose last block alone is never met behaves like a whole one
+SEEN: Final = 0.5  # of what bypassed the page cache: retries and merges move a few percent, not half
+STRANGERS: Final = 0.1  # of a process's own reads: metadata that the kernel reads for nobody are far fewer
+LEAST_BYTES: Final = 1 << 20  # less is a program's start, or a sampler's
+
+
+def about(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
+    """Every such doubt of a run."""
+    yield from _footprint(used)
+    yield from _invisible(used)
+    yield from _strangers(used)
+
+
+def _footprint(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
+    shares = {trial.trial.id: trial.scalars.get(FOOTPRINT, 1.0) for trial in used}
+    partial = {name: share for name, share in shares.items() if share < WHOLE}
+    if partial:
+        low, high = min(partial.values()), max(partial.values())
+        range_ = f"{low:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
+        yield Doubt(
+            code="footprint",
+            message=f"in {len(partial)} of {len(used)} used trials the distribution can meet {range_} of a file's "
+            "blocks only: fio spreads ranks by a hash, which is a permutation for powers of two alone",
+            advice="another `size` would change the miss ratio whatever the arm: make size / block_size a power of "
+            "two, or use `file_access`, which meets every block",
+        )
+
+
+def _invisible(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
+    """Direct access and DAX have no page cache: what the application moved, the block layer should have moved."""
+    unseen = {}
+    for trial in used:
+        uncached, block = _uncached_bytes(trial), _block_bytes(trial.scalars)
+        if block is not None and uncached > LEAST_BYTES and block < SEEN * uncached:
+            unseen[trial.trial.id] = (uncached, block)
+    if unseen:
+        name, (uncached, block) = max(unseen.items(), key=lambda item: item[1][0] - item[1][1])
+        yield Doubt(
+            code="invisible_io",
+            message=f"in {len(unseen)} of {len(used)} used trials the block layer saw less than the application moved "
+            f"past the page cache, in {name} {block / 2**20:.1f} of {uncached / 2**20:.1f} MiB",
+            advice="DAX and file systems in memory need no block layer: iostat, /proc/diskstats and pgpgin say nothing "
+            "of them; compare the application's bytes",
+        )
+
+
+def _uncached_bytes(trial: TrialRecord) -> float:
+    """What bypassed the page cache: a file workload's own figure, or what a server moved that opens its data direct."""
+    if trial.options.get("innodb_flush_method", "").upper().startswith("O_DIRECT"):
+        moved = (trial.scalars.get(f"server_data_{how}_bytes", 0.0) for how in ("read", "written"))
+        return math.fsum(moved)
+    return trial.scalars.get("uncached_bytes", 0.0)
+
+
+def _block_bytes(scalars: Mapping[str, float]) -> float | None:
+    """The files' own device where a file workload counted it, else all disks: more can only hide the doubt."""
+    read = scalars.get("block_read_bytes", scalars.get("disk_read_bytes"))
+    written = scalars.get("block_written_bytes", scalars.get("disk_written_bytes"))
+    return None if read is None or written is None else read + written
+
+
+def _strangers(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
+    """Asks whether others read from the device while the files were accessed."""
+    excess = {}
+    for trial in used:
+        device, own = trial.scalars.get("block_read_bytes"), trial.scalars.get("storage_read_bytes")
+        if device is not None and own is not None and device - own > max(STRANGERS * own, LEAST_BYTES):
+            excess[trial.trial.id] = (device - own, own)
+    if excess:
+        name, (strange, own) = max(excess.items(), key=lambda item: item[1][0])
+        yield Doubt(
+            code="shared_device",
+            message=f"in {len(excess)} of {len(used)} used trials others read from the device too, in {name} "
+            f"{strange / 2**20:.1f} MiB beside {own / 2**20:.1f} MiB",
+            advice="they took bandwidth and page cache: find who, and trust `miss_ratio`, which leaves them out, "
+            "rather than `device_miss_ratio`",
+        )

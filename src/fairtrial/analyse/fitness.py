@@ -1,0 +1,43 @@
+"""What was found of a place before it measured, as doubts: findings that shift results, not those that cost time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from fairtrial.analyse.models import Doubt
+from fairtrial.record.models import Finding, PlaceOpened, Plan
+
+SETS: Final = {"frequency_scaling": "governor"}  # findings that a setting of a study replaces
+
+
+def doubts(plan: Plan, places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
+    """One for each finding below fine that biases, naming the place where there are several.
+
+    None for what every trial of the place sets for itself: the look was before the settings.
+
+    A look of one second: how often it cries wolf is how often something else happens to run in that second.
+    """
+    for opened in places:
+        for finding in opened.findings:
+            doubtful = finding.biases and finding.grade in ("caution", "unfit")
+            if doubtful and not _is_set(plan, opened, finding):
+                yield Doubt(
+                    code="place_unfit",
+                    message=f"{_where(opened, finding, several=len(places) > 1)}{finding.name.replace('_', ' ')}: "
+                    f"{finding.value}; {finding.why}",
+                    advice=finding.fix,
+                )
+
+
+def _is_set(plan: Plan, opened: PlaceOpened, finding: Finding) -> bool:
+    """Whether the study itself sees to it, in every trial there."""
+    here = [trial for arms in plan.resolved.values() for trial in arms.values() if trial.place == opened.place]
+    setting = SETS.get(finding.name)
+    return bool(here) and not finding.of_host and all(setting in trial.settings for trial in here)
+
+
+def _where(opened: PlaceOpened, finding: Finding, *, several: bool) -> str:
+    kind = next(iter(opened.place))
+    place = f" {kind}" if several else ""
+    return f"before the run, at the {'host of the ' if finding.of_host else ''}place{place}, "

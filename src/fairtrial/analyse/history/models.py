@@ -1,0 +1,141 @@
+"""What a look at histories says; `fairtrial history --json` is this, dumped."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fairtrial.analyse.models import Interval
+from fairtrial.analyse.result import Result
+from fairtrial.study.catalogue import Better
+
+Direction = Literal["better", "worse", "changed"]  # `changed`: nobody said which direction is better
+
+
+class Known(Result):
+    """A change that somebody has looked at: the entry of an acknowledgement file.
+
+    Attributes:
+        run: the first run after the change.
+        series, metric: which; empty means all.
+        because: why it is no news.
+    """
+
+    run: str
+    because: str
+    series: str = ""
+    metric: str = ""
+
+
+class Change(Result):
+    """A level that held for some runs gave way to another that holds since.
+
+    Attributes:
+        index: of the first point after the change.
+        run, previous: the first run after it, and the last one before it.
+        before, after: medians of the segments on its two sides, in the metric's unit.
+        ratio: after / before, with its interval; all None where a value is not positive.
+        difference: after - before.
+        noise_sds: its size in standard deviations of a point.
+        relevant: whether it is larger than the margin.
+        went_away: a later segment is back at the level before.
+        differing: what else is not the same in the two runs: name → (before, after).
+        known: the acknowledgement that names it.
+    """
+
+    index: int
+    run: str
+    previous: str
+    before: float
+    after: float
+    ratio: Interval
+    difference: float
+    noise_sds: float
+    direction: Direction
+    relevant: bool
+    went_away: bool
+    differing: dict[str, tuple[str, str]]
+    known: Known | None
+
+
+class Spike(Result):
+    """A single point far from its segment: no change, for its neighbours do not follow it."""
+
+    index: int
+    run: str
+    value: float
+    noise_sds: float
+
+
+class Alarm(Result):
+    """The newest point against the segment before it: early, and about one point only.
+
+    Attributes:
+        expected: median of the segment before it.
+        p: two-sided, unadjusted.
+        p_adjusted: Holm over every series looked at together.
+        raised: `p_adjusted` below the alarm's level.
+    """
+
+    run: str
+    value: float
+    expected: float
+    ratio: Interval
+    p: float
+    p_adjusted: float
+    direction: Direction
+    relevant: bool
+    raised: bool
+    known: Known | None
+
+
+class Examined(Result):
+    """One series.
+
+    Attributes:
+        runs, times, values, standard_errors, ns: by point, in time order.
+        left_out: older points beyond the limit.
+        noise: standard deviation of a point, as a share where `relative`.
+        autocorrelation: of neighbouring points, the value that was allowed for.
+        p: of the hypothesis that the level never changed; None with too few points.
+        p_adjusted: Benjamini–Hochberg over every series looked at together.
+        penalty: what a further segment must gain, in standard deviations.
+        doubts: in sentences.
+    """
+
+    series: str
+    metric: str
+    role: str
+    unit: str
+    better: Better | None
+    margin: float
+    relative: bool
+    runs: tuple[str, ...]
+    times: tuple[str, ...]
+    values: tuple[float, ...]
+    standard_errors: tuple[float | None, ...]
+    ns: tuple[int, ...]
+    left_out: int
+    noise: float | None
+    autocorrelation: float | None
+    p: float | None
+    p_adjusted: float | None
+    penalty: float | None
+    changes: tuple[Change, ...]
+    spikes: tuple[Spike, ...]
+    alarm: Alarm | None
+    doubts: tuple[str, ...] = ()
+
+
+class History(Result):
+    """Every series looked at together, at which levels.
+
+    Attributes:
+        alpha: chance that a series without a change shows one.
+        alarm_alpha: chance that any newest point raises an alarm though nothing changed, over all series.
+        left_out: runs that gave no point, with the reason.
+    """
+
+    alpha: float
+    alarm_alpha: float
+    series: tuple[Examined, ...]
+    left_out: dict[str, str]

@@ -1,0 +1,56 @@
+"""Permutation tests for values that are often exactly zero: seconds of stalls, lost operations, shares of bad trials.
+
+Zeros have no logarithm, and a heap of them is nowhere near normal. Exchanging signs or arms asks nothing of the shape.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse.t_tests import SMALLEST_N, Values
+
+HEAP: Final = 2  # equal zeros: continuous values have not one
+RESAMPLES: Final = 9_999  # all orders where there are fewer: up to 13 pairs, or 7 + 7 values
+
+
+def heaped(first: Values, second: Values) -> bool:
+    """Whether zeros are heaped: `HEAP` or more in both arms together."""
+    return int((first == 0).sum() + (second == 0).sum()) >= HEAP
+
+
+def paired_p(first: Values, second: Values, *, seed: int) -> float:
+    """Two-sided p of the mean difference under exchanges within pairs; 1 where there is nothing to exchange.
+
+    Exact for few pairs; else of `RESAMPLES` random exchanges and the one observed.
+    """
+    differences = second - first
+    if len(differences) < SMALLEST_N or not differences.any():
+        return 1.0
+    return _p((differences,), kind="samples", seed=seed)
+
+
+def unpaired_p(first: Values, second: Values, *, seed: int) -> float:
+    """Two-sided p of the difference of means under exchanges between arms; 1 where there is nothing to exchange."""
+    if min(len(first), len(second)) < SMALLEST_N or np.ptp(np.concatenate([first, second])) == 0:
+        return 1.0
+    return _p((first, second), kind="independent", seed=seed)
+
+
+def _p(data: tuple[Values, ...], *, kind: str, seed: int) -> float:
+    from scipy import stats  # noqa: PLC0415 - scipy.stats takes most of a second, and few comparisons need it
+
+    def difference(*arms: Values, axis: int = -1) -> Values:
+        means = [np.mean(each, axis=axis) for each in arms]
+        return np.asarray(means[-1] - (means[0] if len(means) > 1 else 0.0))
+
+    found = stats.permutation_test(
+        data,
+        difference,
+        permutation_type=kind,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        rng=np.random.default_rng(seed),
+    )
+    return float(found.pvalue)

@@ -1,0 +1,37 @@
+"""An audit: every claim of a publication with its verdict, and problems of its design."""
+
+from __future__ import annotations
+
+from fairtrial.analyse.publications.checking import check
+from fairtrial.analyse.publications.facts import facts
+from fairtrial.analyse.publications.findings import Finding, Verdict
+from fairtrial.analyse.publications.reading import Dataset
+from fairtrial.analyse.result import Result
+
+
+class Audit(Result):
+    """What came of it.
+
+    Attributes:
+        findings: every claim, in the order of printing.
+        problems: of order, multiplicity and data, in sentences.
+    """
+
+    title: str
+    source: str
+    findings: tuple[Finding, ...]
+    problems: tuple[str, ...]
+
+    def count(self, verdict: Verdict) -> int:
+        """How many claims got a verdict."""
+        return sum(each.verdict == verdict for each in self.findings)
+
+
+def audit(dataset: Dataset) -> Audit:
+    """Checks everything that a publication claims."""
+    return Audit(
+        title=dataset.description.title,
+        source=dataset.description.source,
+        findings=check(dataset).findings,
+        problems=tuple(facts(dataset)),
+    )

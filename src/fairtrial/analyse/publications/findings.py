@@ -1,0 +1,134 @@
+"""What came of checking one printed figure or statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from typing import Final, Literal
+
+Verdict = Literal["confirmed", "contradicted", "not checkable"]
+Kind = Literal[
+    "differs",
+    "cut",
+    "elsewhere",
+    "nowhere",
+    "not significant",
+    "significant",
+    "empty rest",
+    "sign",
+    "label",
+    "order",
+    "bound",
+]
+
+EXPLAINED: Final[dict[Kind, str]] = {
+    "differs": "the data give another value",
+    "cut": "the digits are cut off instead of rounded",
+    "elsewhere": "the interval belongs to another comparison",
+    "nowhere": "no comparison of the data gives this interval",
+    "not significant": "an effect is claimed, but the interval holds 0",
+    "significant": "called not significant, but the interval leaves out 0",
+    "empty rest": "says that the rest is not significant, but lists every comparison as an effect",
+    "sign": "the sentence says higher, the figures are negative",
+    "label": "the printed script cannot have printed this label",
+    "order": "the effect is not the smaller one",
+    "bound": "the figure is not beyond the bound",
+}
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One printed figure that the data do not give.
+
+    Attributes:
+        where: the place in the publication.
+        what: the comparison and the quantity.
+        printed, computed: figures, the latter to the same digits.
+    """
+
+    where: str
+    what: str
+    printed: str
+    computed: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One printed figure or statement, checked.
+
+    Attributes:
+        where: the place in the publication.
+        what: the comparison and the quantity.
+        printed, computed: figures, the latter to the same digits; `computed` is empty where nothing can be.
+        why: what is wrong, or why it cannot be checked; empty if confirmed.
+    """
+
+    where: str
+    what: str
+    printed: str
+    computed: str
+    verdict: Verdict
+    kind: Kind | None = None
+    why: str = ""
+
+    @property
+    def disagreement(self) -> Disagreement | None:
+        """The same as a disagreement, if it is one."""
+        if self.kind is None:
+            return None
+        return Disagreement(self.where, self.what, printed=self.printed, computed=self.computed, kind=self.kind)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Every finding, in the order of printing."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def figures(self) -> int:
+        """How many printed figures and statements were compared."""
+        return sum(each.verdict != "not checkable" for each in self.findings)
+
+    @property
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """Those that the data do not give."""
+        return tuple(found for each in self.findings if (found := each.disagreement) is not None)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the publication, where findings are made."""
+
+    where: str
+
+    def agrees(self, what: str, printed: str, computed: str) -> Finding:
+        """The data give the same."""
+        return Finding(self.where, what, printed=printed, computed=computed, verdict="confirmed")
+
+    def disagrees(self, what: str, printed: str, *, computed: str, kind: Kind) -> Finding:
+        """They do not."""
+        why = EXPLAINED[kind]
+        return Finding(self.where, what, printed=printed, computed=computed, verdict="contradicted", kind=kind, why=why)
+
+    def unknown(self, what: str, printed: str, why: str) -> Finding:
+        """There is nothing to hold against it."""
+        return Finding(self.where, what, printed=printed, computed="", verdict="not checkable", why=why)
+
+    def figure(self, what: str, printed: str, value: float) -> Finding:
+        """A figure against a value, at the digits printed."""
+        computed, kind = figure(printed, value)
+        if kind is None:
+            return self.agrees(what, printed, computed)
+        return self.disagrees(what, printed, computed=computed, kind=kind)
+
+
+def figure(printed: str, value: float) -> tuple[str, Kind | None]:
+    """The value to the digits of the printed figure, and how they disagree; None if they agree."""
+    unit = Decimal(1).scaleb(-len(printed.partition(".")[2]))
+    exact = Decimal(repr(float(value)))
+    rounded = exact.quantize(unit, rounding=ROUND_HALF_UP)
+    if Decimal(printed) == rounded:
+        return str(rounded), None
+    return str(rounded), "cut" if Decimal(printed) == exact.quantize(unit, rounding=ROUND_DOWN) else "differs"

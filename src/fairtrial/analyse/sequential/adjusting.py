@@ -1,0 +1,145 @@
+"""Comparisons of a run that could stop early: p values, intervals and detectable effects that looking leaves valid."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from scipy import special
+
+from fairtrial.analyse import doubts, guardrails, sensitivity
+from fairtrial.analyse.comparing import PAIRED_LOGS, PAIRED_UNITS
+from fairtrial.analyse.models import Comparison, Doubt, Guardrail, Interval
+from fairtrial.analyse.sequential import guarding
+from fairtrial.analyse.sequential.following import Followed, Pairs, standard_error
+from fairtrial.analyse.sequential.rule import Rule, reach
+from fairtrial.analyse.t_tests import Values
+from fairtrial.study.catalogue import MetricDefinition
+
+# The boundary of a look is near p = 0.01; the signs of n blocks allow no exact p below 2 / 2ⁿ, which n = 8 reaches.
+BLOCKS_FOR_EXACT: Final = 8
+STUDENTS: Final = (PAIRED_LOGS, PAIRED_UNITS)
+CLAIMS: Final = ("faster", "slower", "equivalent")
+_LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
+_SPENDING: Final[Mapping[str, str]] = {"pocock": "Pocock", "obrien_fleming": "O'Brien–Fleming"}
+
+
+def in_words(rule: Rule) -> str:
+    """How p values and intervals were adjusted, as part of a method's name."""
+    if rule.kind == "anytime":
+        return "always valid (normal mixture)"
+    spent = f"adjusted for looks from {rule.first} to {rule.last} blocks ({_SPENDING[rule.spending]} spending)"
+    return f"interval stretched for stopping by its width, p {spent}" if rule.kind == "precision" else spent
+
+
+def adjusted(
+    comparisons: Sequence[Comparison], followed: Followed, metrics: Mapping[str, MetricDefinition]
+) -> list[Comparison]:
+    """The same comparisons, in order, as they stand after all the looks that a run had."""
+    index = {pair.key: number for number, pair in enumerate(followed.pairs)}
+    found = []
+    for each in comparisons:
+        number = index[each.cell, each.metric, each.arm]
+        guardrail = _guardrail(each, followed.pairs[number], metrics[each.metric], rule=followed.rule)
+        found.append(_adjusted(each, followed, number).model_copy(update={"guardrail": guardrail}))
+    return found
+
+
+def rests_on_normality(comparison: Comparison) -> Iterator[Doubt]:
+    """Says where a claim was made with too few blocks for any exact test to make it. Counts, never a false alarm."""
+    if comparison.verdict in CLAIMS and comparison.n < BLOCKS_FOR_EXACT:
+        yield doubts.of(
+            comparison,
+            code="rests_on_normality",
+            message=f"the claim comes from {comparison.n} blocks: no exact test can reach its level with fewer than "
+            f"{BLOCKS_FOR_EXACT}, so it rests on log ratios being roughly normal",
+            advice=f"set `trials.min_blocks: {BLOCKS_FOR_EXACT}` if blocks of this metric can differ by jumps",
+        )
+
+
+def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Comparison:
+    pair, standing, rule = followed.pairs[index], followed.standing, followed.rule
+    away = reach(comparison.n, level=rule.alpha, rule=rule)
+    low, high = _interval(pair.values, away=away, size=pair.size)
+    below, above = _interval(pair.differences, away=away, size=_size(pair.differences))
+    p, same = float(standing.p[index]), float(standing.same[index])
+    p_equivalence = None if comparison.p_equivalence is None else same
+    ratio = _ratio(comparison.ratio, low, high) if pair.logs else comparison.ratio
+    difference = Interval(estimate=comparison.difference.estimate, low=below, high=above)
+    if not _looked_at_as_tested(comparison):
+        p = max(p, comparison.p)
+        p_equivalence = None if comparison.p_equivalence is None else max(same, comparison.p_equivalence)
+        ratio, difference = _wider(ratio, comparison.ratio), _wider(difference, comparison.difference)
+    return comparison.model_copy(
+        update={
+            "method": f"{comparison.method}, {in_words(rule)}",
+            "p_once": comparison.p,
+            "p": p,
+            "p_equivalence": p_equivalence,
+            "ratio": ratio,
+            "difference": difference,
+            "smallest_effect": _smallest_effect(pair, comparison, followed),
+        }
+    )
+
+
+def _guardrail(comparison: Comparison, pair: Pairs, definition: MetricDefinition, *, rule: Rule) -> Guardrail | None:
+    if comparison.guardrail is None:
+        return None
+    on_logs = _mean(pair.values, size=pair.size) if pair.logs else (0.0, math.inf)
+    in_units = _mean(pair.differences, size=_size(pair.differences))
+    worse = guardrails.Rail(better=definition.better, margin=comparison.guardrail.margin).worse
+    return guarding.looked_at(comparison.guardrail, n=comparison.n, rule=rule, worse=worse, means=(on_logs, in_units))
+
+
+def _mean(values: Values, *, size: float) -> guarding.Mean:
+    """And its standard error; 0 and infinite without values."""
+    return (float(values.mean()) if len(values) else 0.0), standard_error(values, size=size)
+
+
+def _size(differences: Values) -> float:
+    return float(np.abs(differences).mean()) if len(differences) else 0.0
+
+
+def _looked_at_as_tested(comparison: Comparison) -> bool:
+    """Whether looks, which are Student's, test what the comparison does.
+
+    Values that are known by class, or heaped at zero, have a test of their own, which must agree with a claim.
+    """
+    return comparison.method in STUDENTS
+
+
+def _interval(values: Values, *, away: float, size: float) -> tuple[float | None, float | None]:
+    middle, error = _mean(values, size=size)
+    if not (math.isfinite(error) and math.isfinite(away)):
+        return None, None
+    return middle - away * error, middle + away * error
+
+
+def _ratio(ratio: Interval, low: float | None, high: float | None) -> Interval:
+    if low is None or high is None or high > _LARGEST_LOGARITHM:
+        return Interval(estimate=ratio.estimate, low=None, high=None)
+    return Interval(estimate=ratio.estimate, low=math.exp(low), high=math.exp(high))
+
+
+def _wider(adjusted: Interval, once: Interval) -> Interval:
+    """The adjusted interval, and as far as that of one look reaches further: over classes it may."""
+    if adjusted.low is None or adjusted.high is None or once.low is None or once.high is None:
+        return Interval(estimate=adjusted.estimate, low=None, high=None)
+    return Interval(estimate=adjusted.estimate, low=min(adjusted.low, once.low), high=max(adjusted.high, once.high))
+
+
+def _smallest_effect(pair: Pairs, comparison: Comparison, followed: Followed) -> float | None:
+    """What these blocks would have found at this look, with the boundary that Holm's hardest step asks for."""
+    error = standard_error(pair.values, size=pair.size)
+    level = followed.rule.alpha / max(1, comparison.family_size)
+    critical = reach(comparison.n, level=level, rule=followed.rule)
+    if not (pair.logs and math.isfinite(error) and math.isfinite(critical)):
+        return None
+    df = comparison.n - 1
+    nominal = 2 * float(special.stdtr(df, -critical))
+    effect = sensitivity.shift(df, alpha=nominal) * error if nominal > 0 else math.inf
+    return math.expm1(effect) if effect < _LARGEST_LOGARITHM else None

@@ -1,0 +1,253 @@
+"""A run followed round by round: what a rule saw of its trials, what it decided, and what that leaves valid.
+
+The same function decides while a run goes on and recomputes its decisions from the record: it reads trials and the
+plan, and in which round each block ran. The journal repeats what it said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import fmean
+
+import numpy as np
+
+from fairtrial.analyse import t_tests
+from fairtrial.analyse.comparing import matched
+from fairtrial.analyse.measured import Measured, measured
+from fairtrial.analyse.models import CellStop
+from fairtrial.analyse.selection import ContrastCell, select
+from fairtrial.analyse.sequential.rule import Estimates, Rule, reach
+from fairtrial.analyse.sequential.standing import Standing
+from fairtrial.analyse.t_tests import Values
+from fairtrial.record.models import CellLook, ComparisonLook, Design, Plan, StopReason, TrialRecord
+
+Key = tuple[str, str, str]  # cell, metric, arm
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """One comparison's blocks, in the order of their rounds: arrays of shape (blocks,).
+
+    Attributes:
+        primary: whether it is of the family.
+        rounds: the round in which each block was complete.
+        values: log ratios, or differences where a value has no logarithm.
+        differences: in the metric's unit.
+        size: how large the compared numbers are, to tell spread from rounding.
+    """
+
+    key: Key
+    primary: bool
+    logs: bool
+    rounds: Values
+    values: Values
+    differences: Values
+    size: float
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A run up to its last round. `stops` has a cell's name only once it is decided."""
+
+    rule: Rule
+    pairs: tuple[Pairs, ...]
+    standing: Standing
+    looks: tuple[tuple[CellLook, ...], ...]
+    stops: dict[str, CellStop]
+
+
+def rule_of(design: Design) -> Rule | None:
+    """The rule that a design asks for; None if all blocks are run."""
+    if design.stop == "fixed":
+        return None
+    return Rule(
+        kind=design.stop,
+        first=design.min_blocks or design.blocks,
+        last=design.blocks,
+        alpha=1 - design.confidence,
+        bound=math.log1p(design.margin),
+        spending=design.spending or "pocock",
+        futility=bool(design.futility),
+        equivalence=bool(design.equivalence),
+        half_width=math.log1p(design.precision or math.inf),
+    )
+
+
+def follow(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None = None) -> Followed | None:
+    """Follows a run through every round it has trials of; None for a design that runs all blocks."""
+    rule = rule_of(plan.design)
+    if rule is None:
+        return None
+    selection = select(plan, trials, contrast=contrast)
+    rounds = {(trial.trial.cell, trial.trial.block): trial.trial.round for trial in trials}
+    pairs = tuple(
+        _pairs(cell, (metric, primary), level=level, first=selection.levels[0], rounds=rounds)
+        for cell in selection.cells
+        for metric, primary in _metrics(plan).items()
+        for level in selection.levels[1:]
+    )
+    names = list(dict.fromkeys(pair.key[0] for pair in pairs))
+    metrics = list(dict.fromkeys(pair.key[1] for pair in pairs))
+    standing = Standing(
+        rule=rule,
+        shape=(len(pairs),),
+        cells=np.array([names.index(pair.key[0]) for pair in pairs]),
+        pools=np.array([metrics.index(pair.key[1]) for pair in pairs]),
+        family=np.array([pair.primary for pair in pairs], dtype=bool),
+    )
+    course = _Course(plan=plan, trials=trials, pairs=pairs, standing=standing, names=names)
+    last = max(rounds.values(), default=0)
+    looks = tuple(course.look(round_) for round_ in range(1, last + 1))
+    return Followed(rule=rule, pairs=pairs, standing=standing, looks=looks, stops=course.stops)
+
+
+def _metrics(plan: Plan) -> dict[str, bool]:
+    """Whether each metric is primary."""
+    others = [*plan.metrics.secondary, *plan.metrics.guardrails]
+    return dict.fromkeys(plan.metrics.primary, True) | {
+        name: False for name in others if name not in plan.metrics.primary
+    }
+
+
+def _pairs(
+    cell: ContrastCell, named: tuple[str, bool], *, level: str, first: str, rounds: Mapping[tuple[str, int], int]
+) -> Pairs:
+    metric, primary = named
+    base, arm = (measured(cell.groups[each], metric=metric, arm=each) for each in (first, level))
+    used = matched(base, arm, paired=True)
+    when = np.array([_round(cell, block, levels=(first, level), rounds=rounds) for block in _common(base, arm)])
+    order = np.argsort(when, kind="stable")
+    logs = base.positive and arm.positive
+    first_values, second_values = used.baseline[order], used.arm[order]
+    scale = np.log if logs else np.positive
+    before, after = scale(first_values), scale(second_values)
+    return Pairs(
+        key=(cell.name, metric, level),
+        primary=primary,
+        logs=logs,
+        rounds=when[order],
+        values=after - before,
+        differences=second_values - first_values,
+        size=max(float(np.abs(each).mean()) if len(each) else 0.0 for each in (before, after)),
+    )
+
+
+def _common(baseline: Measured, arm: Measured) -> list[int]:
+    """Blocks that both arms have, as `matched` orders them."""
+    have = set(arm.blocks)
+    return [block for block in baseline.blocks if block in have]
+
+
+def _round(cell: ContrastCell, block: int, *, levels: tuple[str, str], rounds: Mapping[tuple[str, int], int]) -> int:
+    return max(rounds[cell.planned_cells[level], block] for level in levels)
+
+
+@dataclass
+class _Course:
+    """The rounds of a run, one after the other."""
+
+    plan: Plan
+    trials: Sequence[TrialRecord]
+    pairs: tuple[Pairs, ...]
+    standing: Standing
+    names: list[str]
+
+    def __post_init__(self) -> None:
+        self.stops: dict[str, CellStop] = {}
+
+    def look(self, round_: int) -> tuple[CellLook, ...]:
+        """What the rule sees and decides after a round, of cells that were open before it."""
+        open_ = [name for name in self.names if name not in self.stops]
+        self.standing.look(self._estimates(round_))
+        late = self._out_of_time(round_)
+        looks = tuple(self._cell(name, late=late) for name in open_)
+        for look in looks:
+            if look.decision == "stop":
+                self.stops[look.cell] = CellStop(
+                    cell=look.cell, blocks=look.blocks, round=round_, reason=look.reason or "decided"
+                )
+        return looks
+
+    def _estimates(self, round_: int) -> Estimates:
+        so_far = [pair.values[pair.rounds <= round_] for pair in self.pairs]
+        bound = self.standing.rule.bound
+        return Estimates(
+            n=np.array([len(values) for values in so_far]),
+            mean=np.array([float(values.mean()) if len(values) else 0.0 for values in so_far]),
+            error=np.array(
+                [standard_error(values, size=pair.size) for pair, values in zip(self.pairs, so_far, strict=True)]
+            ),
+            bound=np.array([bound if pair.logs else 0.0 for pair in self.pairs]),
+        )
+
+    def _cell(self, name: str, *, late: bool) -> CellLook:
+        standing, rule = self.standing, self.standing.rule
+        members = [index for index, pair in enumerate(self.pairs) if pair.key[0] == name and pair.primary]
+        blocks = min(int(standing.seen.n[index]) for index in members)
+        stops = not standing.live[members].any()
+        return CellLook(
+            cell=name,
+            blocks=blocks,
+            information=blocks / rule.last,
+            decision="stop" if stops or late else "continue",
+            reason=_reason(standing, members) if stops else "time_budget" if late else "",
+            comparisons=[self._comparison(index) for index in members],
+        )
+
+    def _comparison(self, index: int) -> ComparisonLook:
+        standing, pair = self.standing, self.pairs[index]
+        n, mean, error = (float(each[index]) for each in (standing.seen.n, standing.seen.mean, standing.seen.error))
+        boundary = reach(int(n), level=standing.level, rule=standing.rule)
+        return ComparisonLook(
+            metric=pair.key[1],
+            arm=pair.key[2],
+            n=int(n),
+            estimate=mean,
+            t=mean / error if math.isfinite(error) and error > 0 else None,
+            boundary=boundary if math.isfinite(boundary) else None,
+            p_adjusted=float(standing.differs_adjusted[index]),
+            p_equivalence_adjusted=float(standing.same_adjusted[index]),
+            chance=float(standing.chance[index]),
+        )
+
+    def _out_of_time(self, round_: int) -> bool:
+        """Whether the next round, as long as its cells' trials have been so far, would end beyond the time budget."""
+        budget = self.plan.design.time_budget_s
+        if budget is None:
+            return False
+        done = [trial for trial in self.trials if trial.trial.round <= round_]
+        live = {self.names[cell] for cell in self.standing.cells[self.standing.live].tolist()}
+        taken: dict[tuple[str, str], list[float]] = {}
+        for trial in done:
+            if trial.trial.cell in live:
+                taken.setdefault((trial.trial.cell, trial.trial.arm), []).append(duration_s(trial))
+        return sum(duration_s(trial) for trial in done) + sum(fmean(each) for each in taken.values()) > budget
+
+
+def duration_s(trial: TrialRecord) -> float:
+    """Wall time of a trial, with everything around its window."""
+    return (datetime.fromisoformat(trial.finished) - datetime.fromisoformat(trial.started)).total_seconds()
+
+
+def standard_error(values: Values, *, size: float) -> float:
+    """Of the mean; infinite for one value, and for values that are constant up to rounding: nothing can be tested."""
+    if len(values) < t_tests.SMALLEST_N:
+        return math.inf
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return error if error > t_tests.ROUNDING_UNITS * np.finfo(np.float64).eps * size else math.inf
+
+
+def _reason(standing: Standing, members: list[int]) -> StopReason:
+    settled, futile = standing.settled[members], standing.futile[members]
+    if not (settled | futile).all():
+        return "blocks"
+    if not settled.all():
+        return "futility"
+    if standing.rule.kind == "precision":
+        return "precision"
+    if standing.different[members].all():
+        return "difference"
+    return "equivalence" if standing.equivalent[members].all() else "decided"

@@ -1,0 +1,63 @@
+"""Guardrails of a run that could stop early: non-inferiority that holds although one looked often.
+
+The blocks at which a run stops were chosen by its primary metrics, which a guardrail may move with. So its two tests
+are those of a sequential rule of one side, read at the look at which its cell stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Final
+
+import numpy as np
+from scipy import special
+
+from fairtrial.analyse import guardrails
+from fairtrial.analyse.models import Guardrail
+from fairtrial.analyse.sequential import anytime
+from fairtrial.analyse.sequential.rule import Rule, exact_from, one_sided_reach
+from fairtrial.analyse.t_tests import Values
+
+_LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
+Mean = tuple[float, float]  # and its standard error, infinite where there is none
+
+
+def p_looked_at(p: Values, n: int, rule: Rule) -> Values:
+    """Student's one-sided p values after n blocks, as all looks before leave them; 1 where the rule does not look."""
+    if n not in rule.looks:
+        return np.ones_like(p)
+    if rule.kind == "anytime":
+        t = special.stdtrit(n - 1, p)
+        return np.where(t < 0, anytime.p(t, n), 1.0)
+    return rule.boundaries(1).sequential_p(p, n)
+
+
+def may_claim(n: int, rule: Rule) -> bool:
+    """Whether an exact test of so few blocks could: with fewer, two modes look like certainty too often."""
+    return n >= exact_from(rule.alpha)
+
+
+def looked_at(once: Guardrail, *, n: int, rule: Rule, worse: int, means: tuple[Mean, Mean]) -> Guardrail:
+    """The guardrail of a comparison of n blocks.
+
+    Args:
+        once: as it stood had nobody looked before.
+        n: blocks.
+        rule: by which the run looked.
+        worse: 1 where larger values are worse, else -1.
+        means: of log ratios and of differences.
+    """
+    kept, breached = p_looked_at(np.array([once.p_kept, once.p_breached]), n, rule).tolist()
+    away = worse * one_sided_reach(n, level=rule.alpha, rule=rule)
+    on_logs, in_units = (mean + away * error for mean, error in means)
+    reached = once.bound is not None and math.isfinite(on_logs) and on_logs < _LARGEST_LOGARITHM
+    return once.model_copy(
+        update={
+            "p_kept": kept,
+            "p_breached": breached,
+            "outcome": guardrails.outcome(kept, breached, alpha=rule.alpha) if may_claim(n, rule) else "unclear",
+            "bound": math.exp(on_logs) if reached else None,
+            "difference_bound": in_units if math.isfinite(in_units) else None,
+        }
+    )

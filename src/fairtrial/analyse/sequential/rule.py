@@ -1,0 +1,251 @@
+"""A sequential rule and what it makes of one look: p values valid for looking often, intervals, the chance of a claim.
+
+Works on arrays of any shape, one element per comparison. It must not know trials, cells or journals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fairtrial.analyse.sequential import anytime, precision
+from fairtrial.analyse.sequential.boundaries import Boundaries, boundaries, looks
+from fairtrial.analyse.sequential.spending import Spending
+from fairtrial.analyse.t_tests import Values
+
+Counts = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Kind = Literal["sequential", "anytime", "precision"]
+
+HOPELESS: Final = 0.05  # a claim this improbable by the last block is not worth its trials
+QUIETEST: Final = 0.5  # of a pool's spread: a comparison that seems quieter than that is not believed at first
+ENOUGH_TO_GIVE_UP: Final = 5  # blocks; below it the spread is too uncertain to call anything hopeless
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When the comparisons of a family are decided.
+
+    Attributes:
+        first, last: smallest and largest number of blocks; first ≥ 2.
+        alpha: error of the whole family, of differences and of equivalences each.
+        bound: equivalence margin on the log scale.
+        kind: `sequential` spends the error over planned looks; `anytime` may look whenever and for ever; `precision`
+            decides by the interval's width, and its p values are those of `sequential`.
+        futility: whether a comparison stops once a claim has become improbable.
+        equivalence: whether a comparison stops once equivalence is shown.
+        half_width: of the interval on the log scale, at which `precision` stops.
+    """
+
+    first: int
+    last: int
+    alpha: float
+    bound: float
+    kind: Kind = "sequential"
+    spending: Spending = "pocock"
+    futility: bool = True
+    equivalence: bool = True
+    half_width: float = math.inf
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Numbers of blocks after which the rule decides."""
+        return looks(self.first, self.last)
+
+    def boundaries(self, sides: int) -> Boundaries:
+        """Of the test with one or two sides."""
+        return boundaries(self.spending, first=self.first, last=self.last, sides=sides)
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What comparisons have shown so far, arrays of one shape.
+
+    Attributes:
+        n: blocks.
+        mean, error: of log ratios, and its standard error; infinite where it cannot be computed.
+        bound: equivalence margin; 0 where there are no logarithms, so that nothing is equivalent.
+    """
+
+    n: Counts
+    mean: Values
+    error: Values
+    bound: Values
+
+
+def p_difference(seen: Estimates, rule: Rule) -> Values:
+    """Two-sided p of no difference, valid for looking often; 1 where the rule does not look."""
+    t = _over(seen.mean, seen.error)
+
+    def at(n: int, t: Values) -> Values:
+        if rule.kind == "anytime":
+            return anytime.p(t, n)
+        return rule.boundaries(2).sequential_p(2 * special.stdtr(n - 1, -np.abs(t)), n)
+
+    return _by_look(seen.n, t, rule=rule, at=at)
+
+
+def p_equivalence(seen: Estimates, rule: Rule) -> Values:
+    """The larger p of two one-sided tests against the margin, valid for looking often; 1 where there is no look."""
+    t = _over(np.abs(seen.mean) - seen.bound, seen.error)
+
+    def at(n: int, t: Values) -> Values:
+        if rule.kind == "anytime":
+            return np.where(t < 0, anytime.p(t, n), 1.0)
+        return rule.boundaries(1).sequential_p(special.stdtr(n - 1, t), n)
+
+    return _by_look(seen.n, t, rule=rule, at=at)
+
+
+def reach(n: int, *, level: float, rule: Rule) -> float:
+    """How many standard errors an interval of confidence 1 - level reaches, so that those of all looks hold together.
+
+    Infinite before the first look. Between looks it reaches as far as the wider of its neighbours.
+    """
+    if n < rule.first:
+        return math.inf
+    if rule.kind == "precision":
+        return precision.reach(n, level=level, first=rule.first, last=rule.last)
+    return _reach_to_claim(n, level=level, rule=rule)
+
+
+def reaches(n: Counts, *, level: float, rule: Rule) -> Values:
+    """`reach` of each element."""
+    found = np.empty(n.shape)
+    for blocks in np.unique(n).tolist():
+        found[n == blocks] = reach(blocks, level=level, rule=rule)
+    return found
+
+
+def one_sided_reach(n: int, *, level: float, rule: Rule) -> float:
+    """How many standard errors a one-sided test at `level` asks for after n blocks; infinite before the first look."""
+    if n < rule.first:
+        return math.inf
+    if rule.kind == "anytime":
+        return anytime.reach(n, level=level)
+    return _critical(n, level=level, rule=rule, sides=1)
+
+
+def _reach_to_claim(n: int, *, level: float, rule: Rule) -> float:
+    if rule.kind == "anytime":
+        return anytime.reach(n, level=level)
+    return _critical(n, level=level, rule=rule, sides=2)
+
+
+def _critical(n: int, *, level: float, rule: Rule, sides: int) -> float:
+    """Student's t of the boundary after n blocks; between looks the wider of its neighbours."""
+    after = rule.looks
+    neighbours = {
+        max(look for look in after if look <= n),
+        min((look for look in after if look >= n), default=after[-1]),
+    }
+    nominal = min(rule.boundaries(sides).nominal_level(look, level=level) for look in neighbours)
+    return float(-special.stdtrit(n - 1, nominal / sides))
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How many standard errors the last look asks for, by comparison: to claim a difference, and equivalence."""
+
+    difference: Values
+    equivalence: Values
+
+
+def goal(rule: Rule, *, differing: Counts, equalling: Counts) -> Goal:
+    """What Holm's procedure asks for while so many comparisons are not yet claimed to differ, or to be equivalent."""
+    sizes = range(1, 1 + max(int(differing.max(initial=1)), int(equalling.max(initial=1))))
+    by_size = [_reach_to_claim(rule.last, level=rule.alpha / size, rule=rule) for size in sizes]
+    one_sided = [one_sided_reach(rule.last, level=rule.alpha / size, rule=rule) for size in sizes]
+    return Goal(
+        difference=np.array(by_size)[np.maximum(differing, 1) - 1],
+        equivalence=np.array(one_sided)[np.maximum(equalling, 1) - 1],
+    )
+
+
+def chance_of_claim(seen: Estimates, rule: Rule, wanted: Goal) -> Values:
+    """Predictive probability that the last look claims a difference or equivalence, nothing known but these blocks.
+
+    The mean of all blocks, given the first n, is this mean plus t with n - 1 degrees of freedom times
+    error · sqrt(1 - n / last). The spread at the end is taken to be that of now. 0 at the last block.
+    """
+    known = np.isfinite(seen.error)
+    share, error = seen.n / rule.last, np.where(known, seen.error, 1.0)
+    at_end, scale = error * np.sqrt(share), error * np.sqrt(np.maximum(0.0, 1 - share))
+    claimed = np.where(share > 0, wanted.difference * at_end, np.inf)
+    same = np.maximum(0.0, seen.bound - wanted.equivalence * at_end)
+
+    def below(value: Values) -> Values:
+        return np.asarray(special.stdtr(np.maximum(1, seen.n - 1), _over(value - seen.mean, scale)))
+
+    inner = np.minimum(same, claimed)
+    chance = 1 - below(claimed) + below(-claimed) + below(inner) - below(-inner)
+    certain = (same >= claimed) | ~known  # what cannot be computed yet may be later
+    return np.where(share >= 1, 0.0, np.where(certain, 1.0, chance))
+
+
+def hopeless(chance: Values, n: Counts, rule: Rule) -> Flags:
+    """Whether a comparison may be given up, before its last block."""
+    given_up: Flags = (chance < HOPELESS) & (n >= ENOUGH_TO_GIVE_UP) & (n < rule.last) & rule.futility
+    return given_up
+
+
+def steadied(seen: Estimates, *, pools: Counts, until: Counts) -> Estimates:
+    """Errors no smaller than half of what a pool's spread gives, for comparisons of fewer blocks than `until`.
+
+    A few blocks of a metric with two modes may all fall on one side and look certain. No t test sees that in one
+    comparison, but the others show the spread. From `until` blocks on an exact test could reach the level.
+
+    Args:
+        seen: by comparison, along the last axis.
+        pools: a number per comparison (last axis); those of equal number measure the same.
+        until: blocks, per comparison.
+    """
+    df = np.where(np.isfinite(seen.error), np.maximum(0, seen.n - 1), 0)
+    squares = np.where(df > 0, np.square(np.where(df > 0, seen.error, 0.0)) * seen.n * df, 0.0)
+    error = seen.error.copy()
+    for pool in np.unique(pools):
+        members = pools == pool
+        total = df[..., members].sum(axis=-1, keepdims=True).astype(np.float64)
+        spread = _over(squares[..., members].sum(axis=-1, keepdims=True), total)
+        floor = QUIETEST * np.sqrt(_over(spread, seen.n[..., members].astype(np.float64)))
+        early = seen.n[..., members] < until[members]
+        error[..., members] = np.where(early, np.maximum(error[..., members], floor), error[..., members])
+    return replace(seen, error=error)
+
+
+def exact_from(level: float) -> int:
+    """Blocks from which the exact sign-flip test can reach a level: 2 / 2ⁿ ≤ level."""
+    return next(n for n in itertools.count(1) if 2 / 2.0**n <= level)
+
+
+def holm(p: Values) -> Values:
+    """Holm's adjusted p values along the last axis."""
+    order = np.argsort(p, axis=-1)
+    size = p.shape[-1]
+    stepped = np.take_along_axis(p, order, axis=-1) * np.arange(size, 0, -1)
+    stepped = np.minimum(1.0, np.maximum.accumulate(stepped, axis=-1))
+    adjusted = np.empty_like(stepped)
+    np.put_along_axis(adjusted, order, stepped, axis=-1)
+    return adjusted
+
+
+def _over(number: Values, divisor: Values) -> Values:
+    """A quotient that is 0 where the number is, whatever it is divided by."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(number == 0, 0.0, np.divide(number, divisor))
+
+
+def _by_look(n: Counts, t: Values, *, rule: Rule, at: Callable[[int, Values], Values]) -> Values:
+    found = np.ones_like(t)
+    for look in np.unique(n).tolist():
+        if look in rule.looks:
+            here = n == look
+            found[here] = at(look, t[here])
+    return found

@@ -1,0 +1,82 @@
+"""A rule applied to many replicates at once, as a run would apply it: for planning, calibration and replays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse.sequential.rule import Counts, Estimates, Flags, Rule, reaches
+from fairtrial.analyse.sequential.standing import Standing
+from fairtrial.analyse.t_tests import Values
+
+UNDECIDED: Final = 0
+HIGHER: Final = 1
+LOWER: Final = -1
+EQUIVALENT: Final = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of each comparison, shape (replicates, comparisons).
+
+    Attributes:
+        verdict: `HIGHER`, `LOWER`, `EQUIVALENT` or `UNDECIDED`, after Holm over the comparisons.
+        blocks: how many the comparison's cell had when it stopped.
+        futile: given up, because a claim had become improbable, and without a verdict in the end.
+        estimate, low, high: log ratio with its interval at confidence 1 - alpha, unadjusted for the family.
+    """
+
+    verdict: Counts
+    blocks: Counts
+    futile: Flags
+    estimate: Values
+    low: Values
+    high: Values
+
+
+def simulate(log_ratios: Values, rule: Rule, *, cells: Counts | None = None, pools: Counts | None = None) -> Outcome:
+    """Runs a rule over log ratios of shape (replicates, comparisons, blocks); blocks must reach the rule's last.
+
+    Args:
+        log_ratios: of blocks, in the order they are run.
+        rule: applied after every block that it looks at.
+        cells: the cell of each comparison, whose comparisons get blocks for as long as any is open; each its own if
+            None. The comparisons are one family.
+        pools: by comparison, which measure the same thing; all do if None.
+    """
+    replicates, comparisons, _ = log_ratios.shape
+    standing = Standing(
+        rule=rule,
+        shape=(replicates, comparisons),
+        cells=np.arange(comparisons) if cells is None else cells,
+        pools=np.zeros(comparisons, dtype=np.int64) if pools is None else pools,
+        family=np.ones(comparisons, dtype=bool),
+    )
+    for n in rule.looks:
+        so_far = log_ratios[..., :n]
+        error = so_far.std(axis=-1, ddof=1) / np.sqrt(n)
+        now = Estimates(
+            n=np.where(standing.live, n, 0), mean=so_far.mean(axis=-1), error=error, bound=np.array(rule.bound)
+        )
+        standing.look(now)
+        if not standing.live.any():
+            break
+    return _outcome(standing)
+
+
+def _outcome(standing: Standing) -> Outcome:
+    alpha, seen = standing.rule.alpha, standing.seen
+    claimed = np.where(seen.mean > 0, HIGHER, LOWER)
+    verdict = np.where(standing.differs_adjusted < alpha, claimed, UNDECIDED)
+    verdict = np.where(standing.same_adjusted < alpha, EQUIVALENT, verdict)
+    away = reaches(seen.n, level=alpha, rule=standing.rule) * seen.error
+    return Outcome(
+        verdict=verdict,
+        blocks=seen.n,
+        futile=standing.futile & (verdict == UNDECIDED),
+        estimate=seen.mean,
+        low=seen.mean - away,
+        high=seen.mean + away,
+    )

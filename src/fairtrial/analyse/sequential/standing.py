@@ -1,0 +1,130 @@
+"""Where the comparisons of a family stand, look by look: who is decided, who is given up, who goes on.
+
+The same steps decide while a run goes on, recompute its decisions from the record, and simulate it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fairtrial.analyse.sequential.rule import (
+    Counts,
+    Estimates,
+    Flags,
+    Goal,
+    Rule,
+    chance_of_claim,
+    exact_from,
+    goal,
+    holm,
+    hopeless,
+    p_difference,
+    p_equivalence,
+    reaches,
+    steadied,
+)
+from fairtrial.analyse.t_tests import Values
+
+
+@dataclass
+class Standing:
+    """The state of comparisons, arrays of shape (…, comparisons).
+
+    Attributes:
+        cells: the cell of each comparison; a cell goes on for as long as one of its comparisons is open.
+        pools: by comparison, which measure the same thing.
+        family: by comparison, whether it is judged with the others and decides; the rest is only followed.
+        p, same: sequential p of no difference and of no equivalence, the smallest so far.
+        differs_adjusted, same_adjusted: the same, Holm over the family.
+        different, equivalent: claims that settle a comparison, as of the last look.
+        settled: decided at some look. futile: given up at some look.
+        live: comparisons whose cells get more blocks.
+    """
+
+    rule: Rule
+    shape: tuple[int, ...]
+    cells: Counts
+    pools: Counts
+    family: Flags
+    seen: Estimates = field(init=False)
+    p: Values = field(init=False)
+    same: Values = field(init=False)
+    differs_adjusted: Values = field(init=False)
+    same_adjusted: Values = field(init=False)
+    chance: Values = field(init=False)
+    different: Flags = field(init=False)
+    equivalent: Flags = field(init=False)
+    settled: Flags = field(init=False)
+    futile: Flags = field(init=False)
+    live: Flags = field(init=False)
+
+    def __post_init__(self) -> None:
+        zero = np.zeros(self.shape)
+        self.seen = Estimates(n=np.zeros(self.shape, dtype=np.int64), mean=zero, error=zero, bound=zero)
+        self.p, self.same, self.chance = (np.ones(self.shape) for _ in range(3))
+        self.differs_adjusted, self.same_adjusted = np.ones(self.shape), np.ones(self.shape)
+        self.different, self.equivalent = (np.zeros(self.shape, dtype=bool) for _ in range(2))
+        self.settled, self.futile = (np.zeros(self.shape, dtype=bool) for _ in range(2))
+        self.live = np.ones(self.shape, dtype=bool)
+
+    @property
+    def level(self) -> float:
+        """Of one comparison at Holm's hardest step."""
+        return self.rule.alpha / max(1, int(self.family.sum()))
+
+    def look(self, now: Estimates) -> None:
+        """Takes in what comparisons show now. One without a new block keeps what it had shown."""
+        new = now.n > self.seen.n
+        self.seen = Estimates(
+            n=np.where(new, now.n, self.seen.n),
+            mean=np.where(new, now.mean, self.seen.mean),
+            error=np.where(new, now.error, self.seen.error),
+            bound=np.broadcast_to(now.bound, self.shape),
+        )
+        until = np.where(self.family, exact_from(self.level), exact_from(self.rule.alpha))
+        steady = steadied(self.seen, pools=self.pools, until=until)
+        self.p = np.where(new, np.minimum(self.p, p_difference(steady, self.rule)), self.p)
+        self.same = np.where(new, np.minimum(self.same, p_equivalence(self.seen, self.rule)), self.same)
+        self._adjust()
+        self.chance = np.where(new, chance_of_claim(self.seen, self.rule, self._goal()), self.chance)
+        self._decide()
+
+    def _adjust(self) -> None:
+        family = self.family
+        self.differs_adjusted[..., family] = holm(self.p[..., family])
+        self.same_adjusted[..., family] = holm(self.same[..., family])
+
+    def _goal(self) -> Goal:
+        """Of Holm's step that is next: claims already made leave the others an easier one."""
+        size = int(self.family.sum())
+        claims = (
+            (adjusted[..., self.family] < self.rule.alpha).sum(axis=-1, keepdims=True)
+            for adjusted in (self.differs_adjusted, self.same_adjusted)
+        )
+        differing, equalling = (size - claimed for claimed in claims)
+        return goal(self.rule, differing=differing, equalling=equalling)
+
+    def _decide(self) -> None:
+        """A difference inside the margin settles nothing: the verdict may still be `equivalent`, which comes first."""
+        rule, family, seen = self.rule, self.family, self.seen
+        if rule.kind == "precision":
+            self.settled |= self._narrow()
+        else:
+            matters = (np.abs(seen.mean) > seen.bound) | (not rule.equivalence)
+            self.different = (self.differs_adjusted < rule.alpha) & matters
+            self.equivalent = (self.same_adjusted < rule.alpha) & rule.equivalence
+            self.settled |= self.different | self.equivalent
+            self.futile |= self.live & ~self.settled & hopeless(self.chance, seen.n, rule)
+        open_ = family & ~(self.settled | self.futile) & (seen.n < rule.last)
+        for cell in np.unique(self.cells):
+            members = self.cells == cell
+            self.live[..., members] &= open_[..., members].any(axis=-1, keepdims=True)
+
+    def _narrow(self) -> Flags:
+        """Whether the interval at the study's confidence is narrow enough."""
+        with np.errstate(invalid="ignore"):
+            away = reaches(self.seen.n, level=self.rule.alpha, rule=self.rule) * self.seen.error
+            narrow: Flags = away <= self.rule.half_width
+        return narrow

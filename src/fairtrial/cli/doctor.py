@@ -1,0 +1,174 @@
+"""`fairtrial doctor`: whether places are fit to measure on, and which studies could run there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from fairtrial.cli import places
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from fairtrial.doctor import Seen
+    from fairtrial.record.models import Finding, Plan
+    from fairtrial.run.outlook import Outlook
+    from fairtrial.wire.open_place import OpenPlace
+
+FINDING: Final = 1
+LOCAL: Final = "local"
+HOLDER: Final = "fairtrial doctor"
+STYLES: Final = {"fine": "green", "caution": "yellow", "unfit": "bold red", "unknown": "dim"}
+WORDS: Final = {True: ("yes", "green"), False: ("no", "yellow"), None: ("not here", "dim")}
+
+
+@dataclass(frozen=True)
+class Examined:
+    """One place, looked at."""
+
+    place: dict[str, Any]
+    findings: Sequence[Finding]
+    studies: Sequence[Outlook]
+
+    @property
+    def unfit(self) -> bool:
+        """Whether measuring there makes wrong figures."""
+        return any(finding.grade == "unfit" for finding in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "place": self.place,
+            "fit": not self.unfit,
+            "findings": [finding.model_dump(mode="json") for finding in self.findings],
+            "studies": [study.as_json() for study in self.studies],
+        }
+
+
+def doctor(word: str, *, as_json: bool) -> None:
+    """Looks at every place that `word` names and prints what it found; exits with 1 if one is unfit.
+
+    Raises:
+        InputError: `word` names no place.
+        PlaceError: it cannot be reached.
+    """
+    own = places.planned(Path(word)) if places.is_study(word) else None
+    asked = places.of_plan(own) if own is not None else [places.place(word)]
+    plans = [*([own] if own is not None else []), *(places.planned(file) for file in bundled())]
+    found = [examined(place, plans) for place in asked]
+    if as_json:
+        print(json.dumps({"places": [each.as_json() for each in found]}, indent=1, ensure_ascii=False))
+    else:
+        _print(found)
+    if any(each.unfit for each in found):
+        sys.exit(FINDING)
+
+
+def bundled() -> list[Path]:
+    """The studies that come with fairtrial."""
+    folder = Path(str(resources.files("fairtrial.studies")))
+    return sorted(folder.glob("*.yaml"))
+
+
+def examined(place: dict[str, Any], plans: Sequence[Plan]) -> Examined:
+    """Opens a place and looks.
+
+    Raises:
+        PlaceError: it cannot be reached, or another session holds it.
+    """
+    from fairtrial.doctor import judged
+    from fairtrial.run.outlook import outlook
+
+    with _looked_at(place) as (open_place, seen):
+        studies = [outlook(plan, open_place, seen, at=place) for plan in plans]
+        return Examined(place=place, findings=judged(seen), studies=studies)
+
+
+@contextlib.contextmanager
+def _looked_at(place: Mapping[str, Any]) -> Iterator[tuple[OpenPlace, Seen]]:
+    from fairtrial.doctor import look
+    from fairtrial.places import BOOTED, open_place
+    from fairtrial.places.vm import accelerators
+    from fairtrial.wire.open_place import SHORT_S, OpenPlace
+
+    kind, parameters = next(iter(place.items()))
+    # Looking changes nothing and needs no lock; a guest that boots beside a measurement would disturb it.
+    with open_place(kind, parameters, holder=HOLDER, lock=kind in BOOTED) as agent:
+        opened = OpenPlace(agent=agent, facts={})
+        opened.facts = {**opened.native("facts", {}, timeout_s=SHORT_S), **agent.carried}
+        if kind == LOCAL:
+            accelerators.try_out(state=Path(opened.state_directory) / "vm")
+        yield opened, look(opened, programs=True)
+
+
+def _print(found: Sequence[Examined]) -> None:
+    from rich.console import Console
+
+    from fairtrial.cli.terminal import print_whole
+
+    console = Console(highlight=False)
+    for each in found:
+        print_whole(console, render(each))
+
+
+def render(found: Examined) -> RenderableType:
+    """A place's findings as a table, what to do about those that are not fine, and its studies."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in ("grade", "finding", "seen"):
+        table.add_column(column, no_wrap=True)
+    for finding in found.findings:
+        graded = Text(finding.grade, style=STYLES[finding.grade])
+        table.add_row(graded, Text(finding.name), Text(finding.value))
+    studies = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in ("runs here", "study", "question"):
+        studies.add_column(column, no_wrap=True)
+    for study in found.studies:
+        word, style = WORDS[study.can_run]
+        studies.add_row(Text(word, style=style), Text(study.study), Text(study.question))
+    return Group(
+        Text(f"place {_named(found.place)}: {_verdict(found)}", style="bold"),
+        Text(),
+        table,
+        Text(),
+        *_advice(found.findings),
+        Text(),
+        studies,
+        *(
+            Text.assemble(f"{study.study}: {lack.what}\n", (f"– {lack.fix}", "dim"))
+            for study in found.studies
+            for lack in study.lacks
+        ),
+        Text(),
+    )
+
+
+def _advice(findings: Sequence[Finding]) -> Iterator[RenderableType]:
+    """Why each matters and what to do, worst first."""
+    from rich.text import Text
+
+    for grade in ("unfit", "caution", "unknown"):
+        for finding in findings:
+            if finding.grade == grade:
+                said = f" {finding.name}: {finding.why}\n"
+                yield Text.assemble((grade, STYLES[grade]), said, (f"– {finding.fix}", "dim"))
+
+
+def _named(place: Mapping[str, Any]) -> str:
+    kind, parameters = next(iter(place.items()))
+    return " ".join(filter(None, (kind, str((parameters or {}).get("host") or (parameters or {}).get("kernel") or ""))))
+
+
+def _verdict(found: Examined) -> str:
+    counts = {grade: sum(finding.grade == grade for finding in found.findings) for grade in STYLES}
+    told = [f"{count} {grade}" for grade, count in counts.items() if count]
+    return f"{'unfit to measure on' if found.unfit else 'fit to measure on'} ({', '.join(told)})"

@@ -1,0 +1,108 @@
+"""`fairtrial gate`: the newest run against its history or against one baseline run, for continuous integration."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from fairtrial.cli.history import Levels, examined, options
+from fairtrial.errors import InputError, PlaceError, Problem
+
+if TYPE_CHECKING:
+    from fairtrial.analyse.history.gating import Gate
+
+FINDING = 1
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where the result goes beside the terminal."""
+
+    junit: Path | None
+    markdown: Path | None
+    as_json: bool
+
+
+def gate(
+    paths: Sequence[Path],
+    *,
+    baseline: Path | None,
+    metrics: Sequence[str],
+    by: str,
+    acknowledged: Path | None,
+    levels: Levels,
+    outputs: Outputs,
+) -> None:
+    """Prints every check and writes the files asked for; exits with 1 if a check failed or none could be made."""
+    from fairtrial.analyse.history import gating
+    from fairtrial.report import gate as report
+
+    if baseline is None:
+        settings = options(paths, acknowledged=acknowledged, levels=levels)
+        found = gating.by_history(examined(paths, metrics=metrics, by=by, options=settings))
+    else:
+        found = _against(paths, baseline, metrics=metrics, levels=levels)
+    typer.echo(found.model_dump_json(indent=1) if outputs.as_json else "\n".join(report.text(found)))
+    _write(outputs.junit, report.junit(found))
+    _write(outputs.markdown, report.markdown(found))
+    if not found.passed:
+        sys.exit(FINDING)
+
+
+def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], levels: Levels) -> Gate:
+    """One run against another; of a directory of runs the newest one.
+
+    Raises:
+        InputError: several paths, or a metric that the run does not define.
+        RecordError: one of the two is no record.
+    """
+    from fairtrial import record
+    from fairtrial.analyse.history import gating
+    from fairtrial.metrics.across_runs import record_directories
+
+    if len(paths) > 1:
+        problem = Problem(message="`--baseline` compares one run with another", file=str(paths[1]))
+        raise InputError([problem], hint="name one run, or leave `--baseline` out")
+    candidates = [each for each in record_directories(paths) if each.resolve() != baseline.resolve()]
+    if not candidates:
+        problem = Problem(message="no run beside the baseline", file=str(paths[0]))
+        raise InputError([problem], hint="name another run")
+    finished = [found for each in candidates if (found := record.read(each)).finished and not found.plan.against_itself]
+    if not finished:
+        problem = Problem(message="no finished run beside the baseline (an A/A run is none)", file=str(paths[0]))
+        raise InputError([problem], hint="finish it with `fairtrial run --resume`, or name another run")
+    run = max(finished, key=lambda each: each.journal[0].time if each.journal else "")
+    planned = run.plan.metrics
+    if unknown := [name for name in metrics if name not in planned.definitions]:
+        problem = Problem(
+            message=f"no metric `{unknown[0]}`; there are {', '.join(planned.definitions)}", file="--metric"
+        )
+        raise InputError([problem], hint="metrics of the study's plan")
+    return gating.by_baseline(
+        run,
+        record.read(baseline),
+        metrics=list(metrics) or [*planned.primary, *planned.guardrails],
+        alpha=levels.alpha,
+        margin=levels.margin,
+    )
+
+
+def _write(path: Path | None, text: str) -> None:
+    """Writes a file where one is asked for.
+
+    Raises:
+        PlaceError: it cannot be written.
+    """
+    if path is None:
+        return
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise PlaceError(
+            f"{path} cannot be written: {error.strerror}", hint="name a file in a directory that exists"
+        ) from error

@@ -1,0 +1,102 @@
+"""A place as a word of the command line: a kind, an address, a mapping, or a study that names its places."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from fairtrial.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from fairtrial.record.models import Plan
+
+ARGUMENT: Final = "PLACE"
+HINT: Final = "`local`, `ssh://user@host`, a mapping as a study has it ('{vm: {kernel: debian-6.1}}'), or a study file"
+STUDIES: Final = (".yaml", ".yml")
+
+
+def planned(file: Path) -> Plan:
+    """A study's plan, at its own size.
+
+    Raises:
+        InputError: the study is wrong.
+    """
+    from fairtrial import plan as planning
+    from fairtrial import study as language
+    from fairtrial.catalogue import catalogue
+
+    known = catalogue()
+    return planning.make(language.load(file, catalogue=known), catalogue=known)
+
+
+def of_plan(plan: Plan) -> list[dict[str, Any]]:
+    """Every place of a plan, once, in the order of its cells."""
+    trials = [trial for arms in plan.resolved.values() for trial in arms.values()]
+    every = [place for trial in trials for place in (trial.place, trial.workload_place) if place is not None]
+    return list({json.dumps(place, sort_keys=True): place for place in every}.values())
+
+
+def is_study(word: str) -> bool:
+    """Whether a word names a study file, there or not."""
+    return word.endswith(STUDIES)
+
+
+def place(word: str) -> dict[str, Any]:
+    """The place that a word names, its parameters validated, as JSON values.
+
+    Raises:
+        InputError: it names none.
+    """
+    from pydantic import ValidationError
+
+    from fairtrial.places import KINDS
+    from fairtrial.study.problems import did_you_mean
+
+    kind, parameters = _address(word) if word.startswith("ssh://") else _written(word)
+    if kind not in KINDS:
+        raise _wrong(f"no kind of place is called {kind}", suggestion=did_you_mean(kind, KINDS))
+    adapter = KINDS[kind].parameters
+    try:
+        return {kind: adapter.dump_python(adapter.validate_python(parameters or {}), mode="json")}
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join([kind, *(str(part) for part in first["loc"])])
+        raise _wrong(first["msg"], field=field) from error
+
+
+def _address(word: str) -> tuple[str, Mapping[str, Any]]:
+    """`ssh://user@host:port`."""
+    try:
+        parts = urlsplit(word)
+        port = parts.port
+    except ValueError as error:
+        raise _wrong(f"{word} is no address: {error}") from error
+    if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment or parts.password:
+        raise _wrong(f"{word} is no address of a host")
+    return "ssh", {"host": parts.hostname, "user": parts.username, "port": port}
+
+
+def _written(word: str) -> tuple[str, Mapping[str, Any]]:
+    """A kind alone, or a mapping of one kind to its parameters."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        value = YAML(typ="safe", pure=True).load(word)
+    except YAMLError as error:
+        raise _wrong(f"{word} is neither YAML nor JSON") from error
+    if isinstance(value, str):
+        return value, {}
+    if not isinstance(value, dict) or len(value) != 1:
+        raise _wrong(f"expected exactly one kind of place, found {word}")
+    kind, parameters = next(iter(value.items()))
+    if not isinstance(parameters, dict | None):
+        raise _wrong(f"expected a mapping of parameters, found {parameters}", field=str(kind))
+    return str(kind), parameters or {}
+
+
+def _wrong(message: str, *, field: str = "", suggestion: str = "") -> InputError:
+    return InputError([Problem(message, ARGUMENT, field=field, suggestion=suggestion)], hint=HINT)

@@ -1,0 +1,106 @@
+"""`fairtrial servers`: which builds of servers can be had by version, fetched and tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fairtrial.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from fairtrial.servers import Build
+
+MIB = 1 << 20
+
+
+def listing() -> None:
+    """Prints every known build, its size, whether it is in the cache, and where it comes from."""
+    from fairtrial import servers
+    from fairtrial.report import columns
+
+    cache = servers.cache_directory()
+    rows = []
+    for build in servers.builds():
+        here = "yes" if servers.kept(build.source, cache=cache) else "no"
+        artefact = build.maven.rpartition(f":{build.version}")[0]
+        rows.append([build.system, build.version, here, f"{build.bytes / MIB:.0f}", artefact])
+    typer.echo("\n".join(columns.table(["system", "version", "here", "MiB", "Maven artefact"], rows, left=3)))
+    typer.echo(f"\nkept in {cache}")
+    typer.echo("a study names one so:  system: {mariadb: {version: 11.4.5}}")
+
+
+def fetch(system: str, version: str) -> None:
+    """Downloads and unpacks a build, and prints where it is.
+
+    Raises:
+        InputError: no such build is known.
+        PlaceError: it cannot be fetched.
+    """
+    from fairtrial import servers
+    from fairtrial.systems.installation import PROGRAMS
+
+    build = _known(system, version)
+    typer.echo(f"fetching {build.maven}, {build.bytes / MIB:.0f} MiB", err=True)
+    installed = servers.install(build.source, PROGRAMS[system], cache=servers.cache_directory())
+    typer.echo(f"base directory  {installed.base_directory}")
+    typer.echo(f"program         {installed.program}")
+    typer.echo(f"sha256          {installed.program_sha256}")
+
+
+def check(system: str, version: str | None) -> None:
+    """Starts a server once, privately, on this machine, and prints what it is.
+
+    Args:
+        system: its kind.
+        version: a known build's; None: what is on PATH.
+
+    Raises:
+        InputError: no such build is known.
+        PlaceError: it cannot be had, or does not run here.
+    """
+    from rich.console import Console
+
+    from fairtrial.cli.progress import Lines
+    from fairtrial.run.opening import opened
+    from fairtrial.run.server_check import check as checked
+
+    if version is not None:
+        _known(system, version)
+    parameters = _parameters(system, version)
+    progress = Lines(Console(stderr=True))
+    with opened({"local": {"state_directory": None}}, directory=Path("servers-check"), progress=progress) as place:
+        found = checked(place, system, parameters)
+    typer.echo(f"version   {found.identity.version}")
+    typer.echo(f"sha256    {found.identity.sha256}")
+    for name, fact in found.identity.facts.items():
+        typer.echo(f"{name:9} {fact}")
+    typer.echo(f"created   in {found.created_s:.1f} s, started in {found.started_s:.1f} s, stopped")
+    typer.echo(f"variables {len(found.options)}")
+
+
+def _parameters(system: str, version: str | None) -> dict[str, Any]:
+    from fairtrial.systems import SYSTEMS
+    from fairtrial.systems.installation import PROGRAMS
+
+    if system not in PROGRAMS:
+        raise _refused(f"{system} is no kind of server", f"one of {', '.join(PROGRAMS)}")
+    model = SYSTEMS[system].KIND.parameters
+    dumped: dict[str, Any] = model.dump_python(model.validate_python({"version": version}), mode="json")
+    return dumped
+
+
+def _known(system: str, version: str) -> Build:
+    from fairtrial import servers
+
+    build = servers.known(system, version)
+    if build is None:
+        known = ", ".join(f"{each.system} {each.version}" for each in servers.builds())
+        raise _refused(f"no build of {system} {version} is known", f"known: {known}")
+    return build
+
+
+def _refused(message: str, suggestion: str) -> InputError:
+    problem = Problem(message, file="SYSTEM VERSION", suggestion=suggestion)
+    return InputError([problem], hint="a study may name others by `maven`, `archive`, `debian` or `base_directory`")

@@ -1,0 +1,216 @@
+"""Findings about what this kernel offers, and to this user: what studies set, count and trace with."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from fairtrial.doctor.grading import graded, unknown
+from fairtrial.doctor.looking import Seen
+from fairtrial.record.models import Finding
+
+# Bits of capabilities (include/uapi/linux/capability.h).
+CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 21, 38, 39
+PARANOID_OWN: Final = 2  # from here on only a user's own code is counted, not the kernel's (perf_event_open(2))
+FIRST_LRU_GEN: Final = "6.1"
+WANTED_CONTROLLERS: Final = ("cpu", "cpuset", "io", "memory")  # limits that studies set
+FIRST_IO_URING: Final = (5, 1)
+REFUSED: Final = "may not be read by this user"
+AS_ROOT: Final = "reach the place as root to see it"
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)")
+
+
+def findings(seen: Seen) -> Iterator[Finding]:
+    """All of this module, in the order of the table."""
+    yield lru_gen(seen)
+    yield psi(seen)
+    yield cgroups(seen)
+    yield perf(seen)
+    yield bpf(seen)
+    yield kvm(seen)
+    yield io_uring(seen)
+
+
+def lru_gen(seen: Seen) -> Finding:
+    """Multi-generational LRU."""
+    name = "lru_gen"
+    why = "the setting `lru_gen` needs a kernel that has the choice"
+    if "/sys/kernel/mm/lru_gen/enabled" in seen.refused:
+        return unknown(name, why=why, how=AS_ROOT, value=REFUSED)
+    bits = seen.text("/sys/kernel/mm/lru_gen/enabled")
+    return graded(
+        name=name,
+        value=f"there, enabled {bits}" if bits is not None else "not in this kernel",
+        grade="fine" if bits is not None else "caution",
+        why=why,
+        fix=f"boot a kernel that has it: `place: {{vm: {{kernel: debian-{FIRST_LRU_GEN}}}}}`",
+    )
+
+
+def psi(seen: Seen) -> Finding:
+    """Pressure stall information."""
+    name = "psi"
+    why = "pressure stall information tells waiting for memory, disks and processors apart in the telemetry"
+    if "/proc/pressure/memory" in seen.refused:
+        return unknown(name, why=why, how=AS_ROOT, value=REFUSED)
+    there = "/proc/pressure/memory" in seen.files
+    return graded(
+        name=name,
+        value="there" if there else "not there",
+        grade="fine" if there else "caution",
+        why=why,
+        fix="boot with psi=1, or take a kernel with CONFIG_PSI",
+    )
+
+
+def cgroups(seen: Seen) -> Finding:
+    """Version and controllers: version 2 where they are there, else version 1's."""
+    name = "cgroups"
+    why = "limits of memory, processors and disks are set by control groups; only version 2 protects memory"
+    unified = next(
+        (
+            seen.files[path][0].split()
+            for path in ("/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/unified/cgroup.controllers")
+            if seen.files.get(path)
+        ),
+        [],
+    )
+    first = [line.split() for line in seen.files.get("/proc/cgroups", ()) if not line.startswith("#")]
+    older = sorted(row[0] for row in first if len(row) > 1 and row[1] != "0")
+    if not unified and not older:
+        if "/sys/fs/cgroup" not in seen.nodes:
+            return unknown(name, why=why, how="mount cgroup2 at /sys/fs/cgroup", value="none mounted")
+        return unknown(name, why=why, how="look at `stat -f /sys/fs/cgroup` and /proc/cgroups")
+    lacking = [controller for controller in WANTED_CONTROLLERS if controller not in unified]
+    mode = "version 2" if not older else "versions 1 and 2" if unified else "version 1"
+    value = f"{mode}: {', '.join(unified or older)}" if mode != "versions 1 and 2" else f"{mode}: {', '.join(unified)}"
+    return graded(
+        name=name,
+        value=value,
+        grade="caution" if lacking else "fine",
+        why=why,
+        fix="boot with systemd.unified_cgroup_hierarchy=1",
+    )
+
+
+def perf(seen: Seen) -> Finding:
+    """What perf may count for this user."""
+    name = "perf"
+    why = "probes count and profile with perf; without the kernel's part they see only the user's code"
+    level = seen.number("/proc/sys/kernel/perf_event_paranoid")
+    if level is None:
+        return unknown(name, why=why, how="take a kernel with CONFIG_PERF_EVENTS", value="not in this kernel")
+    allowed = _may(seen, CAP_PERFMON) or _may(seen, CAP_SYS_ADMIN)
+    whole = allowed or level < PARANOID_OWN
+    return graded(
+        name=name,
+        value=f"perf_event_paranoid {level}, {'kernel and user' if whole else 'own code only'}",
+        grade="fine" if whole else "caution",
+        why=why,
+        fix="`sysctl kernel.perf_event_paranoid=-1` as root, or run as root",
+    )
+
+
+def bpf(seen: Seen) -> Finding:
+    """Whether bpftrace programs can be loaded and understand the kernel's types."""
+    name = "bpf"
+    why = "bpftrace probes load programs into the kernel"
+    typed = "/sys/kernel/btf/vmlinux" in seen.nodes
+    permitted = _may(seen, CAP_SYS_ADMIN) or (_may(seen, CAP_BPF) and _may(seen, CAP_PERFMON))
+    locked = "[confidentiality]" in (seen.text("/sys/kernel/security/lockdown") or "")
+    if locked:
+        return Finding(
+            name=name,
+            value="refused: the kernel is locked down",
+            grade="caution",
+            why=why,
+            fix="boot without lockdown=confidentiality",
+        )
+    return graded(
+        name=name,
+        value=f"{'permitted' if permitted else 'not permitted'}, {'with' if typed else 'without'} the kernel's types",
+        grade="fine" if permitted else "caution",
+        why=why,
+        fix="run as root, or with CAP_BPF and CAP_PERFMON",
+    )
+
+
+def kvm(seen: Seen) -> Finding:
+    """Whether guests run on the processor: a device that can be opened may still not boot a kernel."""
+    name = "kvm"
+    why = "without KVM a guest's processor is imitated, and its times and rates are no evidence"
+    emulated = "judge counts per transaction in guests, or use a machine that lends its processor (nested KVM)"
+    may = seen.nodes.get("/dev/kvm")
+    if may is None:
+        return Finding(name=name, value="no /dev/kvm", grade="caution", why=why, fix=emulated)
+    if may != "rw":
+        fix = "add this user to the group of /dev/kvm: `usermod -aG kvm USER`"
+        return Finding(name=name, value="/dev/kvm is there, and not for this user", grade="caution", why=why, fix=fix)
+    booted = booted_kernels(seen)
+    if booted is None:
+        how = "found out by booting, when the first `vm` place is opened"
+        return unknown(name, why=why, how=how, value="/dev/kvm can be opened; not yet tried")
+    works = any(booted)
+    return graded(
+        name=name,
+        value="boots a kernel" if works else "/dev/kvm can be opened and boots no kernel",
+        grade="fine" if works else "caution",
+        why=why,
+        fix=emulated,
+    )
+
+
+def booted_kernels(seen: Seen) -> list[bool] | None:
+    """What places `vm` found out since this machine booted: for each kernel, whether KVM ran it; None if nothing."""
+    try:
+        known = json.loads(seen.state.get("kvm.json", ""))
+        if known["boot"] != seen.text("/proc/sys/kernel/random/boot_id"):
+            return None
+        return [bool(works) for works in known["kernels"].values()] or None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def io_uring(seen: Seen) -> Finding:
+    """Whether it may be used; a container's filter is only seen by trying, which the load engine's ceiling does."""
+    name = "io_uring"
+    why = "the load engine and workloads that ask for it wait with io_uring; else the load engine uses epoll"
+    version = _VERSION.match(str(seen.facts.get("kernel", "")))
+    if version and (int(version[1]), int(version[2])) < FIRST_IO_URING:
+        return Finding(name=name, value="not in this kernel", grade="caution", why=why, fix="take a kernel from 5.1 on")
+    disabled = seen.number("/proc/sys/kernel/io_uring_disabled")
+    if disabled:
+        return Finding(
+            name=name,
+            value=f"io_uring_disabled {disabled}",
+            grade="caution",
+            why=why,
+            fix="`sysctl kernel.io_uring_disabled=0`, as root",
+        )
+    tried = _interface(seen)
+    if tried == "io_uring":
+        return Finding(name=name, value="used by the load engine here", grade="fine", why=why)
+    if tried is not None:
+        fix = "allow the io_uring system calls in the container's seccomp profile"
+        return Finding(name=name, value=f"refused: the load engine uses {tried}", grade="caution", why=why, fix=fix)
+    if seen.table("/proc/self/status").get("Seccomp", "0").strip() == "0" and disabled == 0:
+        return Finding(name=name, value="not restricted", grade="fine", why=why)
+    how = "found out when the first study drives a server here"
+    return unknown(name, why=why, how=how, value="not disabled; not yet tried")
+
+
+def _interface(seen: Seen) -> str | None:
+    try:
+        found = json.loads(seen.state.get("ceiling", ""))
+    except ValueError:
+        return None
+    interface = found.get("interface") if isinstance(found, dict) else None
+    return interface if isinstance(interface, str) else None
+
+
+def _may(seen: Seen, capability: int) -> bool:
+    """Whether the agent has a capability (`CapEff` of /proc/self/status, hexadecimal)."""
+    held = seen.table("/proc/self/status").get("CapEff", "0").strip()
+    return bool(int(held or "0", 16) >> capability & 1)

@@ -1,0 +1,71 @@
+"""Findings about who else uses the processors: a hypervisor's other guests, and this place's other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from fairtrial.doctor.grading import Limits, graded, share, unknown
+from fairtrial.doctor.looking import Seen, processes, spent
+from fairtrial.record.models import Finding
+
+# A hundredth of the time is about what two runs of one thing differ by; a tenth is more than most effects asked for.
+STEAL: Final = Limits(caution=0.01, unfit=0.1)
+# A twentieth is a monitoring agent or a cron job, which blocks average out; at a quarter a trial's figure is the
+# scheduler's as much as the system's.
+OTHER_LOAD: Final = Limits(caution=0.05, unfit=0.25)
+BUSY_NAMED: Final = 3  # processes in the value
+
+
+def findings(seen: Seen) -> Iterator[Finding]:
+    """All of this module, in the order of the table."""
+    yield steal(seen)
+    yield other_load(seen)
+
+
+def steal(seen: Seen) -> Finding:
+    """Time that processors were ready and the hypervisor ran others, in the sample."""
+    name = "steal"
+    why = "time that a hypervisor gives to other guests counts as the system's own in every latency and rate"
+    sample = spent(seen)
+    if sample is None:
+        return unknown(name, why=why, how="read the eighth figure of the `cpu` line of /proc/stat twice")
+    grade = STEAL.grade(sample.steal)
+    return graded(
+        name=name,
+        value=f"{share(sample.steal)} of {sample.ticks} ticks",
+        grade=grade,
+        why=why,
+        fix="rent dedicated processors, or run when the neighbours do not",
+        biases=True,
+    )
+
+
+def other_load(seen: Seen) -> Finding:
+    """What runs before anything of this study does."""
+    name = "other_load"
+    why = "other programs take processors and caches from some trials and not from others"
+    sample = spent(seen)
+    if sample is None:
+        return unknown(name, why=why, how="look at `top` at the place")
+    guest = "accelerator" in seen.facts  # booted for this: what runs is its start, and this look, which is slow there
+    grade = "fine" if guest else OTHER_LOAD.grade(sample.busy)
+    averages = (seen.text("/proc/loadavg") or "").split()
+    load = f", load average {averages[0]}" if averages else ""
+    named = list(dict.fromkeys(process for process, _ticks in processes(seen)))
+    busiest = named[: BUSY_NAMED if grade != "fine" else 1]
+    top = f", most by {', '.join(busiest)}" if busiest else ""
+    others = max(0, sample.runnable - 1)  # grep itself, which reads the file
+    return graded(
+        name=name,
+        value=f"{share(sample.busy)} busy, {others} runnable{load}{top}",
+        grade=grade,
+        why=why,
+        fix=_fix(busiest),
+        biases=True,
+    )
+
+
+def _fix(busiest: list[str]) -> str:
+    named = f" ({', '.join(busiest)})" if busiest else ""
+    return f"stop what runs beside the study{named}, or wait for its end"

@@ -1,0 +1,196 @@
+"""Findings about processors: at which pace they run, what they share, and how they tell the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from fairtrial.doctor.grading import graded, unknown
+from fairtrial.doctor.looking import CPU, Seen
+from fairtrial.record.models import Finding, Grade
+
+# Reading these takes some 20 ns and no exit to a hypervisor.
+FAST_CLOCKS: Final = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "riscv_clocksource")
+COARSE_CLOCKS: Final = ("jiffies", "refined-jiffies")  # steps of 1 to 10 ms: latencies below them do not exist
+NAMED_AT_MOST: Final = 3  # values in a line of the table
+
+
+def findings(seen: Seen) -> Iterator[Finding]:
+    """All of this module, in the order of the table."""
+    yield frequency_scaling(seen)
+    yield boost(seen)
+    yield smt(seen)
+    yield numa(seen)
+    yield clock_source(seen)
+    yield throttling(seen)
+    yield virtualisation(seen)
+
+
+def frequency_scaling(seen: Seen) -> Finding:
+    """Governor and driver. Intel's and AMD's `powersave` scales with load, every other driver's is the lowest pace."""
+    name = "frequency_scaling"
+    why = "a processor that follows its load is slower after a pause, so the order of trials shows in their figures"
+    governors = _counted(seen.each(f"{CPU}/cpu*/cpufreq/scaling_governor"))
+    if not governors:
+        how = "look at the host's /sys/devices/system/cpu/cpu0/cpufreq, or ask who runs it for fixed frequencies"
+        return unknown(name, why=why, how=how, value="not shown to this place")
+    drivers = _counted(seen.each(f"{CPU}/cpu*/cpufreq/scaling_driver"))
+    grade: Grade = "fine" if set(governors) == {"performance"} else "caution"
+    return graded(
+        name=name,
+        value=f"governor {_named(governors)}, driver {_named(drivers) or 'unknown'}",
+        grade=grade,
+        why=why,
+        fix="add `settings: {governor: performance}` to the study, which undoes it, too",
+        biases=True,
+    )
+
+
+def boost(seen: Seen) -> Finding:
+    """Turbo: Intel's driver has `no_turbo`, others `boost`, for all or for each processor."""
+    name = "boost"
+    why = "a boosted pace depends on temperature and on what other cores do, which adds noise that no setting explains"
+    no_turbo = seen.text(f"{CPU}/intel_pstate/no_turbo")
+    switches = [seen.text(f"{CPU}/cpufreq/boost"), *seen.each(f"{CPU}/cpu*/cpufreq/boost").values()]
+    known = [switch == "1" for switch in switches if switch is not None]
+    if no_turbo is not None:
+        known = [no_turbo == "0"]
+    if not known:
+        how = "look into the firmware's settings, or at `turbostat` on the host"
+        return unknown(name, why=why, how=how, value="not shown to this place")
+    file = "intel_pstate/no_turbo" if no_turbo is not None else "cpufreq/boost"
+    off = "1" if no_turbo is not None else "0"
+    return graded(
+        name=name,
+        value="on" if any(known) else "off",
+        grade="caution" if any(known) else "fine",
+        why=why,
+        fix=f"add `settings: {{sysfs: {{{CPU}/{file}: {off}}}}}` to the study",
+    )
+
+
+def smt(seen: Seen) -> Finding:
+    """Whether two processors are one core."""
+    name = "smt"
+    why = "two threads of one core share its units, so a client beside its server slows it without showing as load"
+    pairs = set(seen.each(f"{CPU}/cpu*/topology/thread_siblings_list").values())
+    active = seen.text(f"{CPU}/smt/active")
+    if active is None and not pairs:
+        return unknown(name, why=why, how="look at `lscpu --extended` on the host")
+    shared = sorted(pair for pair in pairs if "," in pair or "-" in pair)
+    on = bool(shared) or active == "1"
+    named = "; ".join(shared[:NAMED_AT_MOST]) + ("; …" if len(shared) > NAMED_AT_MOST else "")
+    return graded(
+        name=name,
+        value=(f"on, siblings {named}" if named else "on") if on else "off",
+        grade="caution" if on else "fine",
+        why=why,
+        fix="add `settings: {affinity: …}` with whole cores for client and server, or boot with nosmt",
+    )
+
+
+def numa(seen: Seen) -> Finding:
+    """How many nodes memory is spread over."""
+    name = "numa"
+    why = "memory of another node is slower, and where pages land differs from start to start"
+    online = seen.text("/sys/devices/system/node/online")
+    if online is None:
+        return unknown(name, why=why, how="look at `numactl --hardware` on the host")
+    one = online == "0"
+    return graded(
+        name=name,
+        value="one node" if one else f"nodes {online}",
+        grade="fine" if one else "caution",
+        why=why,
+        fix="bind server and memory to one node, with `settings: {affinity: …}` or numactl",
+    )
+
+
+def clock_source(seen: Seen) -> Finding:
+    """What a time stamp costs."""
+    name = "clock_source"
+    why = "a clock that is read from a device costs a microsecond or more at every time stamp of the load"
+    current = seen.text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    if current is None:
+        return unknown(name, why=why, how="look at /sys/devices/system/clocksource on the host")
+    grade: Grade = "fine" if current in FAST_CLOCKS else "unfit" if current in COARSE_CLOCKS else "caution"
+    others = (seen.text("/sys/devices/system/clocksource/clocksource0/available_clocksource") or "").split()
+    better = next((each for each in others if each in FAST_CLOCKS), None)
+    fix = f"write {better} to /sys/devices/system/clocksource/clocksource0/current_clocksource" if better else ""
+    return graded(
+        name=name,
+        value=current,
+        grade=grade,
+        why=why,
+        fix=fix or "boot with tsc=reliable where the processor's counter is invariant",
+        biases=not seen.facts.get("emulated", False),  # times are no evidence there anyway
+    )
+
+
+def throttling(seen: Seen) -> Finding:
+    """How often processors were slowed for their heat: since the boot, and in the sample."""
+    name = "throttling"
+    why = "a processor that is too hot is slowed until it is not, so figures depend on what ran before"
+    pattern = "thermal_throttle/"
+    before, after = (
+        {path: int(lines[0]) for path, lines in counters.items() if pattern in path and lines}
+        for counters in (seen.first, seen.second)
+    )
+    if not after:
+        how = "look at `turbostat` or the kernel log of the host"
+        return unknown(name, why=why, how=how, value="not counted here")
+    now = sum(after.values()) - sum(before.get(path, count) for path, count in after.items())
+    total = max(after.values())
+    grade: Grade = "unfit" if now > 0 else "caution" if total > 0 else "fine"
+    return graded(
+        name=name,
+        value=f"{now} times within a second"
+        if now > 0
+        else f"up to {total} times since the boot"
+        if total
+        else "never",
+        grade=grade,
+        why=why,
+        fix="cool the machine, or fix a pace that it can keep: boost off, a lower maximum",
+        biases=now > 0,
+    )
+
+
+def virtualisation(seen: Seen) -> Finding:
+    """Whether a hypervisor stands between."""
+    name = "virtualisation"
+    why = "what neighbours take from caches, memory and disks of a shared machine is seen nowhere"
+    if seen.facts.get("emulated"):
+        return Finding(
+            name=name,
+            value=f"emulated ({seen.facts.get('accelerator', 'unknown')})",
+            grade="caution",
+            why="where a processor is imitated, times and rates are no evidence, and counts are",
+            fix="judge counts, or use a machine whose /dev/kvm boots a kernel",
+        )
+    kind = str(seen.facts.get("virtualisation", "unknown"))
+    if kind == "none":
+        return Finding(name=name, value="none", grade="fine", why=why)
+    return Finding(
+        name=name,
+        value=kind,
+        grade="caution",
+        why=why,
+        fix="use a machine of your own, or repeat the run at another time of day and compare",
+    )
+
+
+def _counted(values: Mapping[str, str]) -> dict[str, int]:
+    """How many processors have each value."""
+    found: dict[str, int] = {}
+    for value in values.values():
+        found[value] = found.get(value, 0) + 1
+    return found
+
+
+def _named(counted: Mapping[str, int]) -> str:
+    """`performance`, or `performance (6), powersave (2)`."""
+    if len(counted) == 1:
+        return next(iter(counted))
+    parts: Sequence[str] = [f"{value} ({count})" for value, count in sorted(counted.items())]
+    return ", ".join(parts[:NAMED_AT_MOST])

@@ -1,0 +1,79 @@
+"""Findings about where data are kept: what the file system can do, and how much is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from fairtrial.doctor.grading import Limits, graded, size, unknown
+from fairtrial.doctor.looking import Seen
+from fairtrial.record.models import Finding, Grade
+
+IN_MEMORY: Final = ("tmpfs", "ramfs")
+# Solid-state disks and copy-on-write file systems slow down as they fill: many by a fifth full, all when nearly full.
+FULL: Final = Limits(caution=0.9, unfit=0.98)
+LEAST_FREE_KIB: Final = 64 << 10  # 64 MiB: less holds no server's log, on however small a disk of a guest
+_KIBIBYTE: Final = 1024
+
+
+def findings(seen: Seen) -> Iterator[Finding]:
+    """All of this module, in the order of the table."""
+    yield file_system(seen)
+    yield reflink(seen)
+    yield disk_space(seen)
+
+
+def file_system(seen: Seen) -> Finding:
+    """What the state directory is on."""
+    name = "file_system"
+    why = "data are kept here, so every figure of a disk is this file system's"
+    kind = str(seen.facts.get("file_system", "unknown"))
+    if kind == "unknown":
+        return unknown(name, why=why, how="look at `findmnt --target` of the state directory")
+    if kind in IN_MEMORY:
+        return Finding(
+            name=name,
+            value=f"{kind}, in memory",
+            grade="caution",
+            why="what is written here costs no disk anything, and takes the memory that it is measured with",
+            fix="give the place a `state_directory` on a disk, unless memory is what you ask about",
+        )
+    return Finding(name=name, value=kind, grade="fine", why=why)
+
+
+def reflink(seen: Seen) -> Finding:
+    """Whether prepared data come back in constant time."""
+    name = "reflink"
+    why = "without copies by reference, prepared data are copied before every trial, which takes time and warms caches"
+    can = seen.state.get("reflink")
+    if can is None:
+        how = "run a study here once, or give the place a `state_directory` that this user may write to"
+        return unknown(name, why=why, how=how, value="the state directory is not there to be tried")
+    return graded(
+        name=name,
+        value="yes" if can == "yes" else "no",
+        grade="fine" if can == "yes" else "caution",
+        why=why,
+        fix="give the place a `state_directory` on XFS (made with reflink=1) or btrfs",
+    )
+
+
+def disk_space(seen: Seen) -> Finding:
+    """What is free, and of how much."""
+    name = "disk_space"
+    why = "a disk that is nearly full writes slower, and a run that fills it ends"
+    whole, available = (int(seen.state.get(key, "0")) for key in ("size_kib", "available_kib"))
+    free = available or int(seen.facts.get("free_bytes", 0)) // _KIBIBYTE
+    if not whole and not free:
+        return unknown(name, why=why, how="look at `df` of the state directory")
+    grade: Grade = FULL.grade(1 - available / whole) if whole else "fine"
+    grade = "unfit" if free < LEAST_FREE_KIB else grade
+    total = f" of {size(whole)}" if whole else ""
+    return graded(
+        name=name,
+        value=f"{size(free)} free{total}",
+        grade=grade,
+        why=why,
+        fix="free some space there, or give the place a `state_directory` on a larger disk",
+        biases=grade == "unfit",
+    )

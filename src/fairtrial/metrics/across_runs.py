@@ -1,0 +1,316 @@
+"""Series over many runs, straight from the records' files: one point per run, with the standard error of its trials.
+
+DuckDB reads plan.json, journal.jsonl and trial.json where they lie; nothing is imported and nothing is kept. A point
+is the mean of its trials' logarithms, taken back (of the values themselves where one is not positive), so that its
+standard error is a share.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from fairtrial.errors import InputError, Problem, RecordError
+from fairtrial.study.catalogue import Better
+
+CELL: Final = "cell"
+ARM: Final = "arm"
+BY: Final = (CELL, ARM)  # what tells series apart unless asked otherwise
+FULL_CONFIDENCE_N: Final = 2  # trials from which a standard error exists
+
+_PLANS: Final = """
+SELECT filename, study, size, arm, factors, cells, metrics, design
+FROM read_json(?, filename = true, format = 'unstructured', maximum_object_size = 268435456, columns = {
+    study: 'VARCHAR', size: 'VARCHAR', arm: 'VARCHAR', factors: 'JSON', cells: 'JSON', metrics: 'JSON', design: 'JSON'})
+"""
+_JOURNALS: Final = """
+SELECT filename, time, entry
+FROM read_json(?, filename = true, format = 'newline_delimited', ignore_errors = true, columns = {
+    sequence: 'BIGINT', time: 'VARCHAR', entry: 'JSON'})
+WHERE entry ->> 'event' IN ('run_started', 'run_finished', 'block_voided', 'trial_finished')
+ORDER BY filename, sequence
+"""
+_TRIALS: Final = """
+SELECT filename, trial, levels, valid, scalars, subject, system_facts, options
+FROM read_json(?, filename = true, format = 'unstructured', maximum_object_size = 268435456, columns = {
+    trial: 'JSON', levels: 'JSON', valid: 'BOOLEAN', scalars: 'JSON', subject: 'JSON', system_facts: 'JSON',
+    options: 'JSON'})
+"""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run in one series.
+
+    Attributes:
+        run: the run's name, which acknowledgements use.
+        time: when it began, as the record or the file has it.
+        estimate: in the metric's unit.
+        standard_error: of its logarithm (of the value where the series has values that are not positive); None if
+            unknown.
+        n: trials behind it.
+        facts: what ran: versions, hashes, builds, options as read back.
+    """
+
+    run: str
+    time: str
+    estimate: float
+    standard_error: float | None = None
+    n: int = 1
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one metric in time order.
+
+    Attributes:
+        name: study and levels in words.
+        better: None if the source does not say.
+        margin: change that matters, as a share; None if the source does not say.
+        role: of the newest run: `primary`, `secondary`, `guardrail`, or empty.
+        in_units: whether some trial has no logarithm; then all points are means in the unit, with their errors.
+    """
+
+    name: str
+    metric: str
+    unit: str
+    better: Better | None
+    points: tuple[Point, ...]
+    margin: float | None = None
+    role: str = ""
+    in_units: bool = False
+
+    @property
+    def positive(self) -> bool:
+        """Whether every estimate is looked at on the logarithmic scale."""
+        return not self.in_units and all(point.estimate > 0 for point in self.points)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What was read.
+
+    Attributes:
+        left_out: runs that give no points, with the reason.
+    """
+
+    series: tuple[Series, ...]
+    left_out: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Run:
+    directory: Path
+    started: str
+    plan: dict[str, Any]
+    trials: list[dict[str, Any]]
+
+    @property
+    def title(self) -> str:
+        size = self.plan["size"]
+        return f"{self.plan['study']} ({size})" if size else str(self.plan["study"])
+
+
+def record_directories(paths: Sequence[Path]) -> list[Path]:
+    """Records among the paths and directly below them, each once, by name.
+
+    Raises:
+        InputError: a path is neither a record nor a directory of records.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        here = [path] if (path / "plan.json").is_file() else sorted(each.parent for each in path.glob("*/plan.json"))
+        if not here:
+            problem = Problem(message="neither a run nor a directory of runs", file=str(path))
+            raise InputError([problem], hint="name a directory that `fairtrial run` wrote to, or a CSV file")
+        found |= dict.fromkeys(here)
+    return list(found)
+
+
+def read(directories: Sequence[Path], *, metrics: Sequence[str] = (), by: Sequence[str] = BY) -> Runs:
+    """Reads every series of some records.
+
+    Args:
+        directories: of records; see `record_directories`.
+        metrics: names; without any, those that the plans give a role.
+        by: what tells series apart: `cell`, `arm` or factors; trials that share it make one point.
+
+    Raises:
+        InputError: a name in `by` that no run has as a factor.
+        RecordError: a record that cannot be read.
+    """
+    runs, left_out = _runs(directories)
+    known = {CELL, ARM, *(factor for run in runs for factor in run.plan["factors"])}
+    if runs and (unknown := [name for name in by if name not in known]):
+        problem = Problem(message=f"no factor `{unknown[0]}`; there are {', '.join(sorted(known))}", file="--by")
+        raise InputError([problem], hint="`--by cell,arm` is what stands without the option")
+    series = [
+        each
+        for title in dict.fromkeys(run.title for run in runs)
+        for each in _of_study([run for run in runs if run.title == title], metrics=metrics, by=by)
+    ]
+    return Runs(series=tuple(series), left_out=left_out)
+
+
+def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]) -> Iterator[Series]:
+    chosen = sorted(runs, key=lambda run: (run.started, run.directory.name))
+    newest = chosen[-1].plan
+    definitions = {name: each for run in chosen for name, each in run.plan["metrics"]["definitions"].items()}
+    roles = _roles(newest)
+    keys = sorted({_key(trial, by) for run in chosen for trial in run.trials}, key=lambda key: _rank(newest, key, by))
+    for metric in metrics or roles:
+        definition = definitions.get(metric, {})
+        for key in keys:
+            values = [_values(run, metric, key=key, by=by) for run in chosen]
+            logs = all(value > 0 for groups in values for group in groups.values() for value in group)
+            points = [_point(run, groups, logs=logs) for run, groups in zip(chosen, values, strict=True) if groups]
+            if points:
+                yield Series(
+                    name=" · ".join([chosen[-1].title, *(level for level in key if level != "all")]),
+                    metric=metric,
+                    unit=definition.get("unit", ""),
+                    better=definition.get("better"),
+                    points=tuple(points),
+                    margin=newest["design"]["margin"],
+                    role=roles.get(metric, ""),
+                    in_units=not logs,
+                )
+
+
+def _roles(plan: dict[str, Any]) -> dict[str, str]:
+    named = plan["metrics"]
+    groups = (("primary", "primary"), ("secondary", "secondary"), ("guardrails", "guardrail"))
+    return {metric: role for key, role in groups for metric in named.get(key, [])}
+
+
+def _key(trial: dict[str, Any], by: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(trial[name] if name in BY else trial["levels"].get(name, "")) for name in by)
+
+
+def _rank(plan: dict[str, Any], key: tuple[str, ...], by: Sequence[str]) -> list[tuple[int, str]]:
+    """Where a series stands: cells and levels in the plan's order, what it does not know behind them by name."""
+    orders = {**plan["factors"], CELL: [cell["name"] for cell in plan["cells"]], ARM: plan["factors"][plan["arm"]]}
+    return [
+        (orders[name].index(level) if level in orders.get(name, []) else len(orders.get(name, [])), level)
+        for name, level in zip(by, key, strict=True)
+    ]
+
+
+def _values(run: _Run, metric: str, *, key: tuple[str, ...], by: Sequence[str]) -> dict[tuple[str, str], list[float]]:
+    """A run's values of one series, by cell and arm."""
+    groups: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for trial in run.trials:
+        value = trial["scalars"].get(metric)
+        if _key(trial, by) == key and value is not None and math.isfinite(value):
+            groups[trial[CELL], trial[ARM]].append(float(value))
+    return dict(groups)
+
+
+def _point(run: _Run, groups: Mapping[tuple[str, str], Sequence[float]], *, logs: bool) -> Point:
+    """Trials of one cell and arm first, then the mean over those: a cell with more trials weighs no more."""
+    means, variances = zip(*(_mean(values, logs=logs) for values in groups.values()), strict=True)
+    centre = math.fsum(means) / len(means)
+    known = all(variance is not None for variance in variances)
+    return Point(
+        run=run.directory.name,
+        time=run.started,
+        estimate=math.exp(centre) if logs else centre,
+        standard_error=math.sqrt(math.fsum(variances)) / len(means) if known else None,
+        n=sum(map(len, groups.values())),
+        facts=_facts(run.trials),
+    )
+
+
+def _mean(values: Sequence[float], *, logs: bool) -> tuple[float, float | None]:
+    """Mean and its variance."""
+    scaled = [math.log(value) for value in values] if logs else list(values)
+    mean = math.fsum(scaled) / len(scaled)
+    if len(scaled) < FULL_CONFIDENCE_N:
+        return mean, None
+    return mean, math.fsum((each - mean) ** 2 for each in scaled) / (len(scaled) - 1) / len(scaled)
+
+
+def _facts(trials: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """What every trial of a run says alike."""
+    every = [
+        {
+            **trial["subject"],
+            **trial["system_facts"],
+            **{f"option {name}": each for name, each in trial["options"].items()},
+        }
+        for trial in trials
+    ]
+    first = {name: value for name, value in every[0].items() if isinstance(value, str)}
+    return {name: value for name, value in first.items() if all(each.get(name) == value for each in every)}
+
+
+def _runs(directories: Sequence[Path]) -> tuple[list[_Run], dict[str, str]]:
+    """Finished runs with their used trials; other runs by name with the reason."""
+    plans = {path.parent: each for path, each in _rows(_PLANS, [each / "plan.json" for each in directories])}
+    events: dict[Path, list[dict[str, Any]]] = defaultdict(list)
+    journals = [path for each in directories if (path := each / "journal.jsonl").is_file()]
+    for path, row in _rows(_JOURNALS, journals):
+        events[path.parent].append({**row["entry"], "time": row["time"]})
+    left_out = {each.name: "unfinished" for each in directories if not _has(events[each], "run_finished")}
+    finished = [each for each in directories if each.name not in left_out]
+    files = [
+        each / "trials" / event["trial"] / "trial.json"
+        for each in finished
+        for event in events[each]
+        if event["event"] == "trial_finished"
+    ]
+    trials: dict[Path, list[dict[str, Any]]] = defaultdict(list)
+    for path, row in _rows(_TRIALS, files):
+        trials[path.parents[2]].append({**row["trial"], **{key: row[key] for key in row if key != "trial"}})
+    runs = []
+    for each in finished:
+        lost = {(event["cell"], event["block"]) for event in events[each] if event["event"] == "block_voided"}
+        usable = [trial for trial in trials[each] if not trial.get("diagnostic", False)]
+        lost |= {(trial[CELL], trial["block"]) for trial in usable if not trial["valid"]}
+        used = [trial for trial in usable if (trial[CELL], trial["block"]) not in lost]
+        if used:
+            started = next(event["time"] for event in events[each] if event["event"] == "run_started")
+            runs.append(_Run(directory=each, started=started, plan=plans[each], trials=used))
+        else:
+            left_out[each.name] = "no trial that estimates may use"
+    return runs, left_out
+
+
+def _has(events: Sequence[dict[str, Any]], name: str) -> bool:
+    return any(event["event"] == name for event in events)
+
+
+def _rows(query: str, files: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Rows of a query over files, each with its file; JSON columns as Python values.
+
+    Raises:
+        RecordError: a file is missing or is not what it should be.
+    """
+    if not files:
+        return
+    with duckdb.connect(":memory:") as connection:
+        try:
+            cursor = connection.execute(query, [[str(file) for file in files]])
+            names = [column[0] for column in cursor.description]
+            is_json = [str(column[1]) == "JSON" for column in cursor.description]
+            rows = cursor.fetchall()
+        except duckdb.Error as error:
+            raise RecordError(
+                f"a record cannot be read: {str(error).splitlines()[0]}",
+                hint="`fairtrial verify RUN` says which file was cut or changed",
+            ) from error
+    for row in rows:
+        values = [
+            json.loads(value) if json_ and value is not None else value
+            for value, json_ in zip(row, is_json, strict=True)
+        ]
+        found = dict(zip(names, values, strict=True))
+        yield Path(found.pop("filename")), found

@@ -1,0 +1,23 @@
+"""Percentiles of latency by name, and how many observations stand behind one. Reads no files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+PERCENTILES: Final = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
+EXCEEDANCES_WANTED: Final = 100  # fewer observations beyond a percentile make it a guess
+COUNT: Final = "latency_count"
+RESOLUTION: Final = 1 / 1024  # widest class of a histogram of 3 significant digits, from 1 µs on, as a share
+
+
+def exceedances(metric: str, scalars: Mapping[str, float]) -> float | None:
+    """How many of a trial's observations lie beyond a percentile; None if `metric` is no latency percentile.
+
+    Fewer than `EXCEEDANCES_WANTED` make the percentile a statement about single observations.
+    """
+    prefix, found, percentile = metric.partition("latency_ns_")
+    n = scalars.get(f"{prefix}{COUNT}")
+    if not found or percentile not in PERCENTILES or n is None:
+        return None
+    return n * (100 - PERCENTILES[percentile]) / 100

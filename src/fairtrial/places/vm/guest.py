@@ -1,0 +1,204 @@
+"""A guest that runs: QEMU as a process of this machine's agent, which ends it whatever happens to the control plane."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fairtrial.errors import PlaceError, StreamLostError
+from fairtrial.places.vm import machine as machines
+from fairtrial.places.vm import modules
+from fairtrial.places.vm.initial import write
+from fairtrial.places.vm.machine import CONSOLE, INITIAL, SOCKET, SWAP, Machine
+from fairtrial.wire import Agent, Process, find_agent
+from fairtrial.wire.generated import Boot, BootMount
+
+BOOT_S = 120.0  # 6 to 12 s under emulation on idle processors
+LOOK_EVERY_S = 0.02
+READ_BYTES = 256 * 1024
+OFF_S = 40.0  # a guest that is told to end stops its processes, writes its disk and switches itself off
+OFF_KEPT_S = 900.0  # what was prepared is written out by then, through a disk that the study may hold back
+KILL_S = 10.0
+MKSWAP_S = 60.0
+READY = "fairtrial: ready"  # crates/agent/src/boot
+REASONS = ("Kernel panic", "Out of memory")  # what registers and a call trace may have pushed away
+LINES_SAID = 12  # of the console, when a guest has failed
+STATE = "/var/lib/fairtrial"  # in the guest
+DATA, SWAP_DEVICE = "/dev/vda", "/dev/vdb"
+FILE_SYSTEM = "xfs"  # it can reflink: prepared data are restored in constant time
+WANTED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_blk", "virtio_rng")
+WANTED_BY_DISK = ("crc32c_generic", FILE_SYSTEM)  # checksums are no dependency that a module names
+BESIDES = ("ext4", "nd_e820", "nd_pmem", "dax_pmem", "dm_mod", "dm_delay", "dm_flakey", "null_blk", "zram", "loop")
+
+
+class Guest:
+    """A running guest; the transport of its agent's stream.
+
+    Attributes:
+        host: this machine's agent, which holds QEMU and the lock; closed with the guest.
+    """
+
+    def __init__(self, machine: Machine, host: Agent) -> None:
+        self.host = host
+        self._machine = machine
+        self._closed = False
+        self._said = ""
+        self._qemu_said: list[str] = []
+        _furnish(machine)
+        self._qemu: Process = host.spawn(
+            "qemu",
+            machines.argv(machine),
+            directory=str(machine.directory),
+            environment={"TMPDIR": str(machine.disk.parent)},  # where QEMU keeps what a trial writes
+            on_line=lambda _stream, line: self._qemu_said.append(line),
+        )
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._await(self._connects, what="QEMU did not start")
+            self._await(lambda: READY in self._console(), what=f"{machine.kernel.source} did not boot")
+        except BaseException:
+            self._qemu.stop(KILL_S)  # who has not come up hears of no stream's end
+            self.close()
+            raise
+
+    def facts(self) -> Mapping[str, Any]:
+        """How the guest is run."""
+        machine = self._machine
+        return {
+            "accelerator": machine.accelerator,
+            "emulated": machine.accelerator == "tcg",
+            "kernel_source": machine.kernel.source,
+            "kernel_sha256": machine.kernel.sha256,
+            "qemu": machines.argv(machine),
+            "host": {"agent_sha256": self.host.hello.agent_sha256},
+        }
+
+    def read(self) -> bytes:
+        """Waits for bytes; b"" at the end of the stream or after `close`."""
+        try:
+            return self._socket.recv(READ_BYTES)
+        except OSError:
+            return b""
+
+    def write(self, data: bytes) -> None:
+        """Writes all of it.
+
+        Raises:
+            OSError: the guest is gone, or `close` was called.
+        """
+        self._socket.sendall(data)
+
+    def close(self) -> None:
+        """Ends the stream, waits until the guest has switched itself off, and removes its files."""
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        try:
+            with contextlib.suppress(PlaceError):
+                self._end()
+        finally:
+            self._said = self._last_words()
+            self.host.close()
+            shutil.rmtree(self._machine.directory, ignore_errors=True)
+
+    def said(self) -> str:
+        """The console's last lines and what QEMU said."""
+        return self._said if self._closed else self._last_words()
+
+    def _end(self) -> None:
+        try:
+            self._qemu.wait(OFF_KEPT_S if self._machine.keep else OFF_S)
+        except TimeoutError:
+            self._qemu.stop(KILL_S)
+
+    def _await(self, arrived: Callable[[], bool], *, what: str) -> None:
+        limit = time.monotonic() + BOOT_S
+        while not arrived():
+            # A guest that came up before is expected to: one failure costs a trial's place in the queue, not the run.
+            failure = PlaceError if self._machine.keep else StreamLostError
+            if self._qemu.exited is not None:
+                raise failure(f"{what}:\n{self._last_words()}", hint="the guest's last lines say why")
+            if time.monotonic() > limit:
+                raise failure(f"{what} within {BOOT_S:.0f} s:\n{self._last_words()}", hint="is this machine busy?")
+            time.sleep(LOOK_EVERY_S)
+
+    def _connects(self) -> bool:
+        """Sockets' names are short and directories' are not: the name is one of this process's open directory."""
+        directory = os.open(self._machine.directory, os.O_PATH | os.O_DIRECTORY)
+        try:
+            self._socket.connect(f"/proc/self/fd/{directory}/{SOCKET}")
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        finally:
+            os.close(directory)
+        return True
+
+    def _console(self) -> str:
+        try:
+            return (self._machine.directory / CONSOLE).read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def _last_words(self) -> str:
+        lines = [line.strip() for line in self._console().splitlines() if line.strip() and READY not in line]
+        said = lines[-LINES_SAID:]
+        reasons = [line for line in lines[:-LINES_SAID] if any(word in line for word in REASONS)]
+        return "\n".join([*reasons[-1:], *said, *self._qemu_said[-LINES_SAID:]])
+
+
+def _furnish(machine: Machine) -> None:
+    """The guest's files: what it boots from, its disk if there is none yet, its swap."""
+    found = modules.available(machine.kernel.modules)
+    boot = Boot(
+        modules=[],
+        root=machines.SHARE,
+        mounts=[BootMount(source=DATA, target=STATE, file_system=FILE_SYSTEM)],
+        swaps=[SWAP_DEVICE] if machine.parameters.swap else [],
+        state_directory=STATE,
+        host="guest",
+    )
+    wanted = modules.in_order([*WANTED, *WANTED_BY_DISK, *BESIDES], found)
+    write(machine.directory / INITIAL, agent=find_agent(), modules=wanted, boot=boot)
+    if not machine.disk.exists():
+        _format(machine.disk, machine.parameters.disk)
+    if machine.parameters.swap:
+        swap = machine.directory / SWAP
+        _sparse(swap, machine.parameters.swap)
+        _run(["mkswap", str(swap)], package="util-linux")
+
+
+def _format(disk: Path, size: int) -> None:
+    """A disk with an empty file system; it gets its name when it is whole."""
+    disk.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=disk.parent, prefix=".new-") as temporary:
+        image = Path(temporary) / "disk"
+        _sparse(image, size)
+        _run(["mkfs.xfs", "-q", "-m", "reflink=1", str(image)], package="xfsprogs")
+        image.replace(disk)
+
+
+def _sparse(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size)
+
+
+def _run(argv: list[str], *, package: str) -> None:
+    # mkfs and mkswap are in directories that a user's PATH may not have.
+    environment = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"}
+    program = shutil.which(argv[0], path=environment["PATH"])
+    if program is None:
+        raise PlaceError(f"no {argv[0]} on this machine", hint=f"install {package}")
+    done = subprocess.run([program, *argv[1:]], capture_output=True, text=True, timeout=MKSWAP_S, check=False)
+    if done.returncode != 0:
+        raise PlaceError(f"`{' '.join(argv)}` failed: {done.stderr.strip()}", hint="is there room on the disk?")

@@ -1,0 +1,146 @@
+"""A guest as QEMU's command line; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairtrial.errors import PlaceError
+from fairtrial.places.vm.kernels import Kernel
+from fairtrial.places.vm.parameters import MIB, VmParameters
+
+QEMU = "qemu-system-x86_64"
+PORT = "fairtrial"  # crates/protocol/src/boot.rs
+SHARE = "root"
+SOCKET, CONSOLE, INITIAL, SWAP = "agent.sock", "console", "initial.cpio", "swap"  # in the guest's directory
+# q35 has its memory in one piece up to 2.75 GiB, and else 2 GiB below 4 GiB and the rest above it.
+ONE_PIECE = 2816 * MIB
+BELOW, ABOVE_STARTS = 2048 * MIB, 4096 * MIB
+PATIENT_S = 10**9  # who holds such a guest is a process of this machine, which ends it
+ALIGNMENT = 128 * MIB  # persistent memory begins and ends at a memory section, or the kernel refuses to map it
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One guest.
+
+    Attributes:
+        directory: of its files, QEMU's working directory; names in it are relative, as sockets' names are short.
+        disk: the image that holds data.
+        keep: whether what the guest writes to it stays.
+        accelerator: `kvm` or `tcg`.
+    """
+
+    parameters: VmParameters
+    kernel: Kernel
+    directory: Path
+    disk: Path
+    keep: bool
+    accelerator: str
+
+
+def command_line(parameters: VmParameters) -> list[str]:
+    """The words of the kernel's command line; what comes after `--` is for the first process."""
+    persistent = []
+    if parameters.pmem is not None:
+        persistent = [f"memmap={parameters.pmem // MIB}M!{persistent_start(parameters) // MIB}M"]
+    # An idle guest whose clock counts instructions jumps to its next timer: minutes of silence pass there in no time.
+    # What the kernel does not know becomes the first process's environment.
+    counted = [] if parameters.icount is None else [f"FAIRTRIAL_SILENCE_S={PATIENT_S}"]
+    return [
+        "console=ttyS0",
+        "loglevel=4",
+        "panic=-1",  # at once, and then QEMU ends: the guest must not hang
+        "oops=panic",
+        "rdinit=/fairtrial/agent",
+        *persistent,
+        *counted,
+        *parameters.boot_parameters,
+        "--",
+        "boot",
+    ]
+
+
+def persistent_start(parameters: VmParameters) -> int:
+    """Where persistent memory begins, bytes.
+
+    It must lie in one piece of memory and not at its end, where the firmware's tables are.
+
+    Raises:
+        PlaceError: it does not fit beside this much memory.
+    """
+    pmem = parameters.pmem or 0
+    total = parameters.memory + pmem
+    if total <= ONE_PIECE:
+        return (parameters.memory - ALIGNMENT) // ALIGNMENT * ALIGNMENT
+    start = (ABOVE_STARTS + total - BELOW - pmem) // ALIGNMENT * ALIGNMENT
+    if start < ABOVE_STARTS:
+        raise PlaceError(
+            f"{pmem // MIB} MiB of persistent memory do not fit beside {parameters.memory // MIB} MiB of memory: "
+            "neither below 2.75 GiB together nor above 4 GiB",
+            hint="make `memory` at least 2GiB, or both together at most 2816MiB",
+        )
+    return start
+
+
+def argv(machine: Machine) -> list[str]:
+    """How QEMU is started, in the guest's directory."""
+    parameters = machine.parameters
+    total = parameters.memory + (parameters.pmem or 0)
+    return [
+        QEMU,
+        *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        *("-machine", "q35", "-m", f"{total // MIB}M", "-smp", str(parameters.cpus)),
+        *_nodes(parameters, total),
+        *_accelerator(machine),
+        *("-kernel", str(machine.kernel.image), "-initrd", INITIAL, "-append", " ".join(command_line(parameters))),
+        *("-serial", f"file:{CONSOLE}"),
+        *("-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={SOCKET},server=on,wait=off"),
+        *("-device", f"virtserialport,chardev=agent,name={PORT}"),
+        *("-fsdev", f"local,id={SHARE},path=/,security_model=none,readonly=on,multidevs=remap"),
+        *("-device", f"virtio-9p-pci,fsdev={SHARE},mount_tag={SHARE}"),
+        *_drive("data", machine.disk, keep=machine.keep, throttle=_throttle(parameters)),
+        *(_drive("swap", Path(SWAP), keep=True, throttle=()) if parameters.swap else ()),
+        *("-device", "virtio-rng-pci"),
+    ]
+
+
+def _nodes(parameters: VmParameters, total: int) -> list[str]:
+    if parameters.nodes == 1:
+        return []
+    words = []
+    share, processors = total // parameters.nodes // MIB, parameters.cpus // parameters.nodes
+    for node in range(parameters.nodes):
+        last = node == parameters.nodes - 1
+        size = total // MIB - share * (parameters.nodes - 1) if last else share
+        first = node * processors
+        words += ["-object", f"memory-backend-ram,id=node{node},size={size}M"]
+        words += ["-numa", f"node,nodeid={node},memdev=node{node},cpus={first}-{first + processors - 1}"]
+    return words
+
+
+def _accelerator(machine: Machine) -> list[str]:
+    if machine.accelerator == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    if machine.parameters.icount is not None:
+        return ["-accel", "tcg", "-cpu", "max", "-icount", f"shift={machine.parameters.icount},sleep=off"]
+    return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+
+
+def _throttle(parameters: VmParameters) -> tuple[str, ...]:
+    limits = (
+        ("throttling.bps-total", parameters.throttle.bytes_per_s),
+        ("throttling.iops-total", parameters.throttle.requests_per_s),
+    )
+    return tuple(f"{name}={int(value)}" for name, value in limits if value)
+
+
+def _drive(name: str, image: Path, *, keep: bool, throttle: tuple[str, ...]) -> list[str]:
+    """A raw image; unless it is kept, writes go to a temporary file that QEMU has already deleted when it begins."""
+    options = ["if=none", f"id={name}", f"file={_escaped(image)}", "format=raw", "cache=none", "aio=threads"]
+    options += [] if keep else ["snapshot=on"]
+    return ["-drive", ",".join([*options, *throttle]), "-device", f"virtio-blk-pci,drive={name},serial={name}"]
+
+
+def _escaped(path: Path) -> str:
+    return str(path).replace(",", ",,")

@@ -1,0 +1,73 @@
+"""Which modules a guest needs before it has a root file system, in the order of loading.
+
+Packages that are unpacked and not installed have no `modules.dep`, so a module's own `depends=` is read.
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from fairtrial.errors import PlaceError
+
+SUFFIXES = (".ko", ".ko.xz")
+DEPENDS = b"\0depends="
+
+
+def available(directory: Path) -> dict[str, Path]:
+    """Modules below a directory by name; a module's name has underscores where its file may have dashes.
+
+    Raises:
+        PlaceError: they are packed in a way that is not known here.
+    """
+    found: dict[str, Path] = {}
+    for suffix in SUFFIXES:
+        for path in directory.rglob(f"*{suffix}"):
+            found[_name(path.name.removesuffix(suffix))] = path
+    if not found and (other := next(directory.rglob("*.ko.*"), None)) is not None:
+        raise PlaceError(
+            f"modules of this kernel are packed as {other.name.partition('.ko')[2]}, which is not read here",
+            hint="use a kernel whose modules are `.ko` or `.ko.xz`, as Debian's are",
+        )
+    return found
+
+
+def content(path: Path) -> bytes:
+    """A module, unpacked: not every kernel can unpack one itself."""
+    data = path.read_bytes()
+    return lzma.decompress(data) if path.suffix == ".xz" else data
+
+
+def dependencies(module: bytes) -> list[str]:
+    """Names of the modules that one needs, from its `.modinfo` section.
+
+    Raises:
+        PlaceError: it has none: the file is no module.
+    """
+    start = module.find(DEPENDS)
+    if start < 0:
+        raise PlaceError("a kernel module without `depends=`", hint="is the kernel's package whole?")
+    value = module[start + len(DEPENDS) : module.index(b"\0", start + 1)].decode()
+    return [_name(name) for name in value.split(",") if name]
+
+
+def in_order(wanted: Iterable[str], found: Mapping[str, Path]) -> dict[str, bytes]:
+    """Wanted modules and all that they need, each after what it needs. What is not there is built in."""
+    loaded: dict[str, bytes] = {}
+    for name in wanted:
+        _load(_name(name), found, loaded)
+    return loaded
+
+
+def _load(name: str, found: Mapping[str, Path], loaded: dict[str, bytes]) -> None:
+    if name in loaded or name not in found:
+        return
+    module = content(found[name])
+    for needed in dependencies(module):
+        _load(needed, found, loaded)
+    loaded[name] = module
+
+
+def _name(text: str) -> str:
+    return text.strip().replace("-", "_")

@@ -1,0 +1,68 @@
+"""What a study says of a virtual machine."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from fairtrial.study.quantities import Bytes, Rate
+
+MIB = 1 << 20
+LEAST_MEMORY = 192 * MIB  # Debian's kernel, the agent and a shell; less ends in a panic before anything can be said
+LEAST_PMEM = 64 * MIB
+LARGEST_SHIFT = 10
+
+
+class Throttle(BaseModel):
+    """How fast a disk may be, as QEMU holds it back. Latency is not added: requests wait only beyond the rate."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    bytes_per_s: Bytes | None = Field(None, gt=0, description="Read and written together.")
+    requests_per_s: Rate | None = Field(None, gt=0, description="Reads and writes together.")
+
+
+class VmParameters(BaseModel):
+    """A virtual machine that boots a kernel of its own for every trial, over this machine's root, read-only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kernel: str = Field(
+        min_length=1,
+        description="A bzImage, a kernel's build directory, a Debian package that is downloaded and unpacked without "
+        "installing it, or `debian-6.1` for the newest package of a version.",
+    )
+    memory: Bytes = Field(1 << 30, ge=LEAST_MEMORY, description="Of the guest, persistent memory not counted.")
+    cpus: int = Field(2, ge=1, le=256, description="Virtual processors.")
+    nodes: int = Field(1, ge=1, le=8, description="NUMA nodes, which share memory and processors evenly.")
+    swap: Bytes | None = Field(None, ge=MIB, description="A swap device of this size, empty at every boot.")
+    pmem: Bytes | None = Field(
+        None, ge=LEAST_PMEM, description="Persistent memory, emulated (`memmap=`): `/dev/pmem0`, which can do DAX."
+    )
+    disk: Bytes = Field(8 << 30, ge=512 * MIB, description="Largest size of the disk that holds data; it is sparse.")
+    throttle: Throttle = Field(Throttle(), description="How fast that disk may be.")
+    boot_parameters: tuple[str, ...] = Field((), description="Further words of the kernel's command line.")
+    accelerator: Literal["auto", "kvm", "tcg"] = Field(
+        "auto", description="`auto` takes KVM if a guest boots with it, else emulation (`tcg`)."
+    )
+    icount: int | None = Field(
+        None,
+        ge=0,
+        le=LARGEST_SHIFT,
+        description="Under emulation: guest time advances by 2^N ns per instruction, whatever the host does. One "
+        "processor only.",
+    )
+    state_directory: str | None = Field(
+        None, pattern="^/", description="Where kernels and disks are kept on this machine, as for a local place."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.icount is not None and self.cpus > 1:
+            raise ValueError("icount counts one processor's instructions: `cpus: 1`")
+        if self.icount is not None and self.accelerator == "kvm":
+            raise ValueError("icount is emulation's: `accelerator: tcg`")
+        if self.cpus % self.nodes:
+            raise ValueError(f"{self.cpus} processors cannot be shared evenly by {self.nodes} nodes")
+        return self

@@ -1,0 +1,44 @@
+"""An A/A plan: the study's baseline against itself, as two labels of one resolved trial. Pure.
+
+The order, the seeds and the cells are made as any plan's are, so that what differs between the labels is the noise that
+a real arm's effect would have to rise above.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fairtrial.plan import costs, ordering
+from fairtrial.record.models import Plan
+from fairtrial.study.catalogue import Catalogue
+
+AGAIN: Final = "-again"  # what the second label is called beyond the first
+WARNING: Final = "A/A: both arms are the baseline, so every difference is noise; a claim would be a false one"
+
+
+def against_itself(plan: Plan, *, catalogue: Catalogue) -> Plan:
+    """The same plan with its baseline in both arms, every block run, nothing else compared."""
+    baseline = plan.factors[plan.arm][0]
+    arms = [baseline, baseline + AGAIN]
+    resolved = {cell: dict.fromkeys(arms, trials[baseline]) for cell, trials in plan.resolved.items()}
+    # An early stop would leave the noise of the cells that stopped less well known than was asked for.
+    design = plan.design.model_copy(update={"stop": "fixed"})
+    slots = ordering.slots(design, cells=[cell.name for cell in plan.cells], arms=arms)
+    trials = [ordering.planned(slot, seed=design.seed, position=position) for position, slot in enumerate(slots)]
+    return plan.model_copy(
+        update={
+            "against_itself": True,
+            "factors": {**plan.factors, plan.arm: arms},
+            "also_compare": [],
+            "resolved": resolved,
+            "differences": [],
+            "design": design,
+            "trials": trials,
+            "probes": [],  # what probes would explain is an effect, and there is none
+            "diagnostics": [],
+            "diagnostic_duration_s": 0.0,
+            "duration_s": costs.duration_s(trials, resolved, catalogue),
+            "disk_bytes": costs.disk_bytes(resolved, design, catalogue),
+            "warnings": [*plan.warnings, WARNING],
+        }
+    )

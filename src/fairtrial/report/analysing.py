@@ -1,0 +1,39 @@
+"""The analysis of a record, with everything besides trials that it takes from the record's files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairtrial.analyse import analyse
+from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.why import explain
+from fairtrial.analyse.why_models import CellWhy
+from fairtrial.metrics import counters
+from fairtrial.record import Record
+from fairtrial.record.models import TrialRecord
+from fairtrial.report.background import contrasted
+
+
+def analysed(record: Record, *, contrast: str | None = None, trials: Sequence[TrialRecord] | None = None) -> Analysis:
+    """What a report of this record says.
+
+    Args:
+        record: read.
+        contrast: the factor to compare; the plan's arm if None.
+        trials: in place of the record's own, with scalars computed again.
+    """
+    used = record.trials if trials is None else tuple(trials)
+    every = (*used, *record.diagnostics)
+    analysis = analyse(record.plan, every, contrast=contrast, finished=record.measured, places=record.places)
+    if record.plan.against_itself:
+        return analysis
+    return analysis.model_copy(update={"why": _why(record, analysis, used)})
+
+
+def _why(record: Record, analysis: Analysis, trials: Sequence[TrialRecord]) -> tuple[CellWhy, ...]:
+    paths = [difference.path for difference in contrasted(record.plan, analysis.contrast)]
+
+    def read(trial: TrialRecord) -> counters.Counters | None:
+        return counters.read(record.trial_directory(trial.trial.id), trial)
+
+    return explain(analysis, record.plan, trials, read=read, paths=paths)

@@ -1,0 +1,121 @@
+"""The noise of a place in words and rows: an A/A run's own profile, and the floor beside the effects of other runs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.noise_models import Floor, MetricNoise, NoiseProfile, Rate
+from fairtrial.report import numbers
+from fairtrial.words import counted
+
+HEADER: Final = (
+    "metric", "cell", "blocks", "trial sd", "block sd", "pair sd", "at most", "floor", "slot", "lag-1", "ratio", "p",
+)  # fmt: skip
+LEFT: Final = 2
+LEGEND: Final = (
+    "In percent, on logarithms: sd between trials of a block, between blocks beyond that, and of the log ratios of "
+    "blocks with its upper bound (one-sided, 80 %), which planning uses. Floor: half the 95 % interval of a ratio of "
+    "the baseline to itself. Slot: the second trial of a block over the first; * where its interval leaves out 0. "
+    "Lag-1: autocorrelation in the order the trials ran; * where independent trials exceed it 1 time in 20."
+)
+
+
+def rows(profile: NoiseProfile) -> list[list[str]]:
+    """A row per metric and cell, under `HEADER`."""
+    return [
+        [
+            each.metric,
+            each.cell,
+            str(each.blocks),
+            _percent(each.trial_sd),
+            _percent(each.block_sd),
+            _percent(each.pair_sd),
+            _percent(each.pair_sd_upper),
+            f"± {_percent(each.floor)}",
+            _slot(each),
+            _lag(each),
+            numbers.ratio(each.ratio),
+            numbers.p_value(each.p),
+        ]
+        for each in profile.metrics
+    ]
+
+
+def sentences(profile: NoiseProfile) -> list[str]:
+    """What the profile says as a whole."""
+    what = (
+        f"An A/A run: the baseline against itself in {counted(profile.blocks, 'block')} per cell. Every difference is "
+        "noise, and this place's later reports show it as their noise floor."
+    )
+    rejected = (
+        f"False positives at level {profile.alpha:g} without adjustment: {_rate(profile.false_positives)} of all cells "
+        "and metrics; metrics of one trial are not independent. After random exchanges of the labels within blocks: "
+        f"{_rate(profile.resampled)}."
+    )
+    found = [what, rejected]
+    if profile.uniformity is not None:
+        found.append(
+            f"The {profile.uniformity.n} p values against a uniform distribution: Kolmogorov-Smirnov D = "
+            f"{profile.uniformity.statistic:.3f}, p = {numbers.p_value(profile.uniformity.p)}."
+        )
+    if profile.left_out:
+        found.append(
+            "Without a figure, for want of blocks, of positive values or of any variation: "
+            + ", ".join(profile.left_out)
+            + "."
+        )
+    return found
+
+
+def floors(analysis: Analysis, metric: str) -> list[str]:
+    """The noise floor beside one metric's effects: a sentence per group of cells that one A/A speaks for."""
+    spoken: dict[str, list[Floor]] = {}
+    for each in analysis.floors:
+        if each.metric == metric:
+            spoken.setdefault(_source(each), []).append(each)
+    return [f"noise floor of this place: {_shares(group)} ({source})" for source, group in spoken.items()]
+
+
+def floor_of(analysis: Analysis, *, cell: str, metric: str) -> str:
+    """One cell's floor: `± 0.7 %`; empty if none is known."""
+    found = next((each for each in analysis.floors if (each.cell, each.metric) == (cell, metric)), None)
+    return "" if found is None else f"± {_percent(found.share)}"
+
+
+def _source(floor: Floor) -> str:
+    whose = floor.study if floor.same_study else f"of another study, {floor.study}: a hint only"
+    return f"A/A, {counted(floor.aa_blocks, 'block')}, {floor.date[:10]}, {whose}"
+
+
+def _shares(group: list[Floor]) -> str:
+    """One share where all cells agree as printed, else each cell's; for as many blocks as the comparison has."""
+    printed = {each.cell: f"± {_percent(each.share)} with {counted(each.at_blocks, 'block')}" for each in group}
+    if len(set(printed.values())) == 1:
+        return next(iter(printed.values()))
+    return ", ".join(f"{share} in {cell}" for cell, share in printed.items())
+
+
+def _slot(each: MetricNoise) -> str:
+    if each.slot is None:
+        return numbers.ABSENT
+    return numbers.change(each.slot.ratio) + ("" if each.slot.low <= 1 <= each.slot.high else " *")
+
+
+def _lag(each: MetricNoise) -> str:
+    if each.autocorrelation is None:
+        return numbers.ABSENT
+    return f"{each.autocorrelation:.2f}".replace("-", "−") + (
+        " *" if abs(each.autocorrelation) > each.autocorrelation_limit else ""
+    )
+
+
+def _rate(rate: Rate) -> str:
+    if rate.rate is None or rate.low is None or rate.high is None:
+        return "none tested"
+    interval = f"{rate.low * 100:.1f} to {rate.high * 100:.1f} %"
+    return f"{rate.rejected} of {rate.tests} ({rate.rate * 100:.1f} %, 95 % interval {interval})"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.2g} %" if share < 1 else f"{share * 100:.0f} %"

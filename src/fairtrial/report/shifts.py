@@ -1,0 +1,50 @@
+"""A record's shift curves of latency, from its raw histograms; `report.json` holds them, `verify` makes them again."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+
+from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.selection import ContrastCell, select
+from fairtrial.analyse.shift import Resampling, ShiftCurve, curve, observed
+from fairtrial.metrics.latency import Counts, Distribution
+from fairtrial.record import Record
+from fairtrial.record.models import TrialRecord
+
+Distributions = Mapping[str, Distribution]  # by trial, all transaction types together
+
+
+def of_record(record: Record, analysis: Analysis, distributions: Distributions) -> tuple[ShiftCurve, ...]:
+    """The curve of every arm against the baseline in every cell where both have latencies, all types together."""
+    selection = select(record.plan, record.trials, contrast=analysis.contrast)
+    first, *others = selection.levels
+    found = []
+    for cell in selection.cells:
+        for arm in others:
+            seed = zlib.crc32(f"{record.plan.design.seed}/{selection.contrast}/{cell.name}/{arm}".encode())
+            how = Resampling(paired=analysis.paired, confidence=analysis.confidence, seed=seed)
+            one = _curve(cell, (first, arm), distributions=distributions, how=how)
+            found += [one] if one is not None and one.points else []
+    return tuple(found)
+
+
+def _curve(
+    cell: ContrastCell, arms: tuple[str, str], *, distributions: Distributions, how: Resampling
+) -> ShiftCurve | None:
+    trials = [[each for each in cell.groups[arm] if each.trial.id in distributions] for arm in arms]
+    if how.paired:
+        common = set.intersection(*({each.trial.block for each in found} for found in trials))
+        trials = [
+            sorted((each for each in found if each.trial.block in common), key=lambda each: each.trial.block)
+            for found in trials
+        ]
+    if not all(trials):
+        return None
+    baseline, arm = (_counts(found, distributions) for found in trials)
+    return curve(observed(baseline, arm), cell=cell.name, arms=arms, how=how)
+
+
+def _counts(trials: Sequence[TrialRecord], distributions: Distributions) -> list[tuple[Counts, Counts]]:
+    found = [distributions[each.trial.id] for each in trials]
+    return [(each.highest_ns, each.counts) for each in found]

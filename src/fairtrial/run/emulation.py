@@ -1,0 +1,25 @@
+"""What may be measured where a processor is only imitated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairtrial.errors import PlaceError
+from fairtrial.record.models import Plan
+
+
+def require_counts(plan: Plan, facts: Mapping[str, Any]) -> None:
+    """A verdict under emulation rests on counts: what takes long there is not what takes long on a processor.
+
+    Raises:
+        PlaceError: a primary metric is a time or a rate.
+    """
+    if not facts.get("emulated"):
+        return
+    clocks = [name for name in plan.metrics.primary if plan.metrics.definitions[name].kind == "wall_clock"]
+    if clocks:
+        raise PlaceError(
+            f"this place runs under software emulation, where {', '.join(clocks)} cannot be primary",
+            hint="make counts primary, such as refaults_per_transaction, or use a machine with KVM",
+        )

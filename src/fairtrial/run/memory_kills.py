@@ -1,0 +1,48 @@
+"""Processes that the kernel killed because memory ran out: what a load that ended with signal 9 does not say itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from fairtrial.errors import SystemStartError
+from fairtrial.wire.open_place import OpenPlace
+
+COUNTER: Final = "oom_kill"  # /proc/vmstat, since Linux 4.13
+# Global and of control groups; dmesg may be root's only, and is then silent.
+WORDS: Final = 'dmesg 2>/dev/null | grep -i "out of memory: killed process" | tail -n "$1"'
+NAMED_AT_MOST: Final = 3
+
+
+def count(place: OpenPlace) -> int:
+    """How many processes were killed since the place's boot; 0 where the kernel does not count."""
+    shown = place.execute(["grep", "-w", COUNTER, "/proc/vmstat"])
+    words = shown.output.split()
+    return int(words[1]) if words[:1] == [COUNTER] else 0
+
+
+def told(place: OpenPlace, *, since: int) -> str:
+    """What the kernel killed since its count was `since`, in its own words where it gives them; empty if nothing."""
+    killed = count(place) - since
+    if killed <= 0:
+        return ""
+    said = place.execute(["sh", "-c", WORDS, "dmesg", str(min(killed, NAMED_AT_MOST))])
+    words = f": {said.output.strip()}" if said.output.strip() else ""
+    return f"the kernel killed {killed} for want of memory{words}"
+
+
+@contextmanager
+def named(place: OpenPlace, *, since: int) -> Iterator[None]:
+    """Around a start: a server that the kernel killed says nothing of it, so what the kernel says is added.
+
+    Raises:
+        SystemStartError: the one from inside, with that.
+    """
+    try:
+        yield
+    except SystemStartError as error:
+        killed = told(place, since=since)
+        if not killed:
+            raise
+        raise SystemStartError(f"{error}; {killed}", hint="give the place more memory, or the server less") from error

@@ -1,0 +1,71 @@
+"""The noise of a place: profiles of A/A runs, kept there, and read when a run opens it.
+
+A profile is a statement about a machine, so it stays at the machine, one per study, the newest in place of older ones.
+It must not know what a profile says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from fairtrial.errors import AgentError
+from fairtrial.places import BOOTED, open_place
+from fairtrial.run import workspace
+from fairtrial.wire.open_place import OpenPlace
+
+FACT: Final = "noise"
+KEPT_AT_MOST: Final = 20  # profiles of a place that a record holds: each is some kilobytes for every cell
+
+
+def keep(place: OpenPlace, profile: Mapping[str, Any], *, study: str) -> None:
+    """Keeps a profile at its place, in place of an older one of the same study.
+
+    Raises:
+        PlaceError: it cannot be written.
+    """
+    directory = _directory(place)
+    workspace.make(place, directory)
+    place.agent.put(str(directory / f"{study}.json"), json.dumps(profile).encode(), mode=0o644)
+
+
+def facts(place: OpenPlace) -> dict[str, Any]:
+    """The newest profiles as facts of the place; none where no A/A has run."""
+    directory = _directory(place)
+    listing = place.execute(["ls", "-t", "--", str(directory)])
+    if listing.code != 0:
+        return {}
+    names = [name for name in listing.output.splitlines() if name.endswith(".json")][:KEPT_AT_MOST]
+    found = [profile for name in names if (profile := _read(place, directory / name)) is not None]
+    return {FACT: found} if found else {}
+
+
+def kept(place: Mapping[str, Any], *, study: str) -> dict[str, Any] | None:
+    """A study's own profile at a place that no run holds open; None if there is none, or the place would have to boot.
+
+    Changes nothing there.
+
+    Raises:
+        PlaceError: the place cannot be reached.
+    """
+    kind, parameters = next(iter(place.items()))
+    if kind in BOOTED:  # booting takes the machine's lock and its disk, which planning must not
+        return None
+    with open_place(kind, parameters, holder="planning", lock=False) as agent:
+        found = OpenPlace(agent=agent, facts={})
+        return _read(found, _directory(found) / f"{study}.json")
+
+
+def _read(place: OpenPlace, path: PurePosixPath) -> dict[str, Any] | None:
+    """A profile; None for a file that was cut or written by hand: it is no part of a run's own figures."""
+    try:
+        profile = json.loads(place.agent.get(str(path)))
+    except (AgentError, ValueError):
+        return None
+    return profile if isinstance(profile, dict) else None
+
+
+def _directory(place: OpenPlace) -> PurePosixPath:
+    return place.state_directory / "noise"

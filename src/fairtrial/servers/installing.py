@@ -1,0 +1,158 @@
+"""A server unpacked into the cache, once per source."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NoReturn
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from fairtrial import debian
+from fairtrial.errors import PlaceError
+from fairtrial.servers import archives, maven
+from fairtrial.servers.source import Source
+
+CACHE_VARIABLE = "FAIRTRIAL_CACHE_DIRECTORY"
+ROOTS = Path("/var/cache/fairtrial")  # root's home is closed to the users that its servers run as
+MANIFEST = "installed.json"
+FILES = "files"
+
+
+class Installed(BaseModel):
+    """A server's files, unpacked.
+
+    Attributes:
+        source: where they came from.
+        archive_sha256: of what was unpacked.
+        base_directory: below it are `bin`, `share` and what else the server wants to find beside itself.
+        program: the server's main program.
+        program_sha256: its hash, by which another place's copy is known.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+    archive_sha256: str
+    base_directory: Path
+    program: Path
+    program_sha256: str
+
+
+def cache_directory() -> Path:
+    """Where servers are kept: readable for the users that servers run as."""
+    given = os.environ.get(CACHE_VARIABLE)
+    if given:
+        return Path(given) / "servers"
+    if os.geteuid() == 0:
+        return ROOTS / "servers"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairtrial" / "servers"
+
+
+def kept(source: Source, *, cache: Path) -> Installed | None:
+    """What a source holds, if it is in the cache; what is damaged there counts as not there."""
+    try:
+        return _kept(cache / _slug(source), source)
+    except PlaceError:
+        return None
+
+
+def install(source: Source, programs: Sequence[str], *, cache: Path) -> Installed:
+    """What a source holds, from the cache if it is there.
+
+    Args:
+        source: where the files come from.
+        programs: names of the server's main program, the first that is found counts.
+        cache: directory that keeps what was unpacked.
+
+    Raises:
+        PlaceError: it cannot be fetched or unpacked, or holds no such program.
+    """
+    final = cache / _slug(source)
+    found = _kept(final, source)
+    if found is not None:
+        return found
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".new-") as temporary:
+        where = Path(temporary)
+        archive = _obtained(source, where)
+        whole = where / "whole"
+        whole.mkdir()
+        archives.unpack(archive, whole / FILES)
+        program = _program(whole / FILES, programs, source=source)
+        installed = Installed(
+            source=str(source),
+            archive_sha256=_sha256(archive),
+            base_directory=final / program.parent.parent.relative_to(whole),
+            program=final / program.relative_to(whole),
+            program_sha256=_sha256(program),
+        )
+        (whole / MANIFEST).write_text(installed.model_dump_json(indent=1) + "\n")
+        whole.chmod(archives.ENTERED | 0o200)
+        try:
+            whole.replace(final)
+        except OSError:  # somebody else was first
+            installed = _kept(final, source) or _refused(final)
+    return installed
+
+
+def _slug(source: Source) -> str:
+    """An archive's name says little of its content, so it goes by the hash of it."""
+    if source.kind != "archive":
+        return source.slug
+    path = Path(source.name).expanduser()
+    if not path.is_file():
+        raise PlaceError(f"no archive {source.name} on this machine", hint="name a file that is there")
+    status = path.stat()
+    return f"archive-{path.name}-{_sha256_of(path, status.st_mtime_ns, status.st_size)[:16]}"
+
+
+@lru_cache
+def _sha256_of(path: Path, _mtime_ns: int, _size: int) -> str:
+    """An archive is asked for at every start of its server, and hashed once."""
+    return _sha256(path)
+
+
+def _kept(directory: Path, source: Source) -> Installed | None:
+    try:
+        installed = Installed.model_validate_json((directory / MANIFEST).read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValidationError:
+        _refused(directory)
+    if source.sha256 not in (None, installed.archive_sha256) or not installed.program.is_file():
+        _refused(directory)
+    return installed
+
+
+def _refused(directory: Path) -> NoReturn:
+    raise PlaceError(f"{directory} is not what was unpacked there", hint="remove it: it is fetched again")
+
+
+def _obtained(source: Source, directory: Path) -> Path:
+    if source.kind == "maven":
+        return maven.download(source.name, directory, sha256=source.sha256)
+    if source.kind == "debian":
+        return debian.downloaded(source.name, directory)
+    return Path(source.name).expanduser()
+
+
+def _program(files: Path, programs: Sequence[str], *, source: Source) -> Path:
+    """The main program that lies nearest to the root of an archive."""
+    for name in programs:
+        found = [path for path in files.rglob(name) if path.is_file() and path.parent.name in archives.PROGRAM_FOLDERS]
+        if found:
+            return min(found, key=lambda path: len(path.parts))
+    raise PlaceError(
+        f"{source} holds no {' or '.join(programs)} in a directory {', '.join(archives.PROGRAM_FOLDERS)}",
+        hint="name an archive of a whole server",
+    )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

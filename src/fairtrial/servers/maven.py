@@ -1,0 +1,107 @@
+"""Artefacts of a Maven repository, by their coordinates."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPResponse
+from pathlib import Path
+
+from fairtrial.errors import PlaceError
+
+REPOSITORY_VARIABLE = "FAIRTRIAL_MAVEN_REPOSITORY"
+CENTRAL = "https://repo.maven.apache.org/maven2"
+ANSWER_S = 60.0
+CHUNK_BYTES = 1 << 20
+FEWEST_PARTS, MOST_PARTS = 3, 5
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """group:artifact:version[:packaging[:classifier]] (maven.apache.org/pom.html#Maven_Coordinates)."""
+
+    group: str
+    artifact: str
+    version: str
+    packaging: str = "jar"
+    classifier: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Coordinates:
+        """Reads coordinates.
+
+        Raises:
+            ValueError: they are none.
+        """
+        parts = text.split(":")
+        if not FEWEST_PARTS <= len(parts) <= MOST_PARTS or not all(parts) or "/" in text:
+            raise ValueError(f"{text} are no Maven coordinates: group:artifact:version[:packaging[:classifier]]")
+        return cls(*parts)
+
+    @property
+    def file_name(self) -> str:
+        """The artefact's own name."""
+        classifier = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{classifier}.{self.packaging}"
+
+    @property
+    def path(self) -> str:
+        """The artefact's path in a repository."""
+        return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file_name}"
+
+
+def download(name: str, directory: Path, *, sha256: str | None) -> Path:
+    """Fetches an artefact into a directory, checked against its hash: the known one, else the repository's own.
+
+    Raises:
+        PlaceError: no such artefact, no network, or other content than the hash says.
+    """
+    coordinates = Coordinates.parse(name)
+    target = directory / coordinates.file_name
+    digest = hashlib.sha256() if sha256 else hashlib.sha1()  # noqa: S324 - what repositories publish beside artefacts
+    wanted = sha256 or _text(f"{coordinates.path}.sha1", name=name)
+    try:
+        with _opened(coordinates.path) as answer, target.open("wb") as file:
+            while chunk := answer.read(CHUNK_BYTES):
+                digest.update(chunk)
+                file.write(chunk)
+    except OSError as error:
+        raise _failed(name, error) from error
+    if digest.hexdigest() != wanted:
+        raise PlaceError(
+            f"what the repository sent for {name} is not what its {digest.name} says: {digest.hexdigest()} instead of "
+            f"{wanted}",
+            hint="try again: a download may have been cut; twice the same is worth a report to who keeps the registry",
+        )
+    return target
+
+
+def _text(path: str, *, name: str) -> str:
+    try:
+        with _opened(path) as answer:
+            words: list[bytes] = answer.read().split()
+    except OSError as error:
+        raise _failed(name, error) from error
+    return words[0].decode("ascii", "replace").lower() if words else ""
+
+
+def _opened(path: str) -> HTTPResponse:
+    repository = os.environ.get(REPOSITORY_VARIABLE, CENTRAL).rstrip("/")
+    answer: HTTPResponse = urllib.request.urlopen(f"{repository}/{path}", timeout=ANSWER_S)  # noqa: S310 - the user's
+    return answer
+
+
+def _failed(name: str, error: OSError) -> PlaceError:
+    if isinstance(error, urllib.error.HTTPError):
+        error.close()
+        if error.code == HTTPStatus.NOT_FOUND:
+            hint = "see which versions it has, and how they are spelled"
+            return PlaceError(f"the repository has no {name}", hint=hint)
+    return PlaceError(
+        f"{name} cannot be downloaded: {error}",
+        hint=f"is the network up? {REPOSITORY_VARIABLE} names a mirror of {CENTRAL}",
+    )

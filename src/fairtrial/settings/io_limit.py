@@ -1,0 +1,96 @@
+"""`io_limit`: how fast the server may read and write the device that holds its data (control groups).
+
+Sources: Documentation/admin-guide/cgroup-v2.rst, "IO"; Documentation/admin-guide/cgroup-v1/blkio-controller.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+
+from fairtrial.settings.effect import Effect, Limit, Need
+from fairtrial.settings.groups import controller
+from fairtrial.settings.steps import printed, program, shell
+from fairtrial.study.catalogue import Kind
+from fairtrial.study.quantities import Bytes, Rate
+from fairtrial.wire.generated import Step
+
+# By field: its key in io.max, its file in version 1.
+RATES = {
+    "read_bytes_per_s": ("rbps", "read_bps"),
+    "write_bytes_per_s": ("wbps", "write_bps"),
+    "reads_per_s": ("riops", "read_iops"),
+    "writes_per_s": ("wiops", "write_iops"),
+}
+
+# The kernel limits whole devices only. A file system without one (tmpfs, overlay, btrfs) has number 0 as major.
+DEVICE = """
+device=$(findmnt -n -o MAJ:MIN -T "$1" | tr -d ' ')
+if [ ! -e "/sys/dev/block/$device" ]; then
+    echo "$1 lies on $(findmnt -n -o FSTYPE -T "$1"), which has no block device that could be limited" >&2
+    exit 1
+fi
+if [ -e "/sys/dev/block/$device/partition" ]; then device=$(cat "/sys/dev/block/$device/../dev"); fi
+"""
+SET = DEVICE + 'echo "$device $3" > "$2"'
+SHOW = DEVICE + 'sed -n "s/^$device //p" "$2"'
+
+
+class IoLimit(BaseModel):
+    """Rates of the server; one left out is not limited."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    read_bytes_per_s: Bytes | None = Field(None, gt=0, description="Bytes read.")
+    write_bytes_per_s: Bytes | None = Field(None, gt=0, description="Bytes written.")
+    reads_per_s: Rate | None = Field(None, ge=1, description="Requests that read.")
+    writes_per_s: Rate | None = Field(None, ge=1, description="Requests that write.")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if all(getattr(self, name) is None for name in RATES):
+            raise ValueError(f"give one of {', '.join(RATES)}")
+        return self
+
+
+KIND = Kind(
+    name="io_limit",
+    summary="How fast the server may use the device that holds its data, by a control group of its own. In version 1 "
+    "of control groups, what is written back from the page cache is not limited.",
+    parameters=TypeAdapter(IoLimit),
+)
+
+
+def effect(value: Mapping[str, Any], facts: Mapping[str, Any]) -> Effect:
+    """One file of the server's group in version 2, one per rate in version 1.
+
+    Raises:
+        PlaceError: the place has no such controller, or the agent is not root.
+    """
+    name = "io" if "io" in facts["controllers"] else "blkio"
+    version = controller(name, facts, setting=KIND.name)["version"]
+    asked = {field: int(rate) for field in RATES if (rate := value[field]) is not None}
+    if version == 1:
+        files = [
+            (f"io_limit.{field}", f"blkio.throttle.{RATES[field][1]}_device", str(rate))
+            for field, rate in asked.items()
+        ]
+    else:
+        keys = {key: asked.get(field, "max") for field, (key, _) in RATES.items()}
+        text = " ".join(f"{key}={rate}" for key, rate in keys.items())
+        files = [("io_limit", "io.max", text)]
+    hint = "install util-linux there"
+    return Effect(
+        limits=tuple(Limit("server", name, _written(*file)) for file in files),
+        needs=(Need(KIND.name, "findmnt", hint),),
+    )
+
+
+def _written(name: str, file: str, text: str) -> Callable[[str, str], Step]:
+    def step(directory: str, data: str) -> Step:
+        path = f"{directory}/{file}"
+        return program(shell(SET, data, path, text), name=name, check=printed(shell(SHOW, data, path), text))
+
+    return step

@@ -1,0 +1,117 @@
+"""`numa`: on which nodes server and load run and have their memory (control groups' cpuset).
+
+Source: Documentation/admin-guide/cgroup-v2.rst, "Cpuset"; cpuset(7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+
+from fairtrial.errors import PlaceError
+from fairtrial.settings.affinity import ProcessorList, processors
+from fairtrial.settings.effect import Effect, Limit
+from fairtrial.settings.groups import controller
+from fairtrial.settings.steps import write_group
+from fairtrial.study.catalogue import Kind
+from fairtrial.wire.generated import Step
+
+CONTROLLER = "cpuset"
+
+
+class Binding(BaseModel):
+    """Nodes of one side."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
+
+    processors: ProcessorList | None = Field(None, description="It runs on these nodes' processors; else on all.")
+    memory: ProcessorList | None = Field(None, description="It gets memory of these nodes only; else of all.")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.processors is None and self.memory is None:
+            raise ValueError("give `processors`, `memory` or both")
+        return self
+
+
+def _binding(value: object) -> object:
+    """Nodes alone are those of processors and memory."""
+    if value is None or isinstance(value, Mapping):
+        return value
+    return {"processors": value, "memory": value}
+
+
+Side = Annotated[Binding | None, BeforeValidator(_binding, json_schema_input_type=Binding | ProcessorList | int | None)]
+
+
+class Numa(BaseModel):
+    """Nodes of the two sides, as `0`, `0-1` or apart for processors and memory."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    server: Side = Field(None, description="Of the system under test.")
+    client: Side = Field(None, description="Of the load.")
+
+
+KIND = Kind(
+    name="numa",
+    summary="NUMA nodes that server and load are bound to, by control groups of their own.",
+    parameters=TypeAdapter(Numa),
+)
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """(0, 1, 2, 5) as the kernel writes it: `0-2,5`."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1] = [ranges[-1][0], number]
+        else:
+            ranges.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def effect(value: Mapping[str, Any], facts: Mapping[str, Any]) -> Effect:
+    """Both files of a group, as version 1 lets no process in before it has both; and the processors of each side.
+
+    Raises:
+        PlaceError: nodes that the place does not have, no such controller, or not root.
+    """
+    controller(CONTROLLER, facts, setting=KIND.name)
+    nodes = {int(number): tuple(numbers) for number, numbers in facts["nodes"].items()}
+    limits: list[Limit] = []
+    sets: dict[str, tuple[int, ...] | None] = {"server": None, "client": None}
+    for side in ("server", "client"):
+        asked = value.get(side)
+        if asked is None:
+            continue
+        run_on = _nodes(f"{side}.processors", asked["processors"], nodes)
+        memory = _nodes(f"{side}.memory", asked["memory"], nodes)
+        numbers = tuple(sorted(number for node in run_on for number in nodes[node]))
+        if not numbers:
+            raise PlaceError(
+                f"settings.numa.{side}: nodes {list(run_on)} have no processors", hint="some nodes are memory only"
+            )
+        if asked["processors"] is not None:
+            sets[side] = numbers
+        limits.append(Limit(side, CONTROLLER, _written(f"numa.{side}.processors", "cpuset.cpus", numbers)))
+        limits.append(Limit(side, CONTROLLER, _written(f"numa.{side}.memory", "cpuset.mems", memory)))
+    return Effect(limits=tuple(limits), server_processors=sets["server"], client_processors=sets["client"])
+
+
+def _nodes(field: str, asked: str | None, nodes: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
+    wanted = processors(asked) if asked is not None else tuple(sorted(nodes))
+    missing = sorted(set(wanted) - set(nodes))
+    if missing:
+        raise PlaceError(
+            f"settings.numa.{field}: this place has no nodes {missing}",
+            hint=f"it has {sorted(nodes)}; a guest has as many as `nodes` of `place: {{vm: ...}}` says",
+        )
+    return wanted
+
+
+def _written(name: str, file: str, numbers: Sequence[int]) -> Callable[[str, str], Step]:
+    text = listed(numbers)
+    return lambda directory, _data: write_group(f"{directory}/{file}", text, name=name, expect=text)

@@ -1,0 +1,93 @@
+"""`swap`: swap space that the place has for the trial, in a file or in compressed memory (swapon(8), zram)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+
+from fairtrial.settings.devices import MIB
+from fairtrial.settings.effect import Effect, Need, before_server
+from fairtrial.settings.groups import require_root
+from fairtrial.settings.steps import printed, program, shell
+from fairtrial.study.catalogue import Kind
+from fairtrial.study.quantities import Bytes
+from fairtrial.wire.generated import Step
+
+ZRAM = "/sys/class/zram-control/hot_add"
+PRIORITY = "32767"  # the highest: swap that the place has already is not used before it
+
+FILE = """
+fallocate --length "$2" "$1"
+chmod 600 "$1"
+mkswap "$1" >/dev/null
+"""
+# The number is noted before the device holds anything: one that is lost in between takes no memory.
+DEVICE = """
+number=$(cat /sys/class/zram-control/hot_add)
+ln -sfn "/dev/zram$number" "$1"
+echo "$2" >"/sys/block/zram$number/disksize"
+mkswap "$1" >/dev/null
+"""
+NO_DEVICE = """
+[ -L "$1" ] || exit 0
+device=$(readlink "$1")
+number=${device#/dev/zram}
+if [ -e "/sys/block/zram$number" ]; then echo "$number" >/sys/class/zram-control/hot_remove; fi
+rm -f "$1"
+"""
+ON = 'swapon --priority "$2" "$1"'
+OFF = 'file=$(readlink -f "$1"); if grep -q "^$file " /proc/swaps; then swapoff "$file"; fi'
+SHOW = """
+file=$(readlink -f "$1")
+while read -r name _ size _; do [ "$name" != "$file" ] || echo "$size"; done </proc/swaps
+"""
+
+
+class Swap(BaseModel):
+    """A size alone is that of a file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    size: Bytes = Field(ge=MIB, multiple_of=MIB, description="In whole MiB; the first page is its header.")
+    on: Literal["file", "zram"] = Field(
+        "file", description="A file in the state directory, or memory in which pages are held compressed."
+    )
+
+
+def _mapping(value: object) -> object:
+    """A size alone is that of a file."""
+    return value if isinstance(value, Mapping) else {"size": value}
+
+
+KIND = Kind(
+    name="swap",
+    summary="Swap space that the place has for the trial, used before any that it has already.",
+    parameters=TypeAdapter(Annotated[Swap, BeforeValidator(_mapping, json_schema_input_type=Swap | Bytes)]),
+)
+
+
+def effect(value: Mapping[str, Any], facts: Mapping[str, Any]) -> Effect:
+    """Two steps: the space is made, and it is used.
+
+    Raises:
+        PlaceError: the agent is not root.
+    """
+    require_root(KIND.name, facts)
+    path, size = f"{facts['trial_directory']}/swap", value["size"]
+    needs = [Need(KIND.name, "mkswap", "install util-linux there")]
+    if value["on"] == "zram":
+        needs.append(Need(KIND.name, ZRAM, "load zram there (`modprobe zram`), or take `on: file`"))
+        made = program(shell(DEVICE, path, str(size)), name="swap.zram", undo=shell(NO_DEVICE, path))
+    else:
+        made = program(shell(FILE, path, str(size)), name="swap.file", undo=["rm", "-f", path])
+    effect = before_server([made, _used(path, size, page=facts["page_bytes"])])
+    return Effect(steps=effect.steps, needs=tuple(needs))
+
+
+def _used(path: str, size: int, *, page: int) -> Step:
+    kibibytes = str((size - page) // 1024)  # /proc/swaps counts without the header
+    return program(
+        shell(ON, path, PRIORITY), name="swap", undo=shell(OFF, path), check=printed(shell(SHOW, path), kibibytes)
+    )

@@ -1,0 +1,46 @@
+"""`transparent_huge_pages` (Documentation/admin-guide/mm/transhuge.rst)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+
+from fairtrial.settings.effect import Effect, before_server
+from fairtrial.settings.steps import write_file
+from fairtrial.study.catalogue import Kind
+
+DIRECTORY = "/sys/kernel/mm/transparent_hugepage"
+Enabled = Literal["always", "madvise", "never"]
+Defrag = Literal["always", "defer", "defer+madvise", "madvise", "never"]
+
+
+class HugePages(BaseModel):
+    """When the kernel gives huge pages by itself, and how hard it tries."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: Enabled = Field(description="Who gets them.")
+    defrag: Defrag | None = Field(None, description="Whether a page fault waits until one is free; else unchanged.")
+
+
+def _mapping(value: object) -> object:
+    """A word alone says who gets them."""
+    return value if isinstance(value, Mapping) else {"enabled": value}
+
+
+KIND = Kind(
+    name="transparent_huge_pages",
+    summary="Transparent huge pages, set before the server starts.",
+    parameters=TypeAdapter(Annotated[HugePages, BeforeValidator(_mapping, json_schema_input_type=HugePages | Enabled)]),
+)
+
+
+def effect(value: Mapping[str, Any], _facts: Mapping[str, Any]) -> Effect:
+    """One write, or two; the kernel shows all words and brackets the one in effect."""
+    wanted = {name: value[name] for name in ("enabled", "defrag") if value[name] is not None}
+    return before_server(
+        write_file(f"{DIRECTORY}/{name}", word, name=f"transparent_huge_pages.{name}", normalise="brackets")
+        for name, word in wanted.items()
+    )

@@ -1,0 +1,62 @@
+"""A workload's own place: written inside `workload`, beside its kind, and kept beside it.
+
+Owns the way in and the way back. Merging, levels and sizes then see two sections that each hold exactly one kind, so
+that another kind of workload does not take the place away.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from fairtrial.study.nodes import Node, Tree
+from fairtrial.study.overlays import everywhere
+from fairtrial.study.problems import Problems
+
+WORKLOAD: Final = "workload"
+PLACE: Final = "place"
+SECTION: Final = "workload.place"  # how a person would call it; as a key of a file it is refused
+
+
+def aside(tree: Tree, problems: Problems) -> Tree:
+    """A document with every `place` of a workload (in the base trial, in levels, in sizes) as a section of its own."""
+    return everywhere(tree, partial(_taken, problems=problems))
+
+
+def back(values: dict[str, Any]) -> dict[str, Any]:
+    """Sections of a trial, as Python values, as a person writes them."""
+    found = dict(values)
+    if SECTION in found:
+        place = found.pop(SECTION)
+        workload = found.get(WORKLOAD)
+        found[WORKLOAD] = {**(workload if isinstance(workload, dict) else {}), PLACE: place}
+    return found
+
+
+def back_everywhere(values: dict[str, Any]) -> dict[str, Any]:
+    """A whole study, as Python values, as a person writes it."""
+    found = back(values)
+    factors = found.get("factors")
+    if isinstance(factors, dict):
+        found["factors"] = {
+            factor: {name: back(level) if isinstance(level, dict) else level for name, level in levels.items()}
+            if isinstance(levels, dict)
+            else levels
+            for factor, levels in factors.items()
+        }
+    return found
+
+
+def _taken(tree: Tree, *, problems: Problems) -> Tree:
+    if SECTION in tree.entries:
+        problems.unknown("key", SECTION, [WORKLOAD], at=tree.where(SECTION), field=(SECTION,))
+        tree = tree.without(SECTION)
+    workload = tree.entries.get(WORKLOAD)
+    if not isinstance(workload, Tree) or PLACE not in workload.entries:
+        return tree
+    entries: dict[str, Node] = dict(tree.entries)
+    entries[SECTION] = workload.entries[PLACE]
+    entries[WORKLOAD] = workload.without(PLACE)
+    if not workload.without(PLACE).entries:
+        del entries[WORKLOAD]  # it said where, not what
+    return Tree(entries, tree.at, {**tree.key_at, SECTION: workload.where(PLACE)}, tree.is_whole)

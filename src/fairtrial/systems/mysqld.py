@@ -1,0 +1,216 @@
+"""What MariaDB and MySQL have in common: a private instance per trial, on a Unix socket, with every option read back.
+
+The server sees one generated configuration file and nothing else, so "an option passed twice" cannot happen unseen.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field, field_validator
+
+from fairtrial.errors import PlaceError
+from fairtrial.study.catalogue import Kind
+from fairtrial.systems import mysql_options
+from fairtrial.systems.installation import PROGRAMS, Installation, ServerSource, at, identified
+from fairtrial.systems.server import (
+    PASSWORD_BYTES,
+    START_S,
+    cache_mib,
+    coming_up,
+    free_port,
+    require_in_effect,
+    spawned,
+    wait_until_ready,
+)
+from fairtrial.systems.system import Identity, Instance, Launch
+from fairtrial.wire.open_place import SHORT_S, OpenPlace
+
+DATABASE = "fairtrial"
+SOCKET = "mysqld.sock"
+REMOTE_USER = "fairtrial"
+EMPTY_BYTES = 128 << 20  # the redo log's default of 96 MiB, and tables of the server's own
+STOP_S = 120.0
+SLOW_SHUTDOWN_S = 3600.0  # a slow shutdown purges everything (mariadb.com/kb: innodb_fast_shutdown)
+LOADING_CACHE_MIB = 1024
+LOADING_OPTIONS = {
+    "innodb_doublewrite": 0,
+    "innodb_flush_log_at_trx_commit": 0,
+    "innodb_autoinc_lock_mode": 2,
+}
+# Preloading a buffer pool would carry one trial's state into the next unless the study asks for it. `loose_` lets
+# servers that have no such option (MySQL 5.5) pass over it.
+IMPLIED = {
+    "loose_innodb_buffer_pool_load_at_startup": 0,
+    "loose_innodb_buffer_pool_dump_at_shutdown": 0,
+}
+
+
+class MysqldParameters(ServerSource):
+    """What both kinds take."""
+
+    options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_-]*$")], str | int | float | bool] = Field(
+        default_factory=dict, description="Server options, as in its configuration file: `innodb_doublewrite: 0`."
+    )
+
+    @field_validator("options")
+    @classmethod
+    def _one_spelling(cls, options: dict[str, Any]) -> dict[str, Any]:
+        return mysql_options.canonical(options)
+
+
+class Creator(Protocol):
+    """Fills an empty data directory; root has no password on the private socket."""
+
+    def __call__(
+        self, place: OpenPlace, installation: Installation, program: str, *, initial: Mapping[str, str], launch: Launch
+    ) -> None:
+        """As `mysql_bootstrap.from_scripts`."""
+
+
+@dataclass(frozen=True)
+class Mysqld:
+    """One of the two kinds, as a `System`.
+
+    Attributes:
+        KIND: its kind.
+        is_own: whether what the server says as its version is of this kind.
+        creator: fills an empty data directory.
+        fixed: options that are fixed in the data when they are created.
+        implied: options besides those that both kinds get, unless the study names them.
+        opening: statements that let a remote user in, given the server's version, the user's name and a password.
+    """
+
+    KIND: Kind
+    is_own: Callable[[str], bool]
+    creator: Creator
+    fixed: Sequence[str]
+    implied: Mapping[str, Any]
+    opening: Callable[[str, str, str], Sequence[str]]
+
+    def has_server(self, _parameters: Mapping[str, Any]) -> bool:
+        """Always."""
+        return True
+
+    def has_data_directory(self, _parameters: Mapping[str, Any]) -> bool:
+        """The server's own tables are in it."""
+        return True
+
+    def identity(self, place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
+        """Path, version and hash of the server's program.
+
+        Raises:
+            PlaceError: not found, with where it was looked for; of another kind or version.
+        """
+        installation = self._installation(place, parameters)
+        binary = self._program(place, installation)
+        argv = [binary, "--no-defaults", "--version"]
+        identity = identified(place, installation, argv, version=parameters["version"])
+        if not self.is_own(identity.version):
+            raise PlaceError(
+                f"{binary} is no {self.KIND.name}: it says {identity.version}",
+                hint="name the other kind under `system`, or a source of this one (see `fairtrial servers`)",
+            )
+        return identity
+
+    def _installation(self, place: OpenPlace, parameters: Mapping[str, Any]) -> Installation:
+        return at(place, self.KIND.name, parameters)
+
+    def _program(self, place: OpenPlace, installation: Installation) -> str:
+        names = PROGRAMS[self.KIND.name]
+        return installation.program(place, *names, beside=[f"/usr/sbin/{name}" for name in names])
+
+    def initial(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options that are fixed in the data when they are created."""
+        return mysql_options.initial(parameters["options"], self.fixed)
+
+    def for_loading(self, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The initial options and a configuration that loads fast: what is loaded is durable by the slow shutdown."""
+        cache = {"innodb_buffer_pool_size": f"{cache_mib(facts, most=LOADING_CACHE_MIB)}M"}
+        return {**parameters, "options": {**cache, **LOADING_OPTIONS, **self.initial(parameters)}}
+
+    def create(self, place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> None:
+        """With the options that matter then."""
+        installation = self._installation(place, parameters)
+        program = self._program(place, installation)
+        self.creator(place, installation, program, initial=self.initial(parameters), launch=launch)
+
+    def create_database(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
+        """With the server's own character set and collation."""
+        _ask(place, endpoint, f"CREATE DATABASE {DATABASE}")
+
+    def start(self, place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> Instance:
+        """Starts the server with a generated configuration, waits for it, and compares every option asked.
+
+        Raises:
+            SystemStartError: it exits, does not answer in time, or an option is not in effect.
+        """
+        installation = self._installation(place, parameters)
+        binary = self._program(place, installation)
+        socket = launch.work_directory / SOCKET
+        configuration = launch.work_directory / "server.cnf"
+        port = None if launch.address is None else free_port(place)
+        options = {**IMPLIED, **self.implied, **parameters["options"]}
+        text = _configuration(installation, launch, options=_said_once(options), port=port)
+        place.agent.put(str(configuration), text.encode(), mode=0o644)
+        process = spawned(place, [binary, f"--defaults-file={configuration}"], installation.equip(launch))
+        endpoint = {"kind": "mysql", "socket": str(socket), "user": "root", "password": "", "database": DATABASE}
+        with coming_up(place, launch, kind=self.KIND.name, stop=lambda: process.stop(STOP_S)):
+            wait_until_ready(place, process, launch, looks=["test", "-S", str(socket)], kind=self.KIND.name)
+            effective = _read_back(place, endpoint)
+            wrong = mysql_options.differences(parameters["options"], effective)
+            require_in_effect(wrong, hint=mysql_options.HINT)
+            remote = None if port is None else self._opened(place, endpoint, version=effective["version"])
+        if remote is not None:
+            remote |= {"host": launch.address, "port": port}
+        monitoring = {**endpoint, "database": "mysql"}  # a workload may not have made its database
+        return Instance(endpoint=endpoint, process=process, options=effective, monitoring=monitoring, remote=remote)
+
+    def _opened(self, place: OpenPlace, endpoint: Mapping[str, Any], *, version: str) -> dict[str, Any]:
+        """What another place needs to log in: a user of its own, whose password is as old as this start."""
+        password = secrets.token_hex(PASSWORD_BYTES)
+        _ask(place, endpoint, *self.opening(version, REMOTE_USER, password))
+        return {"kind": "mysql", "database": DATABASE, "user": REMOTE_USER, "password": password}
+
+    def stop(self, place: OpenPlace, instance: Instance, *, settled: bool) -> None:
+        """Shuts the server down; slowly (everything purged, log empty) where its data are to be kept."""
+        if instance.process is None or instance.process.exited is not None:
+            return
+        if settled:
+            _ask(place, instance.endpoint or {}, "SET GLOBAL innodb_fast_shutdown = 0")
+        instance.process.stop(SLOW_SHUTDOWN_S if settled else STOP_S)
+
+
+def _said_once(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the implied options that the study names itself."""
+    asked = {name for name in options if not name.startswith("loose_")}
+    return {name: value for name, value in options.items() if name.removeprefix("loose_") not in asked or name in asked}
+
+
+def _configuration(installation: Installation, launch: Launch, *, options: Mapping[str, Any], port: int | None) -> str:
+    lines = ["[mysqld]", f"datadir={launch.data_directory}", f"socket={launch.work_directory / SOCKET}"]
+    # A server that looks up its clients' names would measure the resolver.
+    network = ["skip-networking"] if port is None else [f"bind-address={launch.address}", f"port={port}"]
+    lines += network if port is None else [*network, "skip-name-resolve"]
+    lines += [f"pid-file={launch.work_directory}/server.pid", f"tmpdir={launch.work_directory}"]
+    lines += [f"basedir={installation.base_directory}"] if installation.base_directory else []
+    lines += [f"{name}={mysql_options.text(value)}" for name, value in options.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _read_back(place: OpenPlace, endpoint: Mapping[str, Any]) -> dict[str, str]:
+    reachable = {**endpoint, "database": "mysql"}
+    rows = place.native(
+        "sql",
+        {"endpoint": reachable, "statements": ["SHOW GLOBAL VARIABLES"], "connect_timeout_ms": int(START_S * 1000)},
+        timeout_s=START_S + SHORT_S,
+    )
+    return {row[0]: row[1] or "" for row in rows["rows"]}
+
+
+def _ask(place: OpenPlace, endpoint: Mapping[str, Any], *statements: str) -> None:
+    reachable = {**endpoint, "database": "mysql"}
+    place.native("sql", {"endpoint": reachable, "statements": list(statements)}, timeout_s=SHORT_S)

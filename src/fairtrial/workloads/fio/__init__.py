@@ -1,0 +1,244 @@
+"""`fio`: the real fio, on files of its own that were prepared, warmed up by a process that is in no figure.
+
+A trial is the life of one process. What comes before the window is another process over the same files, because fio's
+own ramp ends by the clock and is no number of accesses; `invalidate=0` keeps what that process has cached.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from fairtrial import metrics
+from fairtrial.errors import PlaceError
+from fairtrial.record.models import Check, Window
+from fairtrial.study.catalogue import Kind, MetricDefinition
+from fairtrial.wire import generated as wire
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads import prepared_files
+from fairtrial.workloads.fio import checking, job_file
+from fairtrial.workloads.fio.job_file import HISTOGRAMS, Life
+from fairtrial.workloads.fio.parameters import FioParameters, reaches_by_hash
+from fairtrial.workloads.prepared_files import COUNTERS
+from fairtrial.workloads.workload import Drive, Driven
+
+DRIVE_GRACE_S: Final = 600.0  # beyond what is asked for: fio lays its tables out, and writes its files
+COUNTED_PER_S: Final = 100.0  # accesses of one job; slower storage is broken
+STOP_S: Final = 30.0  # after SIGINT, at which fio prints what it has
+DOCUMENT: Final = "fio.json"
+JOB_FILE: Final = "fio.job"
+HINT: Final = "install fio at the place (apt install fio), version 3.28 or newer"
+WORDS: Final = 40  # lines of fio's own that are kept of a failure
+
+
+def _definitions(parameters: FioParameters) -> Mapping[str, MetricDefinition]:
+    from fairtrial.workloads.fio import output  # noqa: PLC0415 - a command's help needs no numpy
+
+    found = dict(metrics.file_access.definitions(resolution=output.RESOLUTION))
+    if not parameters.is_random:
+        del found["footprint_share"]
+    return found
+
+
+def _duration_s(parameters: Mapping[str, Any]) -> float:
+    return prepared_files.duration_s(parameters) + float(parameters["warm_up"])
+
+
+KIND = Kind(
+    name="fio",
+    summary="The real fio, with any options, on prepared files.",
+    parameters=TypeAdapter(FioParameters),
+    metrics=_definitions,
+    example={"accesses": 10000},
+    duration_s=_duration_s,
+    disk_bytes=prepared_files.disk_bytes,
+    systems=frozenset({"files"}),
+    check=checking.check,
+)
+
+
+data = prepared_files.data
+load = prepared_files.load  # fio itself lays nothing out
+
+
+def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driven:
+    """Warms up, then measures one life of fio; leaves fio's own files and ours made from them.
+
+    Raises:
+        PlaceError: there is no fio, or it refuses the job.
+    """
+    run = _Run(place, parameters, drive, directory=prepared_files.directory(drive.endpoint))
+    effective = run.identify()
+    measured = run.life("window", parameters["accesses"], parameters["duration"])
+    run.parse(measured)
+    if parameters["warm_up_accesses"] or parameters["warm_up"]:
+        warm = run.life("warm-up", parameters["warm_up_accesses"] or None, parameters["warm_up"] or None)
+        effective["warm_up_randseed"] = str(warm.seed)
+        ended = run.execute(warm, name="warm-up", output=drive.work_directory / DOCUMENT)
+        if ended.failure:
+            return Driven(window=ended.window, effective=effective, invalid_reason=f"warming up: {ended.failure}")
+    before = prepared_files.counters(place, run.directory)
+    drive.on_progress({"progress": "measuring", "time_ns": before["time_ns"]})
+    ended = run.execute(measured, name="load", output=drive.directory / DOCUMENT)
+    edges = [before, prepared_files.counters(place, run.directory)]
+    place.agent.put(str(drive.directory / COUNTERS), json.dumps(edges).encode(), mode=0o644)
+    effective |= {"randseed": str(measured.seed), "random_distribution": run.chosen}
+    effective |= metrics.file_access.said_of(before["medium"])
+    failure = ended.failure or run.convert(ended)
+    return Driven(window=ended.window, effective=effective, invalid_reason=failure)
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """One life of fio: its window on the place's clock, what it cost, why it cannot count (empty if it can)."""
+
+    window: Window
+    usage: wire.Usage
+    failure: str
+
+
+class _Run:
+    """A trial's processes of fio."""
+
+    def __init__(
+        self, place: OpenPlace, parameters: Mapping[str, Any], drive: Drive, *, directory: PurePosixPath
+    ) -> None:
+        self.place = place
+        self.parameters = parameters
+        self.drive = drive
+        self.directory = directory
+        self.chosen = job_file.distribution(parameters, trial_seed=drive.seed)
+
+    def identify(self) -> dict[str, str]:
+        """Which fio this is."""
+        path = self.place.require(["sh", "-c", "command -v fio"], hint=HINT).strip()
+        version = self.place.require([path, "--version"], hint=HINT).strip()
+        digest = self.place.require(["sha256sum", path], hint=HINT).split()[0]
+        return {"fio": path, "fio_version": version, "fio_sha256": digest}
+
+    def life(self, part: str, accesses: int | None, duration_s: float | None) -> Life:
+        """One process; only the window's keeps histograms."""
+        logs = self.drive.work_directory if part == "window" else None
+        seed = job_file.seed_of(self.drive.seed, part)
+        return Life(accesses=accesses, duration_s=duration_s, seed=seed, logs=logs)
+
+    def parse(self, life: Life) -> None:
+        """Lets fio read the job without running it, which also brings its program into memory.
+
+        Raises:
+            PlaceError: fio refuses an option, in its own words.
+        """
+        path = self._put(life, self.drive.directory / JOB_FILE)
+        parsed = self.place.execute(["fio", "--parse-only", str(path)])
+        if parsed.code != 0:
+            said = checking.words(parsed.output.splitlines())
+            raise PlaceError(f"fio refuses the job: {said}", hint="mend workload.fio; fio's manual has every option")
+
+    def _put(self, life: Life, path: PurePosixPath) -> PurePosixPath:
+        text = job_file.text(self.parameters, life, directory=str(self.directory), chosen=self.chosen)
+        self.place.agent.put(str(path), text.encode(), mode=0o644)
+        return path
+
+    def execute(self, life: Life, *, name: str, output: PurePosixPath) -> _Ended:
+        """Runs fio to its end."""
+        path = self._put(life, self.drive.work_directory / f"{name}.job")
+        lines: list[str] = []
+        drive = self.drive
+        process = self.place.agent.spawn(
+            name=name,
+            argv=["fio", "--output-format=json+", f"--output={output}", "--eta=never", str(path)],
+            directory=str(drive.work_directory),
+            **drive.starting,
+            on_line=lambda _stream, line: lines.append(line),
+        )
+        try:
+            exited, late = process.wait(self._limit_s(life)), False
+        except TimeoutError:
+            exited, late = process.stop(STOP_S), True
+        log = "\n".join(lines).encode()
+        self.place.agent.put(str(drive.directory / "log" / f"{name}.log"), log, mode=0o644)
+        failure = f"fio ran longer than {self._limit_s(life):g} s and was stopped" if late else ""
+        if not failure and exited.code != 0:
+            ended = f"signal {exited.signal}" if exited.signal is not None else f"exit code {exited.code}"
+            failure = f"fio ended with {ended}: {checking.words(lines[-WORDS:])}"
+        window = Window(start_ns=process.started_ns, end_ns=exited.time_ns)
+        return _Ended(window=window, usage=exited.usage, failure=failure)
+
+    def _limit_s(self, life: Life) -> float:
+        return float((life.duration_s or 0) + (life.accesses or 0) / COUNTED_PER_S + DRIVE_GRACE_S)
+
+    def convert(self, ended: _Ended) -> str:
+        """Makes our files of fio's; returns why the trial cannot count, empty if it can."""
+        from fairtrial.workloads.fio import output  # noqa: PLC0415 - a command's help needs no numpy
+
+        found = output.document(self._text(self.drive.directory / DOCUMENT))
+        if failure := output.failure(found):
+            return failure
+        result = output.result(found)
+        began_ns = max(ended.window.start_ns, ended.window.end_ns - result["runtime_ms"] * output.NANOSECONDS_PER_MS)
+        logs = [
+            self._text(self.drive.work_directory / f"{HISTOGRAMS}_clat_hist.{job}.log")
+            for job in range(1, self.parameters["jobs"] + 1)
+        ]
+        intervals = output.intervals(
+            logs,
+            output.whole(found),
+            width_ms=round(self.parameters["interval"] * 1000),
+            life_ns=(began_ns, ended.window.end_ns),
+        )
+        result |= {
+            "window": ended.window.model_dump(),
+            "client": {**ended.usage.model_dump(), **result["client"]},
+            "effective": {},
+        }
+        files = {
+            "result.json": json.dumps(result).encode(),
+            "latency.hlog": output.latency_log(intervals).encode(),
+            "timeline.parquet": output.timeline(intervals),
+        }
+        for name, content in files.items():
+            self.place.agent.put(str(self.drive.directory / name), content, mode=0o644)
+        done = sum(outcome["committed"] for outcome in result["transactions"].values())
+        return "" if done else "fio did no access inside the measured window"
+
+    def _text(self, path: PurePosixPath) -> str:
+        return self.place.agent.get(str(path)).decode("utf-8", errors="replace")
+
+
+def checks_after(_parameters: Mapping[str, Any]) -> str:
+    """Never: fio says by its exit code and its jobs' errors."""
+    return "never"
+
+
+def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[str, Any]) -> list[Check]:
+    """Nothing more to check."""
+    return []
+
+
+def scalars(directory: Path, parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
+    """Accesses, misses and what they cost; latencies from fio's bins, their mean and maximum as fio keeps them."""
+    own = metrics.file_access.compute(directory, window=window, direct=parameters["direct"])
+    latencies = metrics.latency.compute(directory)
+    known = json.loads((directory / "result.json").read_bytes())["latency"]
+    exact = {f"{side}_": found for side, found in known.items() if found}
+    if exact:
+        count = sum(found["n"] for found in exact.values())
+        mean_ns = sum(found["n"] * found["mean_ns"] for found in exact.values()) / count
+        exact[""] = {"mean_ns": mean_ns, "max_ns": max(found["max_ns"] for found in exact.values())}
+    for prefix, found in exact.items():
+        latencies |= {f"{prefix}latency_ns_{name}": found[f"{name}_ns"] for name in ("mean", "max")}
+    return {**own, **latencies, **_footprint(parameters)}
+
+
+def _footprint(parameters: Mapping[str, Any]) -> dict[str, float]:
+    if not parameters["rw"].startswith("rand"):
+        return {}
+    if not reaches_by_hash(rw=parameters["rw"], distribution=parameters["distribution"]):
+        return {"footprint_share": 1.0} if parameters["distribution"] == "random" else {}
+    share = metrics.footprint.share(parameters["size"] // parameters["block_size"])
+    return {} if share is None else {"footprint_share": share}

@@ -1,0 +1,100 @@
+"""What a model cannot see of a fio job: options that the run sets itself, and options that fio does not know.
+
+fio is asked itself (`--parse-only`) where it is installed beside the control plane; its place asks again.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from fairtrial.study.nodes import Branch
+from fairtrial.study.problems import Problems
+from fairtrial.workloads.fio import job_file
+from fairtrial.workloads.fio.job_file import Life
+from fairtrial.workloads.fio.parameters import RESERVED, FioParameters
+from fairtrial.workloads.prepared_files import skewed
+
+PARSE_S: Final = 10.0
+SAID: Final = 300  # characters of fio's words in a message
+NOISE: Final = re.compile(
+    r"fio: (failed parsing \S+|job \S+ dropped)\s*|^\s*(?:Bad option|bad option)\s*", re.MULTILINE
+)
+FIELDS: Final = {"ioengine": "engine", "random_distribution": "distribution", "bs": "block_size", "rw": "rw"}
+
+
+def check(parameters: FioParameters, branch: Branch, problems: Problems) -> None:
+    """Notes every option that cannot be."""
+    options = branch.below("options")
+    for name in parameters.options:
+        if name in RESERVED:
+            key = RESERVED[name]
+            problems.add(
+                f"fio's `{name}` is set by the run",
+                options.node.where(name),
+                field=options.field(name),
+                suggestion=f"say it by `{key}`" if key else "leave it out",
+            )
+    found = skewed(parameters.distribution)
+    if found is None and parameters.distribution.split(":")[0] in {"zipf", "pareto", "normal"}:
+        problems.add(
+            f"fio's distribution `{parameters.distribution}` has no number that it can read",
+            branch.node.where("distribution"),
+            field=branch.field("distribution"),
+            suggestion="write `zipf:0.8`, `pareto:0.2` or `normal:40`, with a centre from 0 to 1 after another colon",
+        )
+    elif not RESERVED.keys() & parameters.options.keys():
+        _ask_fio(parameters, branch, problems)
+
+
+def _ask_fio(parameters: FioParameters, branch: Branch, problems: Problems) -> None:
+    """Asks of each option alone which of them fio refuses, once it has refused the whole."""
+    refused = _said_against(_text(parameters, parameters.options))
+    if refused is None:
+        return
+    alone = _said_against(_text(parameters, {}))
+    if alone is not None:
+        key = next((key for option, key in FIELDS.items() if f"parsing {option}=" in alone), "")
+        at, field = (branch.node.where(key), branch.field(key)) if key else (branch.node.at, branch.path)
+        problems.add(f"fio refuses the job: {words(alone.splitlines())}", at, field=field)
+        return
+    options = branch.below("options")
+    each = {name: _said_against(_text(parameters, {name: value})) for name, value in parameters.options.items()}
+    for name, said in each.items():
+        if said is not None:
+            message = f"fio refuses `{name}`: {words(said.splitlines())}"
+            problems.add(message, options.node.where(name), field=options.field(name))
+    if not any(each.values()):  # each is fine, and together they are not
+        problems.add(f"fio refuses these options: {words(refused.splitlines())}", options.node.at, field=options.path)
+
+
+def _text(parameters: FioParameters, options: Mapping[str, str | None]) -> str:
+    asked = {**parameters.model_dump(mode="json"), "options": options}
+    life = Life(accesses=parameters.accesses, duration_s=parameters.duration, seed=1)
+    return job_file.text(asked, life, directory="/", chosen=parameters.distribution)
+
+
+@functools.cache
+def _said_against(text: str) -> str | None:
+    """What fio says against a job; None if nothing, or if there is no fio here to ask."""
+    fio = shutil.which("fio")
+    if fio is None:
+        return None
+    try:
+        done = subprocess.run(
+            [fio, "--parse-only", "-"], input=text, capture_output=True, text=True, timeout=PARSE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if done.returncode == 0 else f"{done.stdout}\n{done.stderr}"
+
+
+def words(lines: Iterable[str]) -> str:
+    """What fio said, on one line, without those that only say that a job is dropped."""
+    kept = [NOISE.sub("", line).strip() for line in lines]
+    said = "; ".join(dict.fromkeys(line for line in kept if line))
+    return said[:SAID] or "it exited with an error and said nothing"

@@ -1,0 +1,91 @@
+"""A study's parameters as a job file of fio's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from fairtrial.workloads.prepared_files import skewed
+
+JOB: Final = "job"  # its files are `job.0`, `job.1` and so on, as the loader names them
+HISTOGRAMS: Final = "histograms"
+SEED_BYTES: Final = 6  # fio multiplies seeds with job numbers in 64 bits
+ENDLESS_BYTES: Final = "1000t"  # fio ends a job after `size` bytes otherwise, however many accesses are asked for
+CENTRED: Final = ("zipf", "pareto")  # their centre is drawn by fio, from its seed, where it is not given
+
+
+@dataclass(frozen=True)
+class Life:
+    """One process of fio's: how long, and with which seed.
+
+    Attributes:
+        accesses, duration_s: of each job; one of them is None.
+        seed: fio's `randseed`.
+        logs: directory for interval histograms; None: none are written.
+    """
+
+    accesses: int | None
+    duration_s: float | None
+    seed: int
+    logs: PurePosixPath | None = None
+
+
+def seed_of(trial_seed: int, part: str) -> int:
+    """A seed for a part of a trial: `window`, `warm-up`, `centre`."""
+    digest = hashlib.sha256(f"{trial_seed} {part}".encode()).digest()
+    return int.from_bytes(digest[:SEED_BYTES], "big")
+
+
+def distribution(parameters: Mapping[str, Any], *, trial_seed: int) -> str:
+    """The distribution with its centre, which must be the same in warm-up and window."""
+    asked: str = parameters["distribution"]
+    found = skewed(asked)
+    if found is None or found[0] not in CENTRED or found[2] is not None:
+        return asked
+    centre = seed_of(trial_seed, "centre") / (1 << 8 * SEED_BYTES)
+    return f"{asked}:{centre:.6f}"
+
+
+def text(parameters: Mapping[str, Any], life: Life, *, directory: str, chosen: str) -> str:
+    """The whole file.
+
+    Args:
+        parameters: of the workload.
+        life: which process of the trial.
+        directory: of the prepared files.
+        chosen: the distribution, from `distribution`.
+    """
+    options: dict[str, object] = {
+        "directory": directory.replace(":", r"\:"),
+        "filename_format": f"{JOB}.$jobnum",
+        "allow_file_create": 0,
+        "numjobs": parameters["jobs"],
+        "size": parameters["size"],
+        "bs": parameters["block_size"],
+        "rw": parameters["rw"],
+        "ioengine": parameters["engine"],
+        "iodepth": parameters["iodepth"],
+        "direct": int(parameters["direct"]),
+        "invalidate": 0,
+        "randrepeat": 0,
+        "randseed": life.seed,
+    }
+    if parameters["rw"].startswith("rand"):
+        options |= {"random_distribution": chosen, "norandommap": 1}
+    if life.duration_s is not None:
+        options |= {"time_based": 1, "runtime": f"{round(life.duration_s * 1000)}ms"}
+    else:
+        options |= {"number_ios": life.accesses, "io_size": ENDLESS_BYTES}
+    if life.logs is not None:
+        options |= {
+            "write_hist_log": str(life.logs / HISTOGRAMS),
+            "log_hist_msec": round(parameters["interval"] * 1000),
+            "per_job_logs": 1,
+        }
+    lines = [
+        name if value is None else f"{name}={value}" for name, value in {**options, **parameters["options"]}.items()
+    ]
+    return "\n".join([f"[{JOB}]", *lines, ""])

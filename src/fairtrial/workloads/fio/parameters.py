@@ -1,0 +1,116 @@
+"""What a study says of fio: a few fields that the run must understand, and any other option as fio spells it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fairtrial.study.quantities import Seconds
+from fairtrial.workloads.prepared_files import FileParameters, skewed
+
+OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+OptionValue = Annotated[str, Field(coerce_numbers_to_str=True, pattern=r"^[^\n]*$")]
+
+# What the run sets itself, and under which key of the study it is asked for; empty: not to be had.
+RESERVED = {
+    "numjobs": "jobs",
+    "size": "size",
+    "filesize": "size",
+    "file_size": "size",
+    "bs": "block_size",
+    "blocksize": "block_size",
+    "rw": "rw",
+    "readwrite": "rw",
+    "random_distribution": "distribution",
+    "ioengine": "engine",
+    "iodepth": "iodepth",
+    "direct": "direct",
+    "buffered": "direct",
+    "number_ios": "accesses",
+    "io_size": "accesses",
+    "io_limit": "accesses",
+    "loops": "accesses",
+    "runtime": "duration",
+    "timeout": "duration",
+    "time_based": "duration",
+    "ramp_time": "warm_up or warm_up_accesses",
+    "log_hist_msec": "interval",
+    **dict.fromkeys(("randseed", "randrepeat", "allrandrepeat"), "trials.seed"),
+    **dict.fromkeys(
+        (
+            "name",
+            "directory",
+            "filename",
+            "filename_format",
+            "nrfiles",
+            "nr_files",
+            "unified_rw_reporting",
+            "log_unix_epoch",
+            "log_alternate_epoch",
+            "wait_for_previous",
+            "create_on_open",
+            "allow_file_create",
+            "unlink",
+            "invalidate",
+            "group_reporting",
+            "new_group",
+            "write_hist_log",
+            "log_hist_coarseness",
+            "per_job_logs",
+            "clat_percentiles",
+            "lat_percentiles",
+            "disable_clat",
+            "disable_lat",
+            "gtod_reduce",
+            "output",
+            "readonly",
+            "stonewall",
+            "wait_for",
+            "exec_prerun",
+            "exec_postrun",
+        ),
+        "",
+    ),
+}
+
+
+class FioParameters(FileParameters):
+    """fio's jobs, each on a file of its own."""
+
+    rw: Literal["read", "write", "rw", "randread", "randwrite", "randrw"] = Field(
+        "randread", description="fio's `rw`: what jobs do."
+    )
+    distribution: str = Field(
+        "random",
+        pattern=r"^[a-z_]+(:[^\n]*)?$",
+        description="fio's `random_distribution`. Without a centre, `zipf` and `pareto` get one from the trial's seed, "
+        "so that warm-up and window have the same hot blocks.",
+    )
+    engine: str = Field("psync", pattern=r"^[^\s:]+$", description="fio's `ioengine`.")
+    iodepth: int = Field(1, ge=1, le=65_536, description="fio's `iodepth`: accesses under way per job.")
+    warm_up: Seconds = Field(
+        0.0, ge=0, description="Warm up for so long, instead of `warm_up_accesses`, in a process of its own."
+    )
+    options: dict[OptionName, OptionValue | None] = Field(
+        default_factory=dict,
+        description="Any other options of a job, as in a job file; one without a value has `null`. `norandommap: 0` "
+        "undoes the one default that is not fio's own.",
+    )
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Self:
+        self.one_end()
+        if self.warm_up and self.warm_up_accesses:
+            raise ValueError("`warm_up` and `warm_up_accesses` both end the warm-up: leave one out")
+        return self
+
+    @property
+    def is_random(self) -> bool:
+        """Whether blocks are drawn."""
+        return self.rw.startswith("rand")
+
+
+def reaches_by_hash(*, rw: str, distribution: str) -> bool:
+    """Whether fio spreads ranks by its hash, so that the number of blocks decides which can be met."""
+    return rw.startswith("rand") and skewed(distribution) is not None

@@ -1,0 +1,135 @@
+"""Files that workloads access: one per job, its own alone, made once and restored for every trial."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from fairtrial.errors import PlaceError
+from fairtrial.study.quantities import NUMBER, Bytes, Seconds
+from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.workloads.workload import Loaded, OnProgress
+
+LOADER_VERSION = 1  # part of the key of prepared data: raise it when the loader writes other data
+LOAD_BYTES_PER_S = 1 << 20  # a hung load ends some day; the slowest guest under emulation writes ten times as much
+LOAD_GRACE_S = 600.0
+UNIT_BYTES = 512  # the smallest block that storage reads or writes
+PAGE_BYTES = 4096
+COUNTERS = "counters.json"  # the kernel's counters before and after the window
+GUESSED_PER_S = 5_000.0  # to estimate a drive by count before anything was measured
+
+SHAPES = ("zipf", "pareto", "normal")  # distributions that are spread over a file by a hash, or a permutation
+
+
+def _pages(size: int) -> int:
+    if not size or size % PAGE_BYTES:
+        raise ValueError(f"expected whole pages of {PAGE_BYTES} bytes, found {size} bytes")
+    return size
+
+
+def _units(size: int) -> int:
+    if not size or size % UNIT_BYTES:
+        raise ValueError(f"expected a multiple of {UNIT_BYTES} bytes, found {size}")
+    return size
+
+
+_SKEWED = re.compile(rf"({'|'.join(SHAPES)}):({NUMBER})(?::({NUMBER}))?")
+
+
+def skewed(distribution: str) -> tuple[str, float, float | None] | None:
+    """Shape, parameter and centre of `zipf:0.8` or `zipf:0.8:0.5`; None for any other distribution."""
+    match = _SKEWED.fullmatch(distribution)
+    return None if match is None else (match[1], float(match[2]), None if match[3] is None else float(match[3]))
+
+
+class FileParameters(BaseModel):
+    """What every access to prepared files takes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    jobs: int = Field(1, ge=1, le=4096, description="Jobs, each with a file of its own.")
+    size: Annotated[Bytes, AfterValidator(_pages)] = Field(
+        64 << 20, description="Length of each job's file: whole pages."
+    )
+    block_size: Annotated[Bytes, AfterValidator(_units)] = Field(
+        PAGE_BYTES, description="Bytes per access: a multiple of 512."
+    )
+    direct: bool = Field(default=False, description="Bypass the page cache (O_DIRECT).")
+    accesses: int | None = Field(
+        None,
+        ge=1,
+        description="Length of the measured window as a number of accesses of each job; counts per access compare "
+        "under emulation too.",
+    )
+    duration: Seconds | None = Field(None, gt=0, description="Length of the measured window, instead of `accesses`.")
+    warm_up_accesses: int = Field(0, ge=0, description="Accesses of each job before the measured window, in no figure.")
+    interval: Seconds = Field(1.0, ge=0.01, le=60, description="Width of timeline and histogram intervals.")
+    data_seed: int = Field(1, ge=0, description="Seed of the files' content.")
+
+    def one_end(self) -> None:
+        """Refuses a window with two ends, or none.
+
+        Raises:
+            ValueError: it has.
+        """
+        if (self.accesses is None) == (self.duration is None):
+            raise ValueError("exactly one of `accesses` and `duration` ends the measured window")
+        if self.size % self.block_size:
+            raise ValueError("`size` must be whole blocks of `block_size`")
+
+
+def duration_s(parameters: Mapping[str, Any]) -> float:
+    """Warm-up and window; what goes by count is guessed."""
+    measured = parameters["duration"] or parameters["accesses"] / GUESSED_PER_S
+    return float(measured + parameters["warm_up_accesses"] / GUESSED_PER_S)
+
+
+def disk_bytes(parameters: Mapping[str, Any]) -> int:
+    """Of all files."""
+    return int(parameters["jobs"] * parameters["size"])
+
+
+def data(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Number, length, seed and version of the loader; what accesses them does not matter."""
+    return {
+        "workload": "files",
+        "files": parameters["jobs"],
+        "bytes": parameters["size"],
+        "seed": parameters["data_seed"],
+        "loader_version": LOADER_VERSION,
+    }
+
+
+def load(
+    place: OpenPlace, parameters: Mapping[str, Any], endpoint: Mapping[str, Any], *, on_progress: OnProgress
+) -> Loaded:
+    """Writes `job.0`, `job.1` and so on, each 512 bytes beginning with their place."""
+    task = {
+        "directory": endpoint["directory"],
+        "files": parameters["jobs"],
+        "bytes": parameters["size"],
+        "seed": parameters["data_seed"],
+    }
+    limit = LOAD_GRACE_S + disk_bytes(parameters) / LOAD_BYTES_PER_S
+    result = place.native("file-load", task, timeout_s=limit, on_progress=on_progress)
+    return Loaded(content_sha256=result["content_sha256"], rows=result["rows"])
+
+
+def directory(endpoint: Mapping[str, Any] | None) -> PurePosixPath:
+    """Where the files are.
+
+    Raises:
+        PlaceError: the system has none.
+    """
+    if endpoint is None or "directory" not in endpoint:
+        raise PlaceError("this workload needs files", hint="name the system: `system: {files: {}}`")
+    return PurePosixPath(endpoint["directory"])
+
+
+def counters(place: OpenPlace, files: PurePosixPath) -> dict[str, Any]:
+    """The kernel's counters now, and what the files lie on."""
+    return place.native("file-counters", {"path": str(files / "job.0")}, timeout_s=SHORT_S)

@@ -1,0 +1,195 @@
+"""Studies of files, by the real fio and by the agent: from a file to a verdict, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from support.command_line import Desk, eventually
+
+from fairtrial import record
+from fairtrial.metrics import latency
+from fairtrial.places.vm.machine import QEMU
+
+STUDY = """\
+study: skew
+question: Does skewed access miss less than uniform access?
+system: {{files: {{}}}}
+workload: {{{workload}: {{jobs: 2, size: {size}, warm_up_accesses: 400, {length}, interval: 100ms}}}}
+factors:
+  distribution:
+    uniform: {{}}
+    skewed: {{workload: {{{workload}: {{distribution: 'zipf:1.2'}}}}}}
+arm: distribution
+trials: {{blocks: {blocks}, seed: 5}}
+metrics: {{primary: {primary}, secondary: [throughput_iops, latency_ns_p99]}}
+telemetry: {{interval: 100ms}}
+"""
+DAX = """\
+study: dax
+question: Who counts what DAX moves?
+place: {{vm: {{kernel: {kernel}, memory: 320MiB, cpus: 1, disk: 1GiB, pmem: 384MiB}}}}
+system: {{files: {{}}}}
+workload: {{file_access: {{size: 4MiB, accesses: 600}}}}
+factors:
+  storage:
+    cached: {{settings: {{storage: {{device: pmem, mount: dax=never}}}}}}
+    dax: {{settings: {{storage: {{device: pmem, mount: dax=always}}}}}}
+arm: storage
+trials: {{blocks: 1, seed: 5}}
+metrics: {{primary: application_read_bytes, secondary: [block_read_bytes, uncached_bytes]}}
+"""
+FIO = pytest.param("fio", marks=pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here"))
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root drops the page cache")
+
+
+def study(  # noqa: PLR0913 - each is one line of the study
+    here: Desk,
+    workload: str,
+    *,
+    size: str = "4MiB",
+    length: str = "accesses: 600",
+    blocks: int = 2,
+    primary: str = "application_read_bytes",
+) -> Path:
+    text = STUDY.format(workload=workload, size=size, length=length, blocks=blocks, primary=primary)
+    return here.study(text)
+
+
+@pytest.mark.parametrize("workload", [FIO, "file_access"])
+def test_a_study_of_files_gives_a_record_that_verifies(here: Desk, workload: str) -> None:
+    here.fairtrial("run", study(here, workload))
+    found = record.read(here.run)
+    assert found.finished
+    assert all(trial.valid for trial in found.trials)
+    assert {trial.scalars["accesses"] for trial in found.trials} == {1200.0}
+    assert {trial.scalars["latency_count"] for trial in found.trials} == {1200.0}
+    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    assert len({trial.data["key"] for trial in found.trials}) == 1
+    seeds = {trial.options.get("randseed", trial.options.get("seed")) for trial in found.trials}
+    assert len(seeds) == 2, "one per block, the same for its arms"
+    assert all(trial.options["block_bytes_from"] for trial in found.trials)
+    here.fairtrial("verify", here.run)
+
+
+@pytest.mark.parametrize("workload", [FIO, "file_access"])
+def test_a_changed_histogram_is_found_out(here: Desk, workload: str) -> None:
+    here.fairtrial("run", study(here, workload, blocks=1))
+    directory = record.read(here.run).trial_directory("all.b01.uniform")
+    log = directory / latency.FILE
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(line for line in lines if not line.startswith("Tag=read")))
+    done = here.fairtrial("verify", here.run, code=1)
+    assert "latency.hlog" in done.stdout + done.stderr
+
+
+@ROOT
+@pytest.mark.parametrize("workload", [FIO, "file_access"])
+def test_a_cold_cache_misses_as_often_as_counting_says(here: Desk, workload: str) -> None:
+    """Of n blocks, w draws have met all but n(1 - 1/n)^w; what m more draws meet of those are the misses.
+
+    Whoever drops this machine's page cache meanwhile adds misses, never takes one: the least is the study's own. fio
+    then reads its libraries again, twenty times what it is asked for here: of it only the lower end is sure.
+    """
+    here.fairtrial("run", study(here, workload, blocks=3, primary="miss_ratio"))
+    found = record.read(here.run)
+    blocks, warm, measured = 1024, 400, 600
+    expected = blocks * ((1 - 1 / blocks) ** warm - (1 - 1 / blocks) ** (warm + measured)) / measured
+    least = {
+        arm: min(trial.scalars["miss_ratio"] for trial in found.trials if trial.trial.arm == arm)
+        for arm in ("uniform", "skewed")
+    }
+    assert least["uniform"] > expected - 0.06
+    assert least["skewed"] > 0
+    if workload == "file_access":
+        assert least["uniform"] < expected + 0.06
+        assert least["skewed"] < expected - 0.1
+
+
+@pytest.mark.skipif(shutil.which(QEMU) is None, reason="no QEMU on this machine")
+def test_in_a_guest_both_counts_of_misses_agree(here: Desk, kernel: Path) -> None:
+    """Nobody else reads there, so the process's accounting and the device's are a test of each other."""
+    text = study(here, "file_access", blocks=1, primary="miss_ratio").read_text()
+    guest = f"place: {{vm: {{kernel: {kernel}, memory: 320MiB, cpus: 1, disk: 1GiB}}}}\n"
+    here.fairtrial("run", here.study(guest + text))
+    for trial in record.read(here.run).trials:
+        assert trial.valid, trial.invalid_reason
+        assert trial.options["file_system"] == "xfs"
+        assert 0 < trial.scalars["miss_ratio"] < 1
+        assert trial.scalars["device_miss_ratio"] == pytest.approx(trial.scalars["miss_ratio"], abs=0.02)
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here")
+def test_a_size_that_is_no_power_of_two_is_doubted_for_fio_alone(here: Desk) -> None:
+    here.fairtrial("run", study(here, "fio", size="4000KiB", blocks=1))
+    report = json.loads((here.run / "report" / "report.json").read_text())
+    (doubt,) = [each for each in report["analysis"]["doubts"] if each["code"] == "footprint"]
+    assert "in 1 of 2 used trials" in doubt["message"], "uniform access meets every block"
+    skewed = record.read(here.run).trial_directory("all.b01.skewed")
+    assert (skewed / "fio.job").read_text().count("size=4096000\n") == 1
+
+
+def test_the_agents_own_access_meets_every_block_at_any_size(here: Desk) -> None:
+    here.fairtrial("run", study(here, "file_access", size="4000KiB", blocks=1))
+    report = json.loads((here.run / "report" / "report.json").read_text())
+    assert [each for each in report["analysis"]["doubts"] if each["code"] == "footprint"] == []
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here")
+def test_a_fio_that_is_killed_voids_its_block_and_another_takes_its_place(here: Desk) -> None:
+    process = here.start("run", study(here, "fio", length="duration: 2s", blocks=1))
+
+    def window() -> list[int]:
+        return [number for number, line in here.processes().items() if line.startswith("fio ") and "load.job" in line]
+
+    eventually(window, "fio never began to measure")
+    for number in window():
+        with contextlib.suppress(ProcessLookupError):  # its jobs go with the first
+            os.kill(number, signal.SIGKILL)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    trials = record.read(here.run).trials
+    invalid = [trial for trial in trials if not trial.valid]
+    assert len(invalid) == 1
+    assert "fio" in invalid[0].invalid_reason
+    assert "signal" in invalid[0].invalid_reason
+    assert sum(trial.valid for trial in trials) >= 2
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here")
+def test_an_option_that_fio_refuses_stops_the_study_at_its_line(here: Desk) -> None:
+    path = study(here, "fio", length="accesses: 5, options: {thinktime: soon}")
+    done = here.fairtrial("run", path, code=2)
+    assert f"{path.name}:4:" in done.stderr
+    assert "workload.fio.options.thinktime" in done.stderr
+    assert "fio refuses `thinktime`" in done.stderr
+    assert here.runs == []
+
+
+def test_a_workload_on_files_names_the_system_that_it_needs(here: Desk) -> None:
+    path = here.study(study(here, "file_access").read_text().replace("{files: {}}", "{command: {}}"))
+    done = here.fairtrial("plan", path, code=2)
+    assert "system: {files: {}}" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which(QEMU) is None, reason="no QEMU on this machine")
+def test_what_dax_moves_the_block_layer_does_not_see_and_the_report_says_so(here: Desk, kernel: Path) -> None:
+    here.fairtrial("run", here.study(DAX.format(kernel=kernel)))
+    trials = {trial.trial.arm: trial for trial in record.read(here.run).trials}
+    assert {arm: trial.invalid_reason for arm, trial in trials.items()} == {"dax": "", "cached": ""}
+    assert {arm: trial.options["dax"] for arm, trial in trials.items()} == {"dax": "yes", "cached": "no"}
+    moved = 600 * 4096
+    dax, cached = trials["dax"].scalars, trials["cached"].scalars
+    assert dax["application_read_bytes"] == cached["application_read_bytes"] == dax["uncached_bytes"] == moved
+    assert dax["block_read_bytes"] < moved / 100
+    assert "miss_ratio" not in dax
+    assert cached["uncached_bytes"] == 0
+    assert cached["block_read_bytes"] == pytest.approx(moved * cached["miss_ratio"], rel=0.05)
+    report = json.loads((here.run / "report" / "report.json").read_text())
+    (doubt,) = [each for each in report["analysis"]["doubts"] if each["code"] == "invisible_io"]
+    assert "in 1 of 2 used trials" in doubt["message"]

@@ -1,0 +1,53 @@
+"""A user's own program beside a real server: it is told how to reach it, and finds it empty in every trial."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from support.command_line import Desk
+
+from fairtrial import record
+
+POSTGRES = next((found.parents[1] for found in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))), None)
+SYSTEMS = {
+    "mariadb": (
+        "{mariadb: {options: {innodb_buffer_pool_size: 32M}}}",
+        'mariadb --socket="$FAIRTRIAL_SOCKET" --user=root --database=fairtrial -BNe',
+        shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin"),
+    ),
+    "postgres": (f"{{postgres: {{base_directory: {POSTGRES}}}}}", f"{POSTGRES}/bin/psql -qAtc", POSTGRES),
+}
+STUDY = """\
+study: own-program
+question: How many rows does a program of mine leave?
+system: {system}
+workload:
+  command:
+    run: >-
+      sh -euc '{client} "create table t (i int); insert into t values $VALUES";
+      {client} "select count(*) from t" >"$FAIRTRIAL_METRICS_FILE.rows";
+      echo "{{\\"rows\\": $(cat "$FAIRTRIAL_METRICS_FILE.rows")}}" >"$FAIRTRIAL_METRICS_FILE"'
+    metrics: {{rows: {{file_key: rows, unit: rows, kind: count, better: higher}}}}
+factors:
+  values:
+    few: {{workload: {{command: {{label: few}}}}}}
+    many: {{workload: {{command: {{label: many}}}}}}
+arm: values
+trials: {{blocks: 2, seed: 5}}
+metrics: {{primary: rows}}
+"""
+
+
+@pytest.mark.parametrize("system", list(SYSTEMS))
+def test_a_program_reaches_a_private_server_that_is_empty_in_every_trial(here: Desk, system: str) -> None:
+    words, client, there = SYSTEMS[system]
+    if there is None:
+        pytest.skip(f"no {system} on this machine")
+    study = STUDY.format(system=words, client=client).replace("$VALUES", "(1), (2), (3)")
+    here.fairtrial("run", here.study(study))
+    found = record.read(here.run)
+    assert [(trial.valid, trial.invalid_reason) for trial in found.trials] == [(True, "")] * 4
+    assert {trial.scalars["rows"] for trial in found.trials} == {3.0}
+    assert len({trial.data["key"] for trial in found.trials}) == 1
+    here.fairtrial("verify", here.run)

@@ -1,0 +1,135 @@
+"""When a run may pass: by its history, and against one other run."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.records import planned, tiny_plan, trial_record
+from support.series import noisy, series, stepped
+
+from fairtrial.analyse.history import Known, Options, examine
+from fairtrial.analyse.history.gating import BETWEEN_RUNS, Gate, by_baseline, by_history
+from fairtrial.metrics.across_runs import Series
+from fairtrial.record.models import JournalLine, RunFinished, TrialFinished
+from fairtrial.record.reader import Record
+
+
+def gate(*every: Series, **options: object) -> Gate:
+    return by_history(examine(every, options=Options(**options)))  # type: ignore[arg-type]
+
+
+def dropped(ratio: float = 0.9) -> np.ndarray:
+    values = noisy(20, seed=3)
+    values[-1] *= ratio
+    return values
+
+
+def statuses(found: Gate) -> list[str]:
+    return [check.status for check in found.checks]
+
+
+def test_a_steady_history_passes() -> None:
+    found = gate(series(noisy(20, seed=2)))
+    assert (statuses(found), found.passed) == (["passed"], True)
+
+
+def test_a_newest_run_that_is_worse_fails() -> None:
+    found = gate(series(dropped()))
+    assert (statuses(found), found.passed) == (["failed"], False)
+    assert "newest run" in found.checks[0].message
+
+
+def test_a_level_that_became_worse_fails_until_it_is_acknowledged() -> None:
+    values = stepped(30, at=18, ratio=0.9, seed=1)
+    assert "level changed at r18" in gate(series(values)).checks[0].message
+    acknowledged = gate(series(values), known=(Known(run="r18", because="the new checksum"),))
+    assert acknowledged.passed
+    assert "the new checksum" in acknowledged.checks[0].message
+
+
+def test_an_old_loss_that_was_made_good_passes() -> None:
+    values = noisy(36, seed=4)
+    values[12:22] *= 0.9
+    assert gate(series(values)).passed
+
+
+@pytest.mark.parametrize(("better", "status"), [("higher", "passed"), ("lower", "failed"), (None, "failed")])
+def test_only_what_is_better_passes(better: str | None, status: str) -> None:
+    assert statuses(gate(series(dropped(1.1), better=better))) == [status]  # type: ignore[arg-type]
+
+
+def test_what_is_within_the_margin_passes() -> None:
+    values = stepped(40, at=20, ratio=0.97, seed=6)
+    assert [gate(series(values), margin=margin).passed for margin in (0.01, 0.1)] == [False, True]
+
+
+def test_too_few_runs_are_skipped_and_a_gate_of_nothing_else_is_shut() -> None:
+    short = series(noisy(4, seed=1))
+    assert statuses(gate(short)) == ["skipped"]
+    assert not gate(short).passed
+    assert gate(short, series(noisy(20, seed=2), name="t")).passed
+
+
+def test_a_constant_series_is_skipped() -> None:
+    assert statuses(gate(series([3.0] * 20))) == ["skipped"]
+
+
+def record(name: str, *, level: float, blocks: int = 8, seed: int = 0) -> Record:
+    """Times of arms a and b around `level`, 1 % apart from trial to trial."""
+    generator = np.random.default_rng(seed)
+    trials = [
+        trial_record(planned(block, arm)).model_copy(
+            update={"scalars": {"elapsed_s": level * math.exp(0.01 * generator.standard_normal())}}
+        )
+        for block in range(1, blocks + 1)
+        for arm in "ab"
+    ]
+    entries = [TrialFinished(trial=each.trial.id, valid=True, files={}) for each in trials]
+    lines = tuple(
+        JournalLine(sequence=i, time="2026-01-01T00:00:00Z", entry=entry)
+        for i, entry in enumerate([*entries, RunFinished()])
+    )
+    found = Record(directory=Path(name), plan=tiny_plan(), journal=lines)
+    vars(found)["trials"] = tuple(trials)  # the cached property, without files
+    return found
+
+
+def test_a_run_as_fast_as_the_other_passes() -> None:
+    found = by_baseline(record("new", level=1.0, seed=1), record("old", level=1.0), metrics=["elapsed_s"], alpha=0.05)
+    assert (statuses(found), found.against) == (["passed", "passed"], "old")
+    assert BETWEEN_RUNS in found.notes
+
+
+def test_a_slower_run_fails_and_a_faster_one_passes() -> None:
+    old = record("old", level=1.0)
+    slow, fast = (
+        by_baseline(record("new", level=level, seed=1), old, metrics=["elapsed_s"], alpha=0.05) for level in (1.1, 0.9)
+    )
+    assert (statuses(slow), slow.passed) == (["failed", "failed"], False)
+    assert "+10" in slow.checks[0].message
+    assert fast.passed
+
+
+def test_a_difference_within_the_margin_passes() -> None:
+    new, old = record("new", level=1.03, seed=1, blocks=20), record("old", level=1.0, blocks=20)
+    assert [
+        by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05, margin=margin).passed for margin in (0.001, 0.1)
+    ] == [False, True]
+
+
+def test_what_one_run_lacks_is_skipped() -> None:
+    new, old = record("new", level=1.0), record("old", level=1.0)
+    vars(old)["trials"] = tuple(each for each in old.trials if each.trial.arm == "a")
+    found = by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05)
+    assert statuses(found) == ["passed", "skipped"]
+
+
+def test_trials_of_voided_blocks_are_not_used() -> None:
+    new, old = record("new", level=1.1, seed=1), record("old", level=1.0)
+    ruined = [
+        each.model_copy(update={"valid": False, "scalars": {"elapsed_s": 50.0}}) if each.trial.block == 1 else each
+        for each in old.trials
+    ]
+    vars(old)["trials"] = tuple(ruined)
+    assert not by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05).passed

@@ -1,0 +1,101 @@
+"""One printed figure against one value; and every published figure, changed by a digit, is caught."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairtrial.analyse import publications
+from fairtrial.analyse.publications import Dataset
+from fairtrial.analyse.publications.findings import EXPLAINED, Place, figure
+from fairtrial.analyse.publications.models import Claim
+
+
+@pytest.mark.parametrize(
+    ("printed", "value", "computed", "kind"),
+    [
+        ("1.5", 1.5, "1.5", None),
+        ("1.50", 1.5, "1.50", None),
+        ("2", 1.5, "2", None),  # half goes away from 0
+        ("-2", -1.5, "-2", None),
+        ("1", 1.9, "2", "cut"),
+        ("-1.5", -1.59, "-1.6", "cut"),
+        ("3", 1.9, "2", "differs"),
+        ("0", 0.4, "0", None),
+        ("100", 1e2, "100", None),
+    ],
+)
+def test_a_figure_agrees_at_the_digits_printed(*, printed: str, value: float, computed: str, kind: str | None) -> None:
+    assert figure(printed, value) == (computed, kind)
+
+
+@given(st.decimals(-10_000, 10_000, places=3))
+def test_a_value_printed_whole_always_agrees(value: Decimal) -> None:
+    assert figure(f"{value:.3f}", float(value))[1] is None
+
+
+@given(st.floats(-1e6, 1e6), st.integers(0, 4))
+def test_what_is_computed_agrees_with_itself(value: float, places: int) -> None:
+    printed = "0." + "0" * places if places else "0"
+    computed, _ = figure(printed, value)
+    assert figure(computed, value)[1] is None
+
+
+def test_every_kind_is_explained_in_its_finding() -> None:
+    for kind, why in EXPLAINED.items():
+        found = Place("here").disagrees("what", "1", computed="2", kind=kind)
+        assert (found.verdict, found.why) == ("contradicted", why)
+        assert found.disagreement is not None
+        assert found.disagreement.kind == kind
+
+
+def test_a_finding_that_agrees_or_is_unknown_is_no_disagreement() -> None:
+    place = Place("here")
+    assert place.agrees("what", "1", "1").disagreement is None
+    assert place.unknown("what", "1", "no data").disagreement is None
+    assert place.unknown("what", "1", "no data").computed == ""
+
+
+def nudged(text: str) -> str:
+    """The last digit, another."""
+    return text[:-1] + str((int(text[-1]) + 5) % 10)
+
+
+def tables(dataset: Dataset) -> list[Claim]:
+    return [claim for claim in dataset.claims if claim.where.startswith("Table")]
+
+
+@pytest.mark.parametrize("name", ["mglru-mariadb-tpcc", "mglru-fio-pmem"])
+def test_every_mean_of_a_published_table_changed_by_a_digit_is_caught(name: str) -> None:
+    dataset = publications.load(name)
+    for claim in tables(dataset):
+        raw = json.loads(claim.model_dump_json(by_alias=True))
+        for cell in raw["cells"]:
+            cell["means"] = [nudged(text) for text in cell["means"]]
+        changed = vars(dataset) | {"claims": (Claim.model_validate(raw),), "r_output": ()}
+        found = publications.check(Dataset(**changed)).findings
+        means = [each for each in found if each.what.endswith(": mean")]
+        assert len(means) == 2 * len(claim.cells)
+        assert {each.verdict for each in means} == {"contradicted"}
+
+
+def test_without_rows_every_claim_on_data_cannot_be_checked() -> None:
+    dataset = publications.load("mglru-mariadb-tpcc")
+    empty = Dataset(**(vars(dataset) | {"rows": (), "claims": tuple(tables(dataset)), "r_output": ()}))
+    findings = publications.check(empty).findings
+    assert len(findings) == 12
+    assert {(each.verdict, each.why) for each in findings} == {
+        ("not checkable", "the publication gives no raw data"),
+    }
+
+
+def test_one_missing_cell_leaves_the_others_checked() -> None:
+    dataset = publications.load("mglru-mariadb-tpcc")
+    rows = tuple(row for row in dataset.rows if row["virtual_users"] != "100")
+    (claim,) = [each for each in dataset.claims if each.where == "Table 1"]
+    found = publications.check(Dataset(**(vars(dataset) | {"rows": rows, "claims": (claim,), "r_output": ()}))).findings
+    unknown = [each for each in found if each.verdict == "not checkable"]
+    assert [each.why for each in unknown] == ["no rows at these levels"] * 2
+    assert len(found) - len(unknown) == 4 * 4

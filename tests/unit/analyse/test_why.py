@@ -1,0 +1,146 @@
+"""Why: counters ranked by their change, against SciPy one by one, and what a cell without an effect gets."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+from support.analysis_cases import Case
+
+from fairtrial.analyse import analyse, counter_notes, counter_tests, why
+from fairtrial.analyse.why_models import CellWhy
+from fairtrial.metrics.counters import Counters
+from fairtrial.record.models import TrialRecord
+
+CASE = Case({"kernel": ["base", "new"], "memory": ["under", "over"]}, blocks=8)
+GAIN = {"under": 1.0, "over": 1.1}
+
+
+def trials() -> list[TrialRecord]:
+    random = np.random.default_rng(4)
+    return CASE.trials(
+        tpm=lambda levels, _block: (
+            100 * (GAIN[levels["memory"]] if levels["kernel"] == "new" else 1.0) * math.exp(random.normal(0, 0.005))
+        )
+    )
+
+
+def read(trial: TrialRecord) -> Counters:
+    """Refaults per transaction fall to a half, iowait by 12 points, direct reclaim begins; 40 counters only wander."""
+    random = np.random.default_rng(trial.trial.position)
+    new = trial.trial.arm == "new"
+    work = trial.scalars["tpm"]
+    grown = {f"vmstat:idle_{index}": work * math.exp(random.normal(0, 0.05)) for index in range(40)}
+    grown |= {
+        "vmstat:workingset_refault_file": work * (0.5 if new else 1.0) * math.exp(random.normal(0, 0.02)),
+        "vmstat:pgscan_direct": random.uniform(50, 60) if new else 0.0,
+        "vmstat:workingset_activate_file": work * (3.0 if new else 1.0) * math.exp(random.normal(0, 0.02)),
+    }
+    iowait = (0.10 if new else 0.22) + random.normal(0, 0.005)
+    return Counters(
+        grown=grown,
+        levels={"cpu:iowait share": iowait, "memory:MemTotal": 8e9},
+        length_s=2.0,
+        work=work,
+        unit="transaction",
+    )
+
+
+def explained(paths: tuple[str, ...] = ()) -> tuple[CellWhy, ...]:
+    return why.explain(analyse(CASE.plan(), trials()), CASE.plan(), trials(), read=read, paths=paths)
+
+
+def test_only_a_cell_with_an_effect_is_explained_and_only_its_trials_are_read() -> None:
+    asked: list[str] = []
+
+    def noting(trial: TrialRecord) -> Counters:
+        asked.append(trial.trial.id)
+        return read(trial)
+
+    (found,) = why.explain(analyse(CASE.plan(), trials()), CASE.plan(), trials(), read=noting, paths=())
+    assert found.cell == "over"
+    assert len(asked) == len(set(asked)) == 16
+    assert all(name.startswith("over") for name in asked)
+
+
+def test_what_changed_comes_first_and_what_only_wandered_is_not_said() -> None:
+    (found,) = explained()
+    said = [change for change in found.changes if why.speaks(change, margin=0.02)]
+    assert {change.counter for change in said} == {
+        "vmstat:workingset_refault_file",
+        "vmstat:workingset_activate_file",
+        "vmstat:pgscan_direct",
+        "cpu:iowait share",
+    }
+    assert [change.counter for change in found.changes[:4]] == [change.counter for change in said]
+    assert (found.tested, found.constant, found.unit) == (44, 1, "transaction")
+    by_name = {change.counter: change for change in found.changes}
+    refaults = by_name["vmstat:workingset_refault_file"]
+    assert refaults.per_work is not None
+    assert refaults.per_second is not None
+    assert refaults.per_work.low < 0.5 < refaults.per_work.high
+    assert refaults.per_second.ratio == pytest.approx(refaults.per_work.ratio * 1.1, rel=0.01)  # more work was done
+    assert by_name["vmstat:pgscan_direct"].per_work is None  # a baseline of 0 has no ratio
+    assert by_name["vmstat:pgscan_direct"].arm == pytest.approx(27.5, abs=2)
+    assert by_name["cpu:iowait share"].difference == pytest.approx(-0.12, abs=0.01)
+
+
+def test_a_counter_that_means_something_else_in_one_arm_carries_a_note_and_is_not_said() -> None:
+    (found,) = explained(paths=("settings.sysfs.kernel.mm.lru_gen.enabled",))
+    noted = {change.counter for change in found.changes if change.note}
+    assert noted == {"vmstat:workingset_activate_file"}
+    assert not any(why.speaks(change, margin=0.02) for change in found.changes if change.note)
+
+
+def test_an_unfinished_run_explains_nothing() -> None:
+    unfinished = analyse(CASE.plan(), trials(), finished=False)
+    assert why.explain(unfinished, CASE.plan(), trials(), read=read, paths=()) == ()
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_every_column_is_tested_as_scipy_tests_it_alone(*, paired: bool) -> None:
+    random = np.random.default_rng(8)
+    baseline, arm = np.exp(random.normal(0, 0.1, (6, 5))), np.exp(random.normal(0.05, 0.2, (6, 5)))
+    baseline[0, 4] = 0.0  # no logarithm: tested in units
+    found = counter_tests.compare(baseline, arm, work=None, paired=paired)
+    for column in range(5):
+        one, other = baseline[:, column], arm[:, column]
+        if column < 4:
+            one, other = np.log(one), np.log(other)
+        test = stats.ttest_rel(other, one) if paired else stats.ttest_ind(other, one, equal_var=False)
+        low, high = test.confidence_interval(0.95)
+        assert found.p[column] == pytest.approx(test.pvalue)
+        if column < 4:
+            assert found.plain["low"][column] == pytest.approx(math.exp(low))
+            assert found.plain["high"][column] == pytest.approx(math.exp(high))
+        else:
+            assert math.isnan(found.plain["ratio"][column])
+            assert (found.difference_low[column], found.difference_high[column]) == pytest.approx((low, high))
+
+
+def test_the_standardised_effects_interval_inverts_the_noncentral_t() -> None:
+    t, n = 4.2, 8
+    low, high = counter_tests.standardised(np.array([t]), np.array([n - 1.0]), trials=n)
+    for bound, probability in ((low, 0.975), (high, 0.025)):
+        exact = optimize.brentq(lambda nc, p=probability: stats.nct.cdf(t, n - 1, nc) - p, -5, 20)
+        assert bound[0] == pytest.approx(exact / math.sqrt(n), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("counter", "expected"),
+    [
+        ("server:row_lock_waits", "server"),
+        ("cpu:context_switches", "scheduler"),
+        ("cpu:iowait share", "io"),
+        ("cpu:user share", "cpu"),
+        ("pressure:memory.some.total_us", "memory"),
+        ("disks:vda.sectors_read", "io"),
+        ("process-server:read_bytes", "io"),
+        ("vmstat:pgscan_direct", "memory"),
+        ("other:thing", "other"),
+    ],
+)
+def test_counters_are_grouped_by_what_they_tell_of(counter: str, expected: str) -> None:
+    assert counter_notes.subsystem(counter) == expected

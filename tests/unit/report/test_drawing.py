@@ -1,0 +1,211 @@
+"""Figures as specifications: valid for Vega-Lite, all rows referred to, the still ones without what a pointer needs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import jsonschema
+import pytest
+
+from fairtrial.analyse.models import Analysis
+from fairtrial.record import Record
+from fairtrial.report import page, shifts, svg
+from fairtrial.report.figures import CellFigures, Drawing, Figure, arm_colour
+from fairtrial.report.scene import Scene
+
+NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+@pytest.fixture(scope="module")
+def scene(record: Record, analysis: Analysis) -> Scene:
+    return Scene(record=record, analysis=analysis)
+
+
+@pytest.fixture(scope="module")
+def cells(scene: Scene) -> list[CellFigures]:
+    curves = shifts.of_record(scene.record, scene.analysis, scene.whole_distributions)
+    return page.cell_figures(scene, curves)
+
+
+@pytest.fixture(scope="module")
+def drawn(scene: Scene, cells: list[CellFigures]) -> list[Figure]:
+    return page.ratio_figures(scene) + [figure for cell in cells for figure in (*cell.figures, *cell.telemetry)]
+
+
+def data_names(part: Any) -> Iterator[str]:
+    """Every dataset that a specification refers to."""
+    if isinstance(part, dict):
+        if isinstance(part.get("data"), dict) and "name" in part["data"]:
+            yield part["data"]["name"]
+        for below in part.values():
+            yield from data_names(below)
+    elif isinstance(part, list):
+        for below in part:
+            yield from data_names(below)
+
+
+def fields(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(part.get("field"), str):
+            yield part["field"]
+        for below in part.values():
+            yield from fields(below)
+    elif isinstance(part, list):
+        for below in part:
+            yield from fields(below)
+
+
+def test_there_are_figures_of_every_kind(drawn: list[Figure]) -> None:
+    kinds = {figure.name.partition("-")[0] for figure in drawn}
+    assert kinds == {"ratio", "trials", "timeline", "latency", "telemetry"}
+
+
+def test_every_specification_is_valid(drawn: list[Figure]) -> None:
+    """A report does not ask Altair to check them, because that takes longer than all else."""
+    for figure in drawn:
+        alt.LayerChart.from_dict(figure.spec, validate=True)
+
+
+def test_a_specification_that_is_not_valid_would_be_refused(drawn: list[Figure]) -> None:
+    broken = json.loads(json.dumps(drawn[0].spec))
+    broken["layer"][0]["mark"] = {"type": "cloud"}
+    with pytest.raises(jsonschema.ValidationError):
+        alt.LayerChart.from_dict(broken, validate=True)
+
+
+def test_every_dataset_is_drawn_and_every_reference_has_one(drawn: list[Figure]) -> None:
+    for figure in drawn:
+        assert set(data_names(figure.spec)) == set(figure.spec["datasets"]), figure.name
+        assert all(figure.spec["datasets"].values()), "a layer without rows makes Vega warn"
+
+
+def test_every_field_of_a_layer_is_in_its_rows(drawn: list[Figure]) -> None:
+    for figure in drawn:
+        for layer in figure.spec["layer"]:
+            rows = figure.spec["datasets"][layer.get("data", figure.spec.get("data"))["name"]]
+            for field in fields(layer["encoding"]):
+                assert field in rows[0], (figure.name, field)
+
+
+def test_numbers_are_finite_and_where_there_are_many_as_short_as_a_pixel_needs(drawn: list[Figure]) -> None:
+    for figure in drawn:
+        assert json.dumps(figure.spec, allow_nan=False)
+        many = [rows for rows in figure.spec["datasets"].values() if len(rows) > 20]
+        text = json.dumps(many)
+        digits = [len(number.replace(".", "").lstrip("-0")) for number in NUMBER.findall(text)]
+        assert max(digits, default=0) <= 7, figure.name
+
+
+def test_layers_of_a_figure_agree_on_the_legend(drawn: list[Figure]) -> None:
+    for figure in drawn:
+        coloured = [layer["encoding"]["color"] for layer in figure.spec["layer"] if "color" in layer["encoding"]]
+        assert len({json.dumps(colour.get("legend")) for colour in coloured}) <= 1, figure.name
+
+
+def test_arms_have_the_same_colour_everywhere(scene: Scene, drawn: list[Figure]) -> None:
+    expected = list(scene.colours.values())
+    found = [
+        layer["encoding"]["color"]["scale"]["range"]
+        for figure in drawn
+        for layer in figure.spec["layer"]
+        if "color" in layer["encoding"]
+    ]
+    assert found
+    assert all(colours == expected for colours in found)
+    assert len(set(expected)) == len(expected)
+
+
+def test_more_arms_than_colours_go_round_and_never_take_the_baselines(scene: Scene) -> None:
+    many = scene.analysis.model_copy(update={"levels": ("base", *(f"arm{index}" for index in range(9)))})
+    colours = Scene(record=scene.record, analysis=many).colours
+    assert len(colours) == 10
+    assert list(colours.values()).count(colours["base"]) == 1
+    assert colours["arm0"] == colours["arm6"] != colours["arm1"]
+
+
+def test_rows_of_a_drawing_have_names_of_their_own() -> None:
+    drawing = Drawing()
+    first, second = drawing.rows([{"x": 1}]), drawing.rows([{"x": 2}, {"x": 3}])
+    assert first.name != second.name
+    chart = alt.layer(alt.Chart(first).mark_point(), alt.Chart(second).mark_point())
+    spec = drawing.finished(chart, height=77)
+    assert spec["datasets"] == {first.name: [{"x": 1}], second.name: [{"x": 2}, {"x": 3}]}
+    assert (spec["width"], spec["height"]) == ("container", 77)
+
+
+def test_two_drawings_do_not_share_rows() -> None:
+    one, other = Drawing(), Drawing()
+    one.rows([{"x": 1}])
+    name = other.rows([{"x": 2}]).name
+    assert other.finished(alt.layer(alt.Chart(alt.NamedData(name=name)).mark_point()))["datasets"] == {name: [{"x": 2}]}
+
+
+def test_a_colour_without_a_legend_says_so(scene: Scene) -> None:
+    assert arm_colour(scene, legend=False).to_dict()["legend"] is None
+    assert arm_colour(scene).to_dict()["legend"]["symbolOpacity"] == 1
+
+
+def invisible(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return [layer for layer in spec["layer"] if layer["mark"].get("opacity") == 0]
+
+
+def test_a_still_figure_has_no_marks_that_cannot_be_seen_and_nothing_that_waits_for_a_pointer(
+    drawn: list[Figure],
+) -> None:
+    pointed = [figure for figure in drawn if invisible(figure.spec)]
+    assert pointed, "otherwise nothing is shown here"
+    for figure in drawn:
+        still = svg.still(figure.spec)
+        assert invisible(still) == []
+        assert len(still["layer"]) == len(figure.spec["layer"]) - len(invisible(figure.spec))
+        assert "params" not in still
+        assert not re.search(r'"(condition|tooltip|param)"', json.dumps(still["layer"]))
+        assert still["datasets"] is figure.spec["datasets"]
+        alt.LayerChart.from_dict(still, validate=True)
+
+
+def test_making_it_still_leaves_the_pages_figure_alone(drawn: list[Figure]) -> None:
+    for figure in drawn:
+        before = json.dumps(figure.spec)
+        svg.still(figure.spec)
+        assert json.dumps(figure.spec) == before
+
+
+def test_a_lines_opacity_without_a_pointer_is_the_one_of_lines_that_are_not_pointed_at(drawn: list[Figure]) -> None:
+    (timeline, *_) = [figure for figure in drawn if figure.name == "timeline"]
+    opacities = [
+        layer["encoding"]["opacity"] for layer in svg.still(timeline.spec)["layer"] if "opacity" in layer["encoding"]
+    ]
+    assert opacities == [{"value": 0.55}]
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        (["cell0", "users low · memory 1 GiB", "trials-tpm"], "cell0-users-low-memory-1-gib-trials-tpm"),
+        (["ratio-latency_ns_p99"], "ratio-latency-ns-p99"),
+        (["../../etc/passwd"], "etc-passwd"),
+        (["Ärger", "…"], "rger"),
+    ],
+)
+def test_file_names_have_letters_digits_and_dashes_only(parts: list[str], name: str) -> None:
+    assert svg._file_name(parts) == name
+
+
+def test_cells_whose_names_look_alike_do_not_overwrite_each_other(tmp_path: Path, cells: list[CellFigures]) -> None:
+    figure = next(figure for figure in cells[0].figures if figure.name.startswith("trials"))
+    alike = [CellFigures(label=label, figures=(figure,), telemetry=()) for label in ("a b", "a·b")]
+    svg.write([], alike, directory=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_only_drawn_figures_stay_and_other_files_are_left(tmp_path: Path) -> None:
+    (tmp_path / "old.svg").write_text("<svg/>")
+    (tmp_path / "notes.txt").write_text("mine")
+    svg.write([], [], directory=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

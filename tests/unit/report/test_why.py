@@ -1,0 +1,119 @@
+"""What changed with an arm, as it is said: the line per cell, the table, the notes."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.why_models import CellWhy, Change, Form, Moved, Subsystem
+from fairtrial.record import Record
+from fairtrial.report import text, why
+
+
+def change(  # noqa: PLR0913 - a change has many figures
+    counter: str,
+    *,
+    form: Form = "counter",
+    subsystem: Subsystem = "memory",
+    per_work: float | None = None,
+    per_second: float | None = None,
+    level: float | None = None,
+    difference: float = 1.0,
+    q: float = 0.001,
+    note: str = "",
+) -> Change:
+    def about(ratio: float | None) -> Moved | None:
+        return None if ratio is None else Moved(ratio=ratio, low=ratio * 0.9, high=ratio * 1.1)
+
+    return Change(
+        counter=counter,
+        form=form,
+        subsystem=subsystem,
+        baseline=0.22 if form == "share" else 0.0,
+        arm=0.10 if form == "share" else 120.0,
+        per_second=about(per_second),
+        per_work=about(per_work),
+        level=about(level),
+        difference=difference,
+        difference_low=difference - 0.01,
+        difference_high=difference + 0.01,
+        standardised=-3.0,
+        standardised_low=-4.5,
+        standardised_high=-1.4,
+        p=q / 10,
+        p_adjusted=q,
+        note=note,
+    )
+
+
+REFAULTS = change("vmstat:workingset_refault_file", per_work=0.59, per_second=0.65)
+IOWAIT = change("cpu:iowait share", form="share", subsystem="io", difference=-0.12)
+BEGUN = change("vmstat:pswpout", per_work=None)
+CACHED = change("memory:Cached", form="level", level=1.2)
+NOTED = change("vmstat:pgactivate", per_work=3.0, note="counted by another rule")
+WEAK = change("vmstat:pgfault", per_work=0.5, q=0.4)
+
+
+def cell(*changes: Change) -> CellWhy:
+    return CellWhy(
+        cell="low", baseline="delete", arm="wal", n=6, unit="transaction", tested=90, constant=30, changes=changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (REFAULTS, "refaults of files per transaction −41 %"),
+        (IOWAIT, "iowait −12 points"),
+        (BEGUN, "swap-outs 0 → 120.0 per second"),
+        (CACHED, "Cached +20 %"),
+        (change("vmstat:pgscan_direct", per_second=0.981), "pages scanned in direct reclaim per second −1.9 %"),
+        (change("server:log_waits", subsystem="server", per_work=23.4), "server log_waits per transaction × 23"),
+        (change("cpu:user share", form="share", subsystem="cpu", difference=0.034), "user +3.4 points"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_change_is_said_in_the_words_of_its_form(one: Change, expected: str) -> None:
+    assert why.phrase(one, unit="transaction") == expected
+
+
+def test_a_cells_line_names_the_strongest_counter_of_each_subsystem_and_no_noted_or_weak_one(
+    analysis: Analysis,
+) -> None:
+    explained = analysis.model_copy(update={"why": (cell(CACHED, NOTED, REFAULTS, IOWAIT, WEAK),)})
+    assert why.lines(explained) == ["why (low): refaults of files per transaction −41 %, iowait −12 points"]
+
+
+def test_a_level_speaks_where_its_subsystem_has_no_counter(analysis: Analysis) -> None:
+    explained = analysis.model_copy(update={"why": (cell(CACHED),)})
+    assert why.lines(explained) == ["why (low): Cached +20 %"]
+
+
+def test_a_cell_in_which_nothing_moved_beyond_chance_says_so(analysis: Analysis) -> None:
+    explained = analysis.model_copy(update={"why": (cell(WEAK),)})
+    assert why.lines(explained) == ["why (low): no counter of 90 changed beyond chance"]
+
+
+def test_a_line_holds_four_changes_at_most(analysis: Analysis) -> None:
+    many = [change(name, per_work=0.5) for name in why.LABELS]
+    (line,) = why.lines(analysis.model_copy(update={"why": (cell(*many),)}))
+    assert line.count("−50 %") == why.NAMED
+
+
+def test_a_table_has_a_figure_under_each_heading_and_marks_what_carries_a_note() -> None:
+    found = cell(REFAULTS, IOWAIT, NOTED)
+    rows = [dict(zip(why.HEADER, row, strict=True)) for row in why.rows(found)]
+    assert rows[0]["per unit of work"] == "−41 % (0.531 – 0.649)"
+    assert rows[0]["effect"] == "−3.0 (−4.5 – −1.4)"
+    assert rows[1]["per second"] == "−12 points (−13.0 – −11.0)"
+    assert (rows[1]["baseline"], rows[1]["arm"]) == ("22.0 %", "10.0 %")
+    assert rows[2]["counter"] == "pgactivate †"
+    assert why.notes(found) == ["† pgactivate: counted by another rule."]
+
+
+def test_the_text_explains_a_cell_and_says_that_it_is_correlation(record: Record, analysis: Analysis) -> None:
+    assert "Why: what changed" not in text.render(record, analysis)
+    said = " ".join(text.render(record, analysis.model_copy(update={"why": (cell(REFAULTS, NOTED),)})).split())
+    assert "why (low): refaults of files per transaction −41 %" in said
+    assert "Exploratory and correlational" in said
+    assert "90 counters and levels compared, 30 never varied" in said

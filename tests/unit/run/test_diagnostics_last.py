@@ -1,0 +1,273 @@
+"""When diagnostic trials run: after all others, whatever was decided, and whatever becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.progress import Accept, Told
+from support.records import planned, tiny_plan, trial_record
+from support.schedules import finished, replacement
+
+from fairtrial import record
+from fairtrial.errors import InputError, PlaceError
+from fairtrial.record import Record, Writer
+from fairtrial.record.models import (
+    BlockAdded,
+    BlockVoided,
+    CellLook,
+    Event,
+    Looked,
+    Plan,
+    PlannedTrial,
+    RunFinished,
+    RunInterrupted,
+    TrialFinished,
+    TrialRecord,
+)
+from fairtrial.run import Decision, Run, loop
+from fairtrial.run.pace import Pace
+from fairtrial.run.schedule import Schedule
+from fairtrial.study.probes import Probe
+
+PROBES = [Probe(command="true")]
+
+
+def diagnostic(arm: str, block: int = 1) -> PlannedTrial:
+    return planned(block, arm).model_copy(
+        update={"id": f"all.d{block:02d}.{arm}", "diagnostic": True, "position": 2 + 2 * block + (arm == "b")}
+    )
+
+
+DIAGNOSTICS = [diagnostic("b"), diagnostic("a")]
+LAST = ["all.d01.b", "all.d01.a"]
+FIRST = ["all.b01.a", "all.b01.b", "all.b02.b", "all.b02.a"]
+
+
+def probed_plan() -> Plan:
+    return tiny_plan().model_copy(update={"probes": PROBES, "diagnostics": DIAGNOSTICS})
+
+
+def schedule() -> Schedule:
+    return Schedule(plan=probed_plan(), replacement=replacement)
+
+
+def run_through(subject: Schedule, *, invalid: tuple[str, ...] = ()) -> tuple[list[str], list[Event]]:
+    order: list[str] = []
+    events: list[Event] = []
+    while (trial := subject.next_trial()) is not None:
+        order.append(trial.id)
+        events.append(finished(trial.id, valid=trial.id not in invalid))
+        subject.apply(events[-1])
+        while owed := subject.repairs():
+            for event in owed:
+                events.append(event)
+                subject.apply(event)
+    return order, events
+
+
+def test_they_come_last_in_the_order_of_the_plan() -> None:
+    order, _ = run_through(schedule())
+    assert order == FIRST + LAST
+
+
+def test_a_replacement_of_the_last_round_still_comes_before_them() -> None:
+    order, _ = run_through(schedule(), invalid=("all.b02.a",))
+    assert order == [*FIRST, "all.b03.a", "all.b03.b", *LAST]
+
+
+def test_one_that_breaks_voids_nothing_and_is_not_replaced() -> None:
+    subject = schedule()
+    order, events = run_through(subject, invalid=("all.d01.b", "all.d01.a"))
+    assert order == FIRST + LAST
+    assert not [event for event in events if isinstance(event, BlockVoided | BlockAdded)]
+    assert subject.losses("all") == 0
+
+
+def test_a_block_that_has_the_number_of_theirs_does_not_take_them_with_it() -> None:
+    order, _ = run_through(schedule(), invalid=("all.b01.a",))
+    assert order == ["all.b01.a", "all.b02.b", "all.b02.a", "all.b03.a", "all.b03.b", *LAST]
+
+
+def test_rounds_are_complete_without_them() -> None:
+    subject = schedule()
+    for trial in FIRST:
+        subject.apply(finished(trial))
+    assert subject.complete_rounds() == 2
+    subject.apply(finished("all.d01.b"))
+    assert subject.complete_rounds() == 2
+
+
+def test_a_run_that_was_decided_owes_them_alone() -> None:
+    subject = schedule()
+    subject.apply(finished("all.b01.a"))
+    subject.apply(finished("all.b01.b"))
+    subject.apply(Looked(round=1, decision="stop"))
+    assert [trial.id for trial in subject.owed()] == LAST
+
+
+def test_a_cell_that_was_decided_is_looked_into_all_the_same() -> None:
+    subject = schedule()
+    stop = CellLook(cell="all", blocks=1, information=0.5, decision="stop", reason="difference")
+    subject.apply(Looked(round=1, decision="continue", cells=[stop]))
+    assert [trial.id for trial in subject.owed()] == LAST
+
+
+def test_any_cut_of_the_journal_resumes_to_the_same_trials() -> None:
+    whole, events = run_through(schedule(), invalid=("all.b01.b", "all.d01.b"))
+    for cut in range(len(events) + 1):
+        subject = schedule()
+        subject.replay(events[:cut])
+        while owed := subject.repairs():
+            for event in owed:
+                subject.apply(event)
+        done = [event.trial for event in events[:cut] if isinstance(event, TrialFinished)]
+        rest, _ = run_through(subject, invalid=("all.b01.b", "all.d01.b"))
+        assert done + rest == whole
+
+
+def test_their_time_says_nothing_about_the_others() -> None:
+    pace = Pace(expected_s=7.0)
+    pace.note(trial_record(diagnostic("a")))
+    assert pace.left_s([planned(2, "a")]) == 7.0
+    pace.note(trial_record(planned(1, "a")))
+    assert pace.left_s([planned(2, "a"), diagnostic("a")]) == 2.0
+
+
+class Quick:
+    """Trials that are committed at once, valid unless named."""
+
+    def __init__(self, *, invalid: tuple[str, ...] = ()) -> None:
+        self.invalid = invalid
+        self.ran: list[str] = []
+
+    def __call__(self, *, place: Any, writer: Writer, progress: Any, client: Any, accept: Accept) -> Quick:
+        del place, progress, client
+        self.writer, self.accept = writer, accept
+        return self
+
+    def prepare(self, trial: PlannedTrial) -> None:
+        pass
+
+    def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
+        del has_started
+        self.ran.append(trial.id)
+        found = self.finished(trial_record(trial, valid=trial.id not in self.invalid))
+        self.writer.begin(trial.id)
+        self.accept(found)
+        self.writer.commit(found)
+        return found
+
+    def finished(self, found: TrialRecord) -> TrialRecord:
+        """What a test has to say of a trial that ended."""
+        return found
+
+
+@pytest.fixture
+def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
+    monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
+    found = record.create(tmp_path / "run", plan=probed_plan(), sources={"study.yaml": "study: tiny\n"})
+    yield found
+    found.close()
+
+
+def run(writer: Writer, quick: Quick, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Told:
+    monkeypatch.setattr(loop, "TrialRunner", quick)
+    progress = Told()
+    Run(writer=writer, progress=progress, **options).execute()
+    return progress
+
+
+def test_a_run_ends_with_them_and_counts_them(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = Quick()
+    progress = run(writer, quick, monkeypatch)
+    assert quick.ran == FIRST + LAST
+    assert progress.counted == [(number, 6) for number in range(1, 7)]
+    found = writer.record()
+    assert isinstance(found.events[-1], RunFinished)
+    assert [trial.trial.id for trial in found.trials] == FIRST
+    assert [trial.trial.id for trial in found.diagnostics] == LAST
+
+
+def test_a_stopping_rule_sees_none_of_them_and_is_not_asked_about_them(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+
+    def rule(so_far: Record) -> Decision:
+        seen.append([trial.trial.id for trial in so_far.trials])
+        return Decision("continue")
+
+    run(writer, Quick(), monkeypatch, stopping=rule)
+    assert seen == [FIRST[:2], FIRST]
+
+
+def test_an_early_stop_goes_straight_to_them(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = Quick()
+    run(writer, quick, monkeypatch, stopping=lambda _: Decision("stop"))
+    assert quick.ran == ["all.b01.a", "all.b01.b", *LAST]
+    assert [event.decision for event in writer.record().events if isinstance(event, Looked)] == ["stop"]
+    assert writer.record().finished
+
+
+def test_broken_ones_end_no_run_however_many(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of voided blocks is 1 in this plan."""
+    quick = Quick(invalid=tuple(LAST))
+    run(writer, quick, monkeypatch)
+    assert quick.ran == FIRST + LAST
+    assert writer.record().finished
+    assert writer.record().voided == ()
+
+
+def test_a_run_killed_among_them_goes_on_with_the_missing_one(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for trial in [*writer.plan.trials, DIAGNOSTICS[0]]:
+        writer.begin(trial.id)
+        writer.commit(trial_record(trial))
+    assert not writer.record().finished
+    quick = Quick()
+    run(writer, quick, monkeypatch)
+    assert quick.ran == ["all.d01.a"]
+
+
+def test_probes_are_tried_before_the_first_trial(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(loop.probe_checks, "require", lambda _place, probes: asked.append((list(probes), list(ran))))
+    quick = Quick()
+    ran = quick.ran
+    run(writer, quick, monkeypatch)
+    assert asked == [(PROBES, [])]
+
+
+def test_a_probe_that_cannot_work_ends_the_run_before_anything_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
+    plan = probed_plan().model_copy(update={"probes": [Probe(command="no-such-program --at-all")]})
+    writer = record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "study: tiny\n"})
+    quick = Quick()
+    with pytest.raises(InputError, match=r"telemetry\.probes\.0\.command.*`no-such-program` is not installed"):
+        run(writer, quick, monkeypatch)
+    assert quick.ran == []
+    assert isinstance(writer.record().events[-1], RunInterrupted)
+    writer.close()
+
+
+def test_probes_that_are_no_longer_owed_are_not_asked_for(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for trial in [*writer.plan.trials[:-1], *DIAGNOSTICS]:
+        writer.begin(trial.id)
+        writer.commit(trial_record(trial))
+    monkeypatch.setattr(loop.probe_checks, "require", lambda *_: pytest.fail("nothing is left to probe"))
+    quick = Quick()
+    run(writer, quick, monkeypatch)
+    assert quick.ran == ["all.b02.a"]
+
+
+def test_another_build_among_them_ends_the_run_too(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Rebuilt(Quick):
+        def finished(self, found: TrialRecord) -> TrialRecord:
+            return found.model_copy(update={"system_facts": {"sha256": "two" if found.trial.diagnostic else "one"}})
+
+    with pytest.raises(PlaceError, match=r"all\.d01\.b ran on another system"):
+        run(writer, Rebuilt(), monkeypatch)

@@ -1,0 +1,124 @@
+"""Servers in the cache: unpacked once, checked when they are met again."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.repository import PROGRAM, publish, served, zipped
+
+from fairtrial.errors import PlaceError
+from fairtrial.servers import Installed, Source, cache_directory, install, installing, maven
+
+NAMES = ("mariadbd", "mysqld")
+NAME = "org.example:server:10.11.99"
+PATH = "org/example/server/10.11.99/server-10.11.99.jar"
+FILES = {"deep/down/linux/bin/mysqld": PROGRAM, "deep/down/linux/share/errmsg.sys": "words"}
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
+    digest = publish(tmp_path / "repository", PATH, zipped(FILES))
+    with served(tmp_path / "repository") as address:
+        monkeypatch.setenv(maven.REPOSITORY_VARIABLE, address)
+        yield Source("maven", NAME, digest)
+
+
+def archive(path: Path, files: dict[str, str]) -> Source:
+    path.write_bytes(zipped(files))
+    return Source("archive", str(path))
+
+
+def test_a_server_is_where_its_program_is_wherever_an_archive_keeps_it(source: Source, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    installed = install(source, NAMES, cache=cache)
+    assert installed.program == installed.base_directory / "bin/mysqld"
+    assert installed.base_directory.parts[-3:] == ("deep", "down", "linux")
+    assert installed.archive_sha256 == source.sha256
+    assert installed.source == f"maven {NAME}"
+    assert os.access(installed.program, os.X_OK)
+    assert [path.name for path in cache.iterdir()] == ["maven-org.example_server_10.11.99"], "nothing half-done is left"
+
+
+def test_it_is_fetched_once(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = install(source, NAMES, cache=tmp_path / "cache")
+    monkeypatch.setenv(maven.REPOSITORY_VARIABLE, "http://127.0.0.1:1")
+    assert install(source, NAMES, cache=tmp_path / "cache") == first
+
+
+def test_two_who_fetch_it_at_once_get_the_same(source: Source, tmp_path: Path) -> None:
+    found: list[Installed] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(install(source, NAMES, cache=tmp_path / "cache")))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert len({each.model_dump_json() for each in found}) == 1
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_what_cannot_be_fetched_leaves_nothing(source: Source, tmp_path: Path) -> None:
+    wrong = Source("maven", source.name, "0" * 64)
+    with pytest.raises(PlaceError, match="is not what its sha256 says"):
+        install(wrong, NAMES, cache=tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+@pytest.mark.parametrize("harm", ["manifest", "program", "other"])
+def test_what_is_not_what_was_unpacked_is_refused_with_the_way_out(source: Source, tmp_path: Path, harm: str) -> None:
+    installed = install(source, NAMES, cache=tmp_path / "cache")
+    if harm == "manifest":
+        (tmp_path / "cache" / source.slug / installing.MANIFEST).write_text("{}", encoding="utf-8")
+    if harm == "program":
+        installed.program.unlink()
+    asked = Source("maven", source.name, "0" * 64) if harm == "other" else source
+    with pytest.raises(PlaceError, match="is not what was unpacked there") as refused:
+        install(asked, NAMES, cache=tmp_path / "cache")
+    assert "remove it" in refused.value.hint
+
+
+def test_an_archive_goes_by_its_content_and_not_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "server.zip"
+    one = install(archive(path, {"bin/mariadbd": PROGRAM}), NAMES, cache=tmp_path / "cache")
+    two = install(archive(path, {"bin/mariadbd": PROGRAM + "# another\n"}), NAMES, cache=tmp_path / "cache")
+    assert one.program != two.program
+    assert one.program_sha256 != two.program_sha256
+
+
+def test_the_preferred_program_nearest_to_the_root_counts(tmp_path: Path) -> None:
+    files = {
+        "a/b/bin/mariadbd": PROGRAM,
+        "a/bin/mariadbd": PROGRAM,
+        "bin/mysqld": PROGRAM,
+        "share/mariadbd": "no program",
+    }
+    installed = install(archive(tmp_path / "server.zip", files), NAMES, cache=tmp_path / "cache")
+    assert installed.program.parts[-3:] == ("a", "bin", "mariadbd")
+
+
+def test_an_archive_without_a_server_is_refused_by_what_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(PlaceError, match=r"holds no mariadbd or mysqld in a directory bin, sbin"):
+        install(archive(tmp_path / "client.zip", {"bin/mariadb": PROGRAM}), NAMES, cache=tmp_path / "cache")
+
+
+def test_an_archive_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PlaceError, match=r"no archive /nowhere/server\.zip"):
+        install(Source("archive", "/nowhere/server.zip"), NAMES, cache=tmp_path / "cache")
+
+
+def test_the_cache_is_where_servers_of_other_users_can_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(installing.CACHE_VARIABLE, raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert cache_directory() == Path("/var/cache/fairtrial/servers")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/home/someone/.kept")
+    assert cache_directory() == Path("/home/someone/.kept/fairtrial/servers")
+    monkeypatch.setenv(installing.CACHE_VARIABLE, "/elsewhere")
+    assert cache_directory() == Path("/elsewhere/servers")

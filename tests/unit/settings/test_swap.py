@@ -1,0 +1,83 @@
+"""Swap for a trial: made, used before any other, read back without its header, and given up."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from support.set_here import effect_of, validated
+
+from fairtrial.errors import PlaceError
+from fairtrial.settings import Effect
+from fairtrial.wire.generated import WriteAction
+
+FACTS = {"processors": [0], "user_id": 0, "page_bytes": 4096}
+PATH = "/state/work/abc/swap"
+
+
+def swapped(value: Any, **facts: Any) -> Effect:
+    return effect_of({**FACTS, **facts}, PurePosixPath("/state/work/abc"), swap=value)
+
+
+def test_a_size_alone_is_that_of_a_file() -> None:
+    effect = swapped("64MiB")
+    assert [(phase, step.name) for phase, step in effect.steps] == [
+        ("before_server", "swap.file"),
+        ("before_server", "swap"),
+    ]
+    made, used = (step.model_dump(mode="json") for _, step in effect.steps)
+    assert made["action"]["argv"][-2:] == [PATH, str(64 << 20)]
+    assert made["inverse"]["argv"] == ["rm", "-f", PATH]
+    assert used["check"]["expect"] == str(64 * 1024 - 4), "a page is the header"
+    assert [need.what for need in effect.needs] == ["mkswap"]
+
+
+def test_larger_pages_make_a_larger_header() -> None:
+    _, (_, used) = swapped("64MiB", page_bytes=65536).steps
+    assert used.check is not None
+    assert used.check.expect == str(64 * 1024 - 64)
+
+
+def test_compressed_memory_needs_its_module() -> None:
+    effect = swapped({"size": "64MiB", "on": "zram"})
+    assert [step.name for _, step in effect.steps] == ["swap.zram", "swap"]
+    hints = {need.what: need.hint for need in effect.needs}
+    assert "modprobe zram" in hints["/sys/class/zram-control/hot_add"]
+
+
+def test_who_is_not_root_is_told() -> None:
+    with pytest.raises(PlaceError, match=r"settings\.swap needs root"):
+        swapped("64MiB", user_id=1000)
+
+
+@pytest.mark.parametrize("value", [0, "1KiB", 1_500_000, {"size": "1MiB", "on": "disk"}, {"on": "zram"}])
+def test_what_is_no_swap_is_refused(value: Any) -> None:
+    with pytest.raises(ValidationError):
+        validated({"swap": value})
+
+
+def test_swappiness_is_a_number_that_newer_kernels_take() -> None:
+    effect = effect_of(FACTS, PurePosixPath("/t"), swappiness=150)
+    ((phase, step),) = effect.steps
+    assert phase == "before_server"
+    assert step.model_dump(mode="json")["action"] == {
+        "kind": "write",
+        "path": "/proc/sys/vm/swappiness",
+        "value": "150",
+    }
+    assert step.model_dump(mode="json")["inverse"] == {"kind": "restore"}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_swappiness_reaches_processes_in_groups_of_either_version(version: int) -> None:
+    """Groups of version 1 keep the value they were made with, whatever /proc says afterwards."""
+    controllers = {"memory": {"version": version, "directory": "/sys/fs/cgroup/memory", "enabled": True}}
+    found = effect_of({**FACTS, "controllers": controllers}, PurePosixPath(PATH).parent, swappiness=100)
+    written = [step.action.path for _, step in found.steps if isinstance(step.action, WriteAction)]
+    assert written[0] == "/proc/sys/vm/swappiness"
+    sides = [PurePosixPath(path).parent.name.rsplit("-", 1)[-1] for path in written[1:]]
+    assert sides == (["server", "client"] if version == 1 else [])
+    assert all(path.endswith("/memory.swappiness") for path in written[1:])
+    assert len(found.server_groups) == (1 if version == 1 else 0)

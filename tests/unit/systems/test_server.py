@@ -1,0 +1,111 @@
+"""What private servers have in common: started, waited for, and quoted when they fail."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+from support.places import place_in_memory, spawned
+
+from fairtrial.errors import SystemStartError
+from fairtrial.systems import Launch, server
+from fairtrial.wire import generated as wire
+from fairtrial.wire.fake import Ran
+
+LAUNCH = Launch(
+    data_directory=PurePosixPath("/w/data"),
+    work_directory=PurePosixPath("/w/server"),
+    log_path=PurePosixPath("/w/log/server.log"),
+    environment={"LD_PRELOAD": "lib.so"},
+    processors=(2, 3),
+)
+LOOKS = ("looks", "ready")
+
+
+def starting(*, looks_fail: int = 0, ends: bool = False) -> Callable[[wire.Spawn], Ran]:
+    """A server that is ready after so many looks, or ends at once."""
+    looks = itertools.count()
+
+    def run(spawn: wire.Spawn) -> Ran:
+        match spawn.name:
+            case "server":
+                return Ran(code=1) if ends else Ran(code=None)
+            case "looks":
+                return Ran(code=0 if next(looks) >= looks_fail else 1)
+            case "tail":
+                return Ran(stdout=["[ERROR] cannot bind", "[ERROR] aborting"])
+            case _:
+                return Ran()
+
+    return run
+
+
+def test_a_server_runs_in_its_directory_on_its_processors_with_one_log() -> None:
+    with place_in_memory(starting()) as (place, fake):
+        process = server.spawned(place, ["/bin/x", "--option"], LAUNCH)
+        asked = spawned(fake, "server").model_dump(mode="json")
+        process.signal(15)
+    assert asked["argv"] == ["/bin/x", "--option"]
+    assert asked["directory"] == "/w/server"
+    assert asked["processors"] == [2, 3]
+    assert asked["environment"] == {"LD_PRELOAD": "lib.so"}
+    assert asked["stdout"] == asked["stderr"] == {"kind": "file", "path": "/w/log/server.log"}
+
+
+def test_without_processors_it_may_use_all_of_them() -> None:
+    free = Launch(LAUNCH.data_directory, LAUNCH.work_directory, LAUNCH.log_path)
+    with place_in_memory(starting()) as (place, fake):
+        server.spawned(place, ["/bin/x"], free).signal(15)
+        assert spawned(fake, "server").processors is None
+
+
+def wait(run: Callable[[wire.Spawn], Ran], monkeypatch: pytest.MonkeyPatch, *, patience_s: float = 60.0) -> int:
+    """Waits for a server; how often was looked."""
+    monkeypatch.setattr(server, "POLL_S", 0.001)
+    monkeypatch.setattr(server, "START_S", patience_s)
+    with place_in_memory(run) as (place, fake):
+        process = server.spawned(place, ["/bin/x"], LAUNCH)
+        server.wait_until_ready(place, process, LAUNCH, looks=LOOKS, kind="mariadb")
+        process.signal(15)
+        return sum(isinstance(each, wire.Spawn) and each.name == "looks" for each in fake.requests)
+
+
+@pytest.mark.parametrize("fails", [0, 1, 5])
+def test_it_is_looked_at_until_it_is_ready_and_no_longer(fails: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert wait(starting(looks_fail=fails), monkeypatch) == fails + 1
+
+
+def refused(run: Any, monkeypatch: pytest.MonkeyPatch, *, patience_s: float = 60.0) -> SystemStartError:
+    with pytest.raises(SystemStartError) as caught:
+        wait(run, monkeypatch, patience_s=patience_s)
+    return caught.value
+
+
+def test_one_that_ends_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = refused(starting(looks_fail=10**6, ends=True), monkeypatch)
+    assert "the mariadb server exited at start; its own last lines:" in str(error)
+    assert "[ERROR] cannot bind" in str(error)
+    assert "system.mariadb.options" in error.hint
+
+
+def test_one_that_never_answers_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = refused(starting(looks_fail=10**6), monkeypatch, patience_s=0.05)
+    assert "did not answer within 0 s" in str(error)
+    assert "[ERROR] aborting" in str(error)
+
+
+def test_as_many_lines_of_its_log_are_asked_for_as_a_reader_needs() -> None:
+    with place_in_memory(starting()) as (place, fake):
+        assert server.log_tail(place, LAUNCH.log_path) == "[ERROR] cannot bind\n[ERROR] aborting"
+        asked = spawned(fake, "tail")
+    assert asked.argv == ["tail", "-n", "25", "/w/log/server.log"]
+
+
+def test_options_that_are_in_effect_are_no_error_and_others_are_all_named() -> None:
+    server.require_in_effect([], hint="x")
+    with pytest.raises(SystemStartError, match="a: asked 1, the server says 2; b is no variable") as caught:
+        server.require_in_effect(["a: asked 1, the server says 2", "b is no variable"], hint="ask for less")
+    assert caught.value.hint == "ask for less"

@@ -1,0 +1,134 @@
+"""Mistakes in a fio job are found when the study is read, with line and field."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fairtrial.catalogue import catalogue
+from fairtrial.errors import InputError, Problem
+from fairtrial.study import load
+from fairtrial.workloads.fio import checking
+from fairtrial.workloads.fio.parameters import RESERVED
+
+STUDY = """\
+study: one
+question: Does it?
+system: {files: {}}
+workload:
+  fio:
+    accesses: 1000
+WORKLOAD
+factors:
+  pattern:
+    read: {}
+    write: {workload: {fio: {rw: randwrite}}}
+arm: pattern
+metrics: {primary: throughput_iops}
+"""
+INSTALLED = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here")
+
+
+def problems(directory: Path, workload: str) -> list[Problem]:
+    path = directory / "study.yaml"
+    path.write_text(STUDY.replace("WORKLOAD", "\n".join(f"    {line}" for line in workload.splitlines())))
+    try:
+        load(path, catalogue=catalogue())
+    except InputError as error:
+        return error.problems
+    return []
+
+
+def test_a_good_job_has_no_problem(tmp_path: Path) -> None:
+    assert problems(tmp_path, "distribution: zipf:0.8\noptions: {thinktime: 5us, rwmixread: 70}") == []
+
+
+@pytest.mark.parametrize(
+    ("option", "key"),
+    [("numjobs", "jobs"), ("bs", "block_size"), ("ramp_time", "warm_up"), ("randseed", "trials.seed")],
+)
+def test_what_the_run_sets_is_refused_with_the_key_that_says_it(tmp_path: Path, option: str, key: str) -> None:
+    (found,) = problems(tmp_path, f"options:\n  thinktime: 1\n  {option}: 4")
+    assert found.message == f"fio's `{option}` is set by the run"
+    assert found.line == 9
+    assert found.field == f"workload.fio.options.{option}"
+    assert f"say it by `{key}" in found.suggestion
+
+
+def test_what_is_not_to_be_had_is_to_be_left_out(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, "options: {filename: /etc/passwd}")
+    assert found.suggestion == "leave it out"
+
+
+def test_every_reserved_option_that_is_set_elsewhere_names_a_key() -> None:
+    assert RESERVED["rw"] == "rw"
+    assert {name for name, key in RESERVED.items() if not key} >= {
+        "directory",
+        "filename",
+        "write_hist_log",
+        "invalidate",
+    }
+
+
+@INSTALLED
+def test_an_option_that_fio_does_not_know_is_named_at_its_line(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, "options:\n  thinktime: 1\n  nosuch: 3")
+    assert found.line == 9
+    assert found.field == "workload.fio.options.nosuch"
+    assert found.message == "fio refuses `nosuch`: <nosuch=3>"
+
+
+@INSTALLED
+def test_every_value_that_fio_does_not_take_is_named(tmp_path: Path) -> None:
+    found = problems(tmp_path, "options:\n  rwmixread: 300\n  fsync: 4\n  thinktime: soon")
+    assert [(each.line, each.field.rpartition(".")[2]) for each in found] == [(8, "rwmixread"), (10, "thinktime")]
+    assert "max value out of range: 300 (100 max)" in found[0].message
+
+
+@INSTALLED
+def test_a_field_that_fio_does_not_take_is_named_in_its_words(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, "distribution: zipf:1.0")
+    assert found.field == "workload.fio.distribution"
+    assert found.line == 7
+    assert "zipf theta must different than 1.0" in found.message  # fio's own grammar
+
+
+@pytest.mark.parametrize("text", ["zipf", "pareto:x", "normal:-3", "zipf:0.8:0.1:7"])
+def test_a_skew_without_a_number_is_refused_without_asking_fio(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking.shutil, "which", lambda _name: None)
+    (found,) = problems(tmp_path, f"distribution: '{text}'")
+    assert "no number that it can read" in found.message
+    assert found.field == "workload.fio.distribution"
+
+
+def test_without_a_fio_here_the_place_is_left_to_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking.shutil, "which", lambda _name: None)
+    checking._said_against.cache_clear()
+    try:
+        assert problems(tmp_path, "options: {nosuch: 7}") == []
+    finally:
+        checking._said_against.cache_clear()
+
+
+def test_a_factor_over_systems_other_than_files_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY.replace("WORKLOAD", "").replace("{files: {}}", "{sqlite: {}}"))
+    with pytest.raises(InputError, match="`fio` does not run on the system `sqlite`; it needs one of `files`"):
+        load(path, catalogue=catalogue())
+
+
+def test_words_leave_out_what_says_nothing() -> None:
+    said = [
+        "rwmixread: max value out of range: 300 (100 max)",
+        "fio: failed parsing rwmixread=300",
+        "Bad option <nosuch=3>",
+        "fio: job job dropped",
+        "",
+    ]
+    assert checking.words(said) == "rwmixread: max value out of range: 300 (100 max); <nosuch=3>"
+    assert checking.words(["fio: job job dropped"]) == "it exited with an error and said nothing"
+    assert len(checking.words(["x" * 5000])) == checking.SAID

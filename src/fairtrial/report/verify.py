@@ -23,11 +23,19 @@ from fairtrial.report.background import place_facts
 from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
 from fairtrial.report.scene import Scene
 from fairtrial.workloads import WORKLOADS
-from fairtrial.workloads.fio import agreeing
+from fairtrial.workloads.fio import agreeing as agreeing_with_fio
+from fairtrial.workloads.sysbench import agreeing as agreeing_with_sysbench
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
 REPORT: Final = "report.json"
-DRIVEN: Final = {"tpcc", "oltp", "script", "file_access", "fio"}  # workloads whose files count everything thrice
+DRIVEN: Final = {
+    "tpcc",
+    "oltp",
+    "script",
+    "file_access",
+    "fio",
+    "sysbench",
+}  # workloads whose files count everything thrice
 
 
 def recompute(record: Record) -> list[str]:
@@ -128,7 +136,9 @@ def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
     if trial.window is None or not DRIVEN & set(trial.resolved.workload):
         return found
     if "fio" in trial.resolved.workload:
-        found += agreeing.contradictions(directory, json.loads((directory / "result.json").read_bytes()))
+        found += agreeing_with_fio.contradictions(directory, json.loads((directory / "result.json").read_bytes()))
+    if "sysbench" in trial.resolved.workload:
+        found += agreeing_with_sysbench.contradictions(directory)
     return found + consistency.contradictions(directory)
 
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fairtrial.errors import PlaceError
+from fairtrial.workloads.latency_log import Line, written
 
 BITS: Final = 6  # FIO_IO_U_PLAT_BITS
 GROUPS: Final = 29  # FIO_IO_U_PLAT_GROUP_NR
@@ -27,16 +28,11 @@ BINS: Final = GROUPS << BITS
 RESOLUTION: Final = 1 / (1 << BITS)  # widest bin as a share of its value
 SIDES: Final = {"read": 0, "write": 1}  # fio's directions, by their numbers in logs
 FIELDS: Final = 3  # of a log's line before its bins: time, direction, block
-LONGEST_NS: Final = 3_600_000_000_000  # as the load engine's own histograms
-DIGITS: Final = 3
 NANOSECONDS_PER_MS: Final = 1_000_000
 MILLISECONDS_PER_SECOND: Final = 1000
 CLASSES: Final = {"user": "usr", "system": "sys"}  # of processor time, ours and fio's names
-HEADER: Final = (
-    "#Completion latencies of fio, nanoseconds, by interval and direction; values are upper ends of fio's bins\n"
-    "#Time stamps are seconds on CLOCK_MONOTONIC of the place\n"
-    "#[Histogram log format version 1.3]\n"
-    '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
+COMMENT: Final = (
+    "Completion latencies of fio, nanoseconds, by interval and direction; values are upper ends of fio's bins"
 )
 
 Counts = npt.NDArray[np.int64]
@@ -146,21 +142,15 @@ def intervals(
 
 def latency_log(found: Sequence[Interval]) -> str:
     """`latency.hlog`: a line per interval and direction with observations."""
-    from hdrh.histogram import HdrHistogram  # noqa: PLC0415 - a study's help needs none
+    return written(
+        COMMENT, (_line(interval, side) for interval in found for side in SIDES if interval.bins[side].any())
+    )
 
-    lines = []
-    for interval in found:
-        for side, counts in interval.bins.items():
-            if not counts.any():
-                continue
-            histogram = HdrHistogram(1, LONGEST_NS, DIGITS)
-            for index in np.flatnonzero(counts).tolist():
-                histogram.record_value(min(upper_end(index), LONGEST_NS), int(counts[index]))
-            start_s, length_s = interval.start_ns / 1e9, (interval.end_ns - interval.start_ns) / 1e9
-            largest_ms = histogram.get_max_value() / NANOSECONDS_PER_MS
-            encoded = histogram.encode().decode()
-            lines.append(f"Tag={side},{start_s:.3f},{length_s:.3f},{largest_ms:.3f},{encoded}\n")
-    return HEADER + "".join(lines)
+
+def _line(interval: Interval, side: str) -> Line:
+    counts = interval.bins[side]
+    observed = [(upper_end(index), int(counts[index])) for index in np.flatnonzero(counts).tolist()]
+    return Line(tag=side, start_ns=interval.start_ns, end_ns=interval.end_ns, counts=observed)
 
 
 def timeline(found: Sequence[Interval]) -> bytes:

@@ -1,0 +1,66 @@
+"""What is in a database that another program filled: every row of every table, hashed by the server itself.
+
+A row is hashed as the quoted text of its columns, a table as the number of its rows and the sum of their hashes: so the
+order in which rows were written does not matter. MariaDB, MySQL and PostgreSQL quote plain text alike, and the same
+rows have one hash on all of them; text with backslashes has another on PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.workloads.workload import Loaded
+
+READ_S: Final = 3600.0
+DIGITS: Final = 15  # hexadecimal, of a row's MD5: 60 bits, so that sums of 64-bit servers are exact
+MAINTENANCE: Final = {"mysql": "mysql", "postgres": "postgres"}  # a database that every server of a kind has
+COLUMNS: Final = {
+    "mysql": "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = DATABASE() "
+    "ORDER BY table_name, ordinal_position",
+    "postgres": "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' "
+    "ORDER BY table_name, ordinal_position",
+}
+
+
+def recreate(place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
+    """An empty database, whatever an interrupted load has left in it."""
+    elsewhere = {**endpoint, "database": MAINTENANCE[endpoint["kind"]]}
+    for statement in (f"DROP DATABASE IF EXISTS {endpoint['database']}", f"CREATE DATABASE {endpoint['database']}"):
+        _rows(place, elsewhere, statement)
+
+
+def loaded(place: OpenPlace, endpoint: Mapping[str, Any]) -> Loaded:
+    """Reads all tables.
+
+    Raises:
+        PlaceError: the server refuses a statement; its own words say why.
+    """
+    kind = endpoint["kind"]
+    tables: dict[str, list[str]] = {}
+    for table, column in _rows(place, endpoint, COLUMNS[kind]):
+        tables.setdefault(table, []).append(column)
+    found = {name: _rows(place, endpoint, _summed(kind, name, columns))[0] for name, columns in tables.items()}
+    content = json.dumps([[name, tables[name], *found[name]] for name in sorted(tables)])
+    rows = {name: int(count) for name, (count, _sum) in found.items()}
+    return Loaded(content_sha256=hashlib.sha256(content.encode()).hexdigest(), rows=rows)
+
+
+def _summed(kind: str, table: str, columns: list[str]) -> str:
+    """Number of rows and the sum of their hashes, as whole numbers; of no rows it is 0."""
+    if kind == "mysql":
+        row = ", ".join(f"QUOTE(`{column}`)" for column in columns)
+        hashed = f"CAST(CONV(LEFT(MD5(CONCAT_WS(',', {row})), {DIGITS}), 16, 10) AS UNSIGNED)"
+        return f"SELECT COUNT(*), COALESCE(SUM({hashed}), 0) FROM `{table}`"  # noqa: S608 - names are the server's own
+    row = ", ".join(f'quote_nullable("{column}"::text)' for column in columns)
+    hashed = f"('x0' || left(md5(concat_ws(',', {row})), {DIGITS}))::bit(64)::bigint"
+    return f'SELECT count(*)::text, coalesce(sum({hashed}), 0)::text FROM "{table}"'  # noqa: S608 - as above
+
+
+def _rows(place: OpenPlace, endpoint: Mapping[str, Any], statement: str) -> list[list[str]]:
+    asked = {"endpoint": endpoint, "statements": [statement], "connect_timeout_ms": int(SHORT_S * 1000)}
+    found: list[list[str]] = place.native("sql", asked, timeout_s=READ_S)["rows"]
+    return found

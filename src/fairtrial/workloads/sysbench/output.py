@@ -1,0 +1,205 @@
+"""sysbench's output as our own files: its report, its histogram, and the interval lines of `observing.lua`.
+
+Counts of intervals are exact, and what the whole run has beyond them is the last one, so that the timeline adds up to
+the report. The histogram is of the whole window: sysbench prints no other. A bin is a 1,024th of the logarithmic scale
+from a microsecond to 100 s, 1.8 % wide, and printed by its middle, in milliseconds of three decimals; it is kept as
+its highest value. Source: sysbench's sb_histogram.c, sysbench.c and db_driver.c of 1.0.20.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from fairtrial.errors import PlaceError
+from fairtrial.workloads.latency_log import Line, written
+
+TYPE: Final = "event"  # the one type of transaction that sysbench knows
+BINS: Final = 1024
+LOWEST_MS, HIGHEST_MS = 0.001, 100_000.0
+RESOLUTION: Final = math.exp(math.log(HIGHEST_MS / LOWEST_MS) / (BINS - 1)) - 1  # a bin's width, as a share of it
+ROUNDED_MS: Final = 0.0005  # at most, by printing a bin's middle
+NANOSECONDS_PER_MS: Final = 1e6
+NANOSECONDS_PER_S: Final = 1e9
+WORDS: Final = 400  # characters of sysbench's own that are kept of a failure
+_MARK: Final = "fairtrial: "
+_BIN: Final = re.compile(r"^ *([0-9.]+) \|[* ]{40} ([0-9]+)$", re.MULTILINE)
+_COMMENT: Final = "Latencies of sysbench's events, nanoseconds; values are upper ends of sysbench's bins"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What sysbench counts: `statements` are reads, writes and others; `errors` those it ignored and tried again."""
+
+    events: int
+    reads: int
+    writes: int
+    others: int
+    errors: int
+    reconnects: int
+
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(**{name: value - getattr(other, name) for name, value in vars(self).items()})
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+NOTHING: Final = Counts(0, 0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What happened since the interval before, or the start.
+
+    Attributes:
+        end_ns: on the place's clock.
+        since_start_s: sysbench's own time of it.
+    """
+
+    end_ns: int
+    since_start_s: float
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class Report:
+    """What sysbench prints at its end."""
+
+    total_s: float
+    counts: Counts
+    latency_ms: dict[str, float]
+
+
+def intervals(text: str) -> list[Interval]:
+    """The lines of `observing.lua`, in their order.
+
+    Raises:
+        PlaceError: one is cut.
+    """
+    found = []
+    for line in text.splitlines():
+        if not line.startswith(_MARK):
+            continue
+        try:
+            now_ns, since_start_s, *counts = line.removeprefix(_MARK).split()
+            found.append(Interval(int(now_ns), float(since_start_s), Counts(*map(int, counts))))
+        except (ValueError, TypeError) as error:
+            raise PlaceError(f"sysbench's output has a damaged line: {line}", hint="see log/load.log") from error
+    return found
+
+
+def report(text: str) -> Report:
+    """The last part of the output.
+
+    Raises:
+        PlaceError: it is not there.
+    """
+
+    def number(expression: str, missing: str | None = None) -> str:
+        match = re.search(expression, text, re.MULTILINE)
+        if match is None and missing is not None:
+            return missing
+        if match is None:
+            raise PlaceError(f"sysbench printed no report: {text[-WORDS:]}", hint="see log/load.log")
+        return match[1]
+
+    counts = Counts(
+        events=int(number(r"^ +total number of events: +([0-9]+)$")),
+        reads=int(number(r"^ +read: +([0-9]+)$", "0")),  # a script without statements has no such section
+        writes=int(number(r"^ +write: +([0-9]+)$", "0")),
+        others=int(number(r"^ +other: +([0-9]+)$", "0")),
+        errors=int(number(r"^ +ignored errors: +([0-9]+) ", "0")),
+        reconnects=int(number(r"^ +reconnects: +([0-9]+) ", "0")),
+    )
+    latency_ms = {name: float(number(rf"^ +{name}: +([0-9.]+)$")) for name in ("min", "max", "sum")}
+    total_s = float(number(r"^ +total time: +([0-9.]+)s$"))
+    return Report(total_s=total_s, counts=counts, latency_ms=latency_ms)
+
+
+def bins(text: str) -> list[tuple[int, int]]:
+    """Upper ends in nanoseconds and their counts, rising."""
+    half = math.exp(math.log(HIGHEST_MS / LOWEST_MS) / (BINS - 1) / 2)
+    found: dict[int, int] = {}
+    for middle, count in _BIN.findall(text):
+        upper_ns = round((float(middle) * half + ROUNDED_MS) * NANOSECONDS_PER_MS)
+        found[upper_ns] = found.get(upper_ns, 0) + int(count)
+    return sorted(found.items())
+
+
+def window_ns(text: str, *, ended_ns: int) -> tuple[int, int]:
+    """When the measured window began and ended, on the place's clock.
+
+    The first interval's line has both clocks; without one the window ended with the process, give or take its end.
+    """
+    whole_ns = round(report(text).total_s * NANOSECONDS_PER_S)
+    lines = intervals(text)
+    if not lines:
+        return ended_ns - whole_ns, ended_ns
+    start_ns = lines[0].end_ns - round(lines[0].since_start_s * NANOSECONDS_PER_S)
+    return start_ns, max(start_ns + whole_ns, lines[-1].end_ns)
+
+
+def result(text: str) -> dict[str, Any]:
+    """The part of `result.json` that sysbench's output gives, in the shape of the load engine's."""
+    told = report(text)
+    counts = told.counts
+    outcome = {
+        "committed": counts.events,
+        "rolled_back": 0,
+        "failed": 0,
+        "retried": counts.errors,
+        "statements": counts.reads + counts.writes + counts.others,
+    }
+    errors = {"ignored": counts.errors, "connection": counts.reconnects}
+    return {
+        "transactions": {TYPE: outcome},
+        "statements": {"read": counts.reads, "write": counts.writes, "other": counts.others},
+        "errors": [{"kind": kind, "count": count} for kind, count in errors.items() if count],
+        "latency_ms": told.latency_ms,
+        "total_s": told.total_s,
+    }
+
+
+def latency_log(text: str, *, window: tuple[int, int]) -> str:
+    """`latency.hlog`: one line, of the window."""
+    line = Line(tag=TYPE, start_ns=window[0], end_ns=window[1], counts=bins(text))
+    return written(_COMMENT, [line] if line.counts else [])
+
+
+def timeline(text: str, *, window: tuple[int, int]) -> bytes:
+    """`timeline.parquet`: events and errors that ended in each interval.
+
+    Raises:
+        PlaceError: intervals have more than the whole run.
+    """
+    lines = intervals(text)
+    left = report(text).counts - sum((line.counts for line in lines), NOTHING)
+    if min(vars(left).values()) < 0:
+        raise PlaceError("sysbench's intervals count more than its report", hint="use sysbench 1.0")
+    starts = [window[0], *(line.end_ns for line in lines)]
+    counted: Sequence[Counts] = [*(line.counts for line in lines), left]
+    if lines and left == NOTHING:
+        starts, counted = starts[:-1], counted[:-1]
+    columns = {
+        "committed": [each.events for each in counted],
+        "rolled_back": [0] * len(counted),
+        "failed": [0] * len(counted),
+        "retried": [each.errors for each in counted],
+    }
+    frame = pl.DataFrame(
+        {
+            "time_ns": pl.Series(starts, dtype=pl.Int64),
+            "measured": pl.Series([True] * len(starts), dtype=pl.Boolean),
+            **{f"{TYPE}_{name}": pl.Series(values, dtype=pl.UInt64) for name, values in columns.items()},
+        }
+    )
+    content = io.BytesIO()
+    frame.write_parquet(content)
+    return content.getvalue()

@@ -1,0 +1,182 @@
+"""What a study says of sysbench: a script, what its data are made from, and any other option as sysbench spells it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from fairtrial.study.problems import FILE_OF
+from fairtrial.study.quantities import Seconds
+
+OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
+OptionValue = Annotated[str, Field(coerce_numbers_to_str=True, pattern=r"^[^\n]*$")]
+
+# What the run sets itself, and the key of the study under which it is asked for; empty: not to be had.
+RESERVED: Final = {
+    "threads": "threads",
+    "num-threads": "threads",
+    "time": "duration",
+    "max-time": "duration",
+    "events": "events",
+    "max-requests": "events",
+    "report-interval": "interval",
+    "rand-seed": "trials.seed",
+    **dict.fromkeys(
+        (
+            *(f"{server}-{key}" for server in ("mysql", "pgsql") for key in ("host", "port", "user", "password", "db")),
+            "mysql-socket",
+            "config-file",
+            "db-driver",
+            "debug",
+            "forced-shutdown",
+            "help",
+            "histogram",
+            "percentile",
+            "report-checkpoints",
+            "verbosity",
+            "version",
+        ),
+        "",
+    ),
+}
+SHARED: Final = ("oltp_", "select_random_")  # sysbench's scripts of these names have the same tables
+NATIVE: Final = {"tables": 1, "table-size": 10_000}  # what our own loader is told, with sysbench's defaults
+
+
+class LuaFile(BaseModel):
+    """A file of Lua as a plan holds it: its text is sent to the place, so that a record can be run again without it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]+\.lua$")
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """Of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def _read(value: Any, info: ValidationInfo) -> Any:
+    """A path becomes the file, seen from the study file that names it."""
+    if not isinstance(value, str):
+        return value
+    file_of = (info.context or {}).get(FILE_OF)
+    beside = Path(file_of(info.field_name)).parent if file_of else Path()
+    path = beside / value
+    try:
+        return {"name": path.name, "text": path.read_text(encoding="utf-8")}
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ValueError(f"cannot read {path}: {reason}") from error
+
+
+Lua = Annotated[
+    LuaFile, BeforeValidator(_read), WithJsonSchema({"type": "string", "description": "A file of Lua, `.lua`."})
+]
+
+
+class SysbenchParameters(BaseModel):
+    """A script of sysbench 1.0 on a database: its own, or one from a file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    script: str | None = Field(
+        None,
+        pattern=r"^[a-z][a-z0-9_]*$",
+        description="A script that sysbench brings: `oltp_point_select`, `oltp_update_non_index`, …",
+    )
+    file: Lua | None = Field(
+        None, description="A script of one's own instead, `.lua`; relative to the file that names it."
+    )
+    modules: list[Lua] = Field(
+        default_factory=list, description="Files that the script takes in by `require`; they are put beside it."
+    )
+    loader: Literal["native", "sysbench"] | None = Field(
+        None,
+        description="Who fills the tables: our own loader, for scripts on sysbench's OLTP tables, where it is the "
+        "default, with equal content on every server; or the script's `prepare`, whose content differs each time.",
+    )
+    data: dict[OptionName, OptionValue] = Field(
+        default_factory=dict,
+        description="Options that make the data: given to the loader, and to the run as well (`tables`, `table-size`).",
+    )
+    options: dict[OptionName, OptionValue] = Field(
+        default_factory=dict, description="Options of the run alone, as sysbench spells them, without the dashes."
+    )
+    threads: int = Field(1, ge=1, le=100_000, description="sysbench's `--threads`: users, each with a connection.")
+    ramp_up: Seconds = Field(
+        10.0,
+        ge=0,
+        description="Load before the measured window, by a process of its own with a seed of its own, in no figure.",
+    )
+    duration: Seconds | None = Field(None, gt=0, description="Length of the measured window, whole seconds.")
+    events: int | None = Field(
+        None, ge=1, description="Length of the measured window as a number of events, instead of `duration`."
+    )
+    interval: Seconds = Field(1.0, ge=1, le=60, description="Width of timeline intervals, whole seconds.")
+    lost_connections_limit: int = Field(
+        0, ge=0, description="Reconnections that a valid trial may have inside the measured window."
+    )
+    data_seed: int = Field(1, ge=0, description="Seed of the data by our own loader; `prepare` knows none.")
+    load_threads: int = Field(2, ge=1, le=64, description="Connections that load in parallel.")
+
+    @field_validator("ramp_up", "duration", "interval")
+    @classmethod
+    def _whole(cls, seconds: float | None) -> float | None:
+        if seconds is not None and seconds != int(seconds):
+            raise ValueError(f"sysbench knows whole seconds only, found {seconds:g} s")
+        return seconds
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Self:
+        if (self.duration is None) == (self.events is None):
+            raise ValueError("exactly one of `duration` and `events` ends the measured window")
+        if (self.script is None) == (self.file is None):
+            raise ValueError("exactly one of `script` and `file` names what sysbench runs")
+        if both := self.data.keys() & self.options.keys():
+            raise ValueError(f"`{min(both)}` is in `data` and in `options`: leave one out")
+        return self
+
+    @model_validator(mode="after")
+    def _loadable(self) -> Self:
+        if not self.is_native:
+            return self
+        if not self.has_oltp_tables:
+            raise ValueError(
+                "`loader: native` fills the tables of sysbench's `oltp_` and `select_random_` scripts only"
+            )
+        for name, value in self.data.items():
+            if name.replace("_", "-") not in NATIVE:
+                raise ValueError(f"our own loader knows no `{name}`: say `loader: sysbench`")
+            if not re.fullmatch("[1-9][0-9]*", value):
+                raise ValueError(f"`{name}` must be a whole number above 0, found `{value}`")
+        return self
+
+    @property
+    def has_oltp_tables(self) -> bool:
+        """Whether it runs one of sysbench's scripts that share their tables."""
+        return self.script is not None and self.script.startswith(SHARED)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether our own loader fills the tables."""
+        return self.has_oltp_tables if self.loader is None else self.loader == "native"
+
+
+def reserved(option: str) -> str | None:
+    """The key under which the run takes an option; empty: under none; None for any other option."""
+    return RESERVED.get(option.replace("_", "-"))

@@ -1,0 +1,136 @@
+"""sysbench at a place: which one it is, its files, and its processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from fairtrial.errors import PlaceError
+from fairtrial.record.models import Window
+from fairtrial.wire import generated as wire
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads.sysbench import arguments
+from fairtrial.workloads.sysbench.arguments import Life
+from fairtrial.workloads.sysbench.parameters import LuaFile
+from fairtrial.workloads.workload import Drive, Starting
+
+HINT: Final = "install sysbench 1.0 at the place (apt install sysbench)"
+VERSION: Final = re.compile(r"sysbench 1\.")
+OBSERVER: Final = "observing.lua"
+SCRIPT: Final = "OBSERVED_SCRIPT"
+LOAD_S: Final = 24 * 3600.0
+DRIVE_GRACE_S: Final = 300.0  # beyond what is asked: connections are opened, and the last events end
+EVENTS_S: Final = 6 * 3600.0  # a life by count; slower servers are broken
+STOP_S: Final = 10.0
+TROUBLE: Final = ("FATAL:", "ALERT:", "PANIC:", "PANIC ", "invalid option:")
+WORDS: Final = 400  # characters of sysbench's own that are kept of a failure
+LAST_LINES: Final = 5
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One process of sysbench.
+
+    Attributes:
+        text: all that it printed.
+        life: from its start to its end, on the place's clock.
+        usage: the kernel's accounting.
+        failure: why it cannot count; empty if it can.
+    """
+
+    text: str
+    life: Window
+    usage: wire.Usage
+    failure: str
+
+
+def identify(place: OpenPlace) -> dict[str, str]:
+    """Which sysbench this is.
+
+    Raises:
+        PlaceError: there is none, or one of another generation.
+    """
+    path = place.require(["sh", "-c", "command -v sysbench"], hint=HINT).strip()
+    version = place.require([path, "--version"], hint=HINT).strip()
+    if not VERSION.match(version):
+        raise PlaceError(f"{path} says it is `{version}`: its reports are other than those of sysbench 1", hint=HINT)
+    digest = place.require(["sha256sum", path], hint=HINT).split()[0]
+    return {"sysbench": path, "sysbench_version": version, "sysbench_sha256": digest}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """sysbench with its files in a directory of the place.
+
+    Attributes:
+        script: a name that sysbench knows, or a path.
+    """
+
+    place: OpenPlace
+    parameters: Mapping[str, Any]
+    directory: PurePosixPath
+    configuration: PurePosixPath
+    script: str
+
+    @classmethod
+    def set_up(
+        cls, place: OpenPlace, parameters: Mapping[str, Any], *, endpoint: Mapping[str, Any], directory: PurePosixPath
+    ) -> Bench:
+        """Puts the script, its modules, and where the server is into the directory."""
+        configuration = directory / "sysbench.cnf"
+        place.agent.put(str(configuration), arguments.connection(endpoint).encode(), mode=0o600)
+        own = LuaFile.model_validate(parameters["file"]) if parameters["file"] is not None else None
+        modules = [LuaFile.model_validate(each) for each in parameters["modules"]]
+        for file in [*([own] if own else []), *modules]:
+            place.agent.put(str(directory / file.name), file.text.encode())
+        observer = resources.files("fairtrial.workloads.sysbench").joinpath(OBSERVER).read_bytes()
+        place.agent.put(str(directory / OBSERVER), observer)
+        script = str(directory / own.name) if own else parameters["script"]
+        return cls(place, parameters, directory, configuration, script)
+
+    def prepare(self) -> Ran:
+        """Fills the database."""
+        argv = arguments.prepare(self.parameters, script=self.script, configuration=self.configuration)
+        starting: Starting = {"environment": {}, "processors": None, "groups": ()}
+        return self._execute(argv, name="prepare", limit_s=LOAD_S, starting=starting)
+
+    def run(self, life: Life, drive: Drive, *, name: str) -> Ran:
+        """Drives for one life; what sysbench prints becomes part of the trial's record."""
+        observer = str(self.directory / OBSERVER)
+        argv = arguments.run(self.parameters, life, script=observer, configuration=self.configuration)
+        starting = drive.starting
+        starting["environment"] = {**starting["environment"], SCRIPT: self.script}
+        limit_s = (life.duration_s or EVENTS_S) + DRIVE_GRACE_S
+        ran = self._execute(argv, name=name, limit_s=limit_s, starting=starting)
+        self.place.agent.put(str(drive.directory / "log" / f"{name}.log"), ran.text.encode(), mode=0o644)
+        return ran
+
+    def _execute(self, argv: Sequence[str], *, name: str, limit_s: float, starting: Starting) -> Ran:
+        lines: list[str] = []
+        process = self.place.agent.spawn(
+            name=name,
+            argv=list(argv),
+            directory=str(self.directory),
+            **starting,
+            on_line=lambda _stream, line: lines.append(line),
+        )
+        try:
+            exited, late = process.wait(limit_s), False
+        except TimeoutError:
+            exited, late = process.stop(STOP_S), True
+        failure = f"sysbench ran longer than {limit_s:g} s and was stopped" if late else _failure(exited, lines)
+        life = Window(start_ns=process.started_ns, end_ns=exited.time_ns)
+        return Ran(text="".join(f"{line}\n" for line in lines), life=life, usage=exited.usage, failure=failure)
+
+
+def _failure(exited: wire.Exited, lines: Sequence[str]) -> str:
+    """Why a process cannot count: by its exit code, or by its words, as some end with 0 all the same."""
+    said = "; ".join(dict.fromkeys(line.strip() for line in lines if line.startswith(TROUBLE)))[:WORDS]
+    if exited.code != 0:
+        ended = f"signal {exited.signal}" if exited.signal is not None else f"exit code {exited.code}"
+        return f"sysbench ended with {ended}: {said or '; '.join(lines[-LAST_LINES:])[-WORDS:]}"
+    return f"sysbench ended with exit code 0, and said: {said}" if said else ""

@@ -1,0 +1,96 @@
+"""sysbench's command line says what the study says, and no password."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from fairtrial.workloads.sysbench import arguments
+from fairtrial.workloads.sysbench.arguments import Life
+from fairtrial.workloads.sysbench.parameters import SysbenchParameters
+
+CONFIGURATION = PurePosixPath("/work/sysbench.cnf")
+
+
+def parameters(**given: Any) -> dict[str, Any]:
+    asked = SysbenchParameters.model_validate({"script": "oltp_insert", "duration": "5s", **given})
+    dumped: dict[str, Any] = asked.model_dump(mode="json")
+    return dumped
+
+
+def test_loading_is_told_what_makes_the_data_and_nothing_of_the_run() -> None:
+    given = parameters(data={"tables": 4}, options={"range-size": 7}, threads=9, load_threads=2, data_seed=5)
+    assert arguments.prepare(given, script="oltp_insert", configuration=CONFIGURATION) == [
+        "sysbench",
+        "--config-file=/work/sysbench.cnf",
+        "oltp_insert",
+        "--tables=4",
+        "--threads=2",
+        "prepare",
+    ]
+
+
+def test_a_run_is_told_all_of_it() -> None:
+    given = parameters(data={"tables": 4}, options={"range-size": 7}, threads=9, interval="2s")
+    argv = arguments.run(given, Life(5.0, None, seed=11), script="/w/observing.lua", configuration=CONFIGURATION)
+    assert argv[:3] == ["sysbench", "--config-file=/work/sysbench.cnf", "/w/observing.lua"]
+    assert argv[-1] == "run"
+    assert set(argv[3:-1]) == {
+        "--tables=4",
+        "--range-size=7",
+        "--threads=9",
+        "--time=5",
+        "--events=0",
+        "--rand-seed=11",
+        "--report-interval=2",
+        "--histogram=on",
+    }
+
+
+def test_a_life_by_count_has_no_time_limit_of_sysbenchs() -> None:
+    argv = arguments.run(parameters(), Life(None, 300, seed=1), script="s", configuration=CONFIGURATION)
+    assert {"--time=0", "--events=300"} < set(argv)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "expected"),
+    [
+        (
+            {"kind": "mysql", "socket": "/s", "user": "root", "password": "", "database": "d"},
+            ["db-driver=mysql", "mysql-socket=/s", "mysql-user=root", "mysql-db=d"],
+        ),
+        (
+            {"kind": "mysql", "host": "h", "port": 3307, "user": "u", "password": "key", "database": "d"},
+            [
+                "db-driver=mysql",
+                "mysql-host=h",
+                "mysql-port=3307",
+                "mysql-user=u",
+                "mysql-password=key",
+                "mysql-db=d",
+            ],
+        ),
+        (
+            {
+                "kind": "postgres",
+                "socket_directory": "/run",
+                "port": 5433,
+                "user": "u",
+                "password": "",
+                "database": "d",
+            },
+            ["db-driver=pgsql", "pgsql-host=/run", "pgsql-port=5433", "pgsql-user=u", "pgsql-db=d"],
+        ),
+    ],
+)
+def test_where_the_server_is_stands_in_a_file(endpoint: dict[str, Any], expected: list[str]) -> None:
+    assert arguments.connection(endpoint).splitlines() == expected
+
+
+def test_seeds_differ_by_trial_and_part_and_are_numbers_that_sysbench_takes() -> None:
+    seeds = [arguments.seed_of(trial, part) for trial in range(200) for part in ("window", "ramp-up")]
+    assert len(set(seeds)) == len(seeds)
+    assert all(1 <= seed <= 2**31 - 1 for seed in seeds)
+    assert arguments.seed_of(3, "window") == arguments.seed_of(3, "window")

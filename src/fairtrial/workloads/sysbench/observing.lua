@@ -21,9 +21,10 @@ local now = ffi.new("fairtrial_time")
 
 function sysbench.hooks.report_intermediate(stat)
    ffi.C.clock_gettime(CLOCK_MONOTONIC, now)
-   print(string.format("fairtrial: %d%09d %.9f %.0f %.0f %.0f %.0f %.0f %.0f",
-                       tonumber(now.seconds), tonumber(now.nanoseconds), stat.time_total,
-                       stat.events, stat.reads, stat.writes, stat.other, stat.errors, stat.reconnects))
+   -- In one piece: the reports of the end come from another thread, and `print` writes the line's end by itself.
+   io.write(string.format("fairtrial: %d%09d %.9f %.0f %.0f %.0f %.0f %.0f %.0f\n",
+                          tonumber(now.seconds), tonumber(now.nanoseconds), stat.time_total,
+                          stat.events, stat.reads, stat.writes, stat.other, stat.errors, stat.reconnects))
    if theirs then
       theirs(stat)
    end

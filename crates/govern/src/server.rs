@@ -169,7 +169,13 @@ impl Server {
             values,
         } = self.current()?;
         let lag_limit = number(&self.ask("SELECT @@global.innodb_max_purge_lag")?, 0);
-        let names = self.ask(&family.probe(&self.counters))?;
+        let names = match (
+            self.ask(&family.probe(&self.counters)),
+            family.older_probe(&self.counters),
+        ) {
+            (Err(Trouble::Refused(_)), Some(older)) => self.ask(&older)?,
+            (names, _) => names?,
+        };
         let reading = family.reading(&self.counters, &names);
         let row = self.read(&reading)?;
         let threads_settable = family == Family::Mariadb

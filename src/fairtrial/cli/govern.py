@@ -150,8 +150,8 @@ def purge(server: Server, wishes: Wishes) -> None:
     parameters = {**wishes.parameters(), "endpoint": server.endpoint()}
     with Told() as told, _place(changes=not wishes.dry_run) as (place, originals):
         governor = Governor(place, parameters, originals=originals, on_decision=_printer(as_json=wishes.as_json))
-        while governor.exited is None and told.by is None:
-            time.sleep(POLL_S)
+        while told.by is None and not governor.wait(POLL_S):
+            pass
         doubt = governor.stop()
         _conclude(governor, as_json=wishes.as_json)
     if doubt:

@@ -101,7 +101,7 @@ class Governor:
 
     def _wait(self, parameters: Mapping[str, Any]) -> EffectiveSetting:
         deadline = time.monotonic() + START_S
-        while not self._heard.wait(POLL_S) and self.exited is None and time.monotonic() < deadline:
+        while not self._heard.is_set() and not self.wait(POLL_S) and time.monotonic() < deadline:
             pass
         if self._started is None:
             exited = self._process.stop(STOP_S)
@@ -117,10 +117,17 @@ class Governor:
             read_back=started.reason,
         )
 
-    @property
-    def exited(self) -> Exited | None:
-        """How it ended; None while it runs."""
-        return self._process.exited
+    def wait(self, limit_s: float) -> bool:
+        """Waits for its end so long at most; whether it has ended, asked or not.
+
+        Raises:
+            StreamLostError: the stream to the place ended, and the governor with it.
+        """
+        try:
+            self._process.wait(limit_s)
+        except TimeoutError:
+            return False
+        return True
 
     @property
     def said(self) -> str:
@@ -133,8 +140,7 @@ class Governor:
         Raises:
             PlaceError: they could not be restored.
         """
-        early = self.exited
-        exited = early or self._process.stop(STOP_S)
+        exited = self._process.stop(STOP_S)
         self.governed = _last_word(self._said)
         if exited.code != 0:
             self.restore()

@@ -43,6 +43,12 @@ impl Family {
         }
     }
 
+    /// The same for servers that do not understand that one: a MariaDB up to 10.2, whose table of counters is `MySQL`'s.
+    #[must_use]
+    pub fn older_probe(self, counters: &[Counter]) -> Option<String> {
+        (self == Self::Mariadb).then(|| mysql::older_probe(counters))
+    }
+
     /// Who waits for whom; columns as `lock_waits` names them.
     #[must_use]
     pub fn lock_waits(self) -> &'static str {

@@ -89,6 +89,11 @@ def governor_of(here: Desk) -> int | None:
     return next((pid for pid, command in here.processes().items() if "govern-purge" in command), None)
 
 
+def is_governed(here: Desk) -> bool:
+    """Whether the governor of a trial has begun to govern."""
+    return any(file.read_bytes() for file in here.state.glob("work/*/out/governor-decisions.jsonl"))
+
+
 @contextlib.contextmanager
 def governing(here: Desk, server: Server, *options: str) -> Iterator[subprocess.Popen[str]]:
     """The command at work, once it has set three threads."""
@@ -128,7 +133,7 @@ def test_a_study_compares_a_governed_server_with_one_that_is_not(here: Desk) -> 
 
 def test_a_governor_killed_in_a_trial_voids_the_block_and_the_run_goes_on(here: Desk) -> None:
     running = here.start("run", here.study(STUDY.replace("duration: 2s", "duration: 8s")))
-    eventually(lambda: governor_of(here) is not None or running.poll() is not None, "no governor")
+    eventually(lambda: is_governed(here) or running.poll() is not None, "no governor")
     killed = governor_of(here)
     assert killed is not None, running.stdout.read() if running.stdout else ""
     os.kill(killed, signal.SIGKILL)
@@ -142,6 +147,21 @@ def test_a_governor_killed_in_a_trial_voids_the_block_and_the_run_goes_on(here: 
         trial for trial in found.trials if trial.valid and trial.trial.block == max(t.trial.block for t in found.trials)
     ]
     assert {trial.trial.arm for trial in used} == {"own", "governed"}
+
+
+def test_a_server_killed_beside_its_governor_voids_the_block_and_the_run_goes_on(here: Desk) -> None:
+    running = here.start("run", here.study(STUDY.replace("duration: 2s", "duration: 8s")))
+    eventually(lambda: is_governed(here) or running.poll() is not None, "no governor")
+    server = next((pid for pid, command in here.processes().items() if "mariadbd --defaults-file" in command), None)
+    assert server is not None, running.stdout.read() if running.stdout else ""
+    os.kill(server, signal.SIGKILL)
+    output, _ = running.communicate()
+    assert running.returncode == 0, output
+    trials = record.read(here.run).trials
+    (voided,) = [trial for trial in trials if not trial.valid]
+    assert voided.trial.arm == "governed"
+    assert "governor" not in (voided.invalid_reason or ""), "it is not to blame"
+    assert len([trial for trial in trials if trial.valid]) >= 2
 
 
 @pytest.mark.parametrize("ending", [(signal.SIGINT, 130), (signal.SIGTERM, 0)])

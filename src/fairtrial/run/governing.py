@@ -15,13 +15,14 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from fairtrial.errors import PlaceError
+from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
 from fairtrial.record.models import EffectiveSetting
 from fairtrial.wire.generated import Decision, Exited, Governed, Step
 from fairtrial.wire.open_place import OpenPlace
 
 NAME: Final = "purge_governor"
 RESTORE: Final = ("fairtrial-agent", "govern-restore")
+UNREACHABLE: Final = "cannot govern: "  # as the governor says that there is no server to ask
 START_S: Final = 60.0  # it asks the server some ten small questions first, each with a limit of its own
 POLL_S: Final = 0.02
 STOP_S: Final = 30.0  # it waits 10 s for a server that hangs
@@ -56,7 +57,8 @@ class Governor:
             on_decision: hears of decisions that go to no file; in the stream's thread.
 
         Raises:
-            PlaceError: the server cannot be reached, cannot be governed, or refuses.
+            PlaceError: the server cannot be governed, or refuses.
+            SystemStartError: it does not answer, or the governor was killed.
         """
         self.governed: Governed | None = None
         self._place = place
@@ -107,7 +109,11 @@ class Governor:
             exited = self._process.stop(STOP_S)
             self.restore()
             said = _error(self._said) or {"error": f"it ended ({_ended(exited)})", "hint": "look at the server"}
-            raise PlaceError(f"the purge governor does not start: {said['error']}", hint=said["hint"])
+            message = f"the purge governor does not start: {said['error']}"
+            # A server that is gone, or a governor that was killed, may be one trial's; what a server refuses is all's.
+            if exited.code is None or said["error"].startswith(UNREACHABLE):
+                raise SystemStartError(message, hint=said["hint"])
+            raise PlaceError(message, hint=said["hint"])
         asked = {name: value for name, value in parameters.items() if name not in ("endpoint", "output_directory")}
         started = self._started
         return EffectiveSetting(
@@ -185,6 +191,20 @@ def _last_word(lines: Sequence[str]) -> Governed | None:
         except ValidationError:
             continue
     return None
+
+
+def ended(governor: Governor) -> str:
+    """As `Governor.stop`, for a server that ends with its trial, and all that was set with it: never an error.
+
+    Raises:
+        StreamLostError: the stream to the place ended.
+    """
+    try:
+        return governor.stop()
+    except StreamLostError:
+        raise
+    except PlaceError as error:
+        return str(error)
 
 
 def beside(

@@ -349,7 +349,7 @@ class Attempt:
             yield
         finally:
             with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
-                self.outcome.doubt(governor.stop())
+                self.outcome.doubt(governing.ended(governor))
 
     def _probed_drive(self, instance: Instance) -> None:
         """Drives, in a diagnostic trial with the plan's probes at work inside the measured window."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.places import place_here, place_in_memory, spawned
 
-from fairtrial.errors import AgentError, PlaceError
+from fairtrial.errors import AgentError, PlaceError, StreamLostError, SystemStartError
 from fairtrial.run import governing
 from fairtrial.run.governing import Governor, beside
 from fairtrial.wire import generated as wire
@@ -116,7 +116,24 @@ def test_a_server_that_refuses_ends_it_before_the_load_begins() -> None:
     with place_in_memory(running(code=1, errors=(json.dumps(REFUSES),))) as (place, _fake):
         with pytest.raises(PlaceError, match="does not start: the server refuses") as caught:
             Governor(place, PARAMETERS, originals=ORIGINALS)
+        assert not isinstance(caught.value, SystemStartError)
         assert caught.value.hint == "give the privilege"
+
+
+@pytest.mark.parametrize(
+    "ran",
+    [
+        Ran(code=1, stderr=[json.dumps({"error": "cannot govern: Connection reset by peer", "hint": "look"})]),
+        Ran(code=None),
+    ],
+)
+def test_a_server_that_is_gone_by_then_may_be_one_trial_s(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(governing, "START_S", 0.01)
+    with (
+        place_in_memory(lambda spawn: ran if spawn.name == "governor" else Ran()) as (place, _fake),
+        pytest.raises(SystemStartError, match="does not start"),
+    ):
+        Governor(place, PARAMETERS, originals=ORIGINALS)
 
 
 def test_a_governor_that_ends_without_a_word_is_told_by_its_code() -> None:
@@ -143,6 +160,18 @@ def test_values_that_cannot_be_restored_are_an_error() -> None:
         governor = Governor(place, PARAMETERS, originals=ORIGINALS)
         with pytest.raises(PlaceError, match="no answer within"):
             governor.stop()
+        assert "no answer within" in governing.ended(governor), "of a server that ends with its trial, a doubt"
+
+
+def test_a_lost_stream_is_nobody_s_doubt() -> None:
+    with place_in_memory(running(STARTED, code=None)) as (place, fake):
+        governor = Governor(place, PARAMETERS, originals=ORIGINALS)
+        assert not governor.wait(0.01)
+        fake.cut()
+        with pytest.raises(StreamLostError):
+            governor.wait(60)
+        with pytest.raises(StreamLostError):
+            governing.ended(governor)
 
 
 @pytest.mark.parametrize(

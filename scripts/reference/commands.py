@@ -40,6 +40,8 @@ _NOTES = {
     "doctor": "Exits with 1 if something is unfit. Looks for a second and leaves nothing behind; a place that boots is "
     "booted once. [More](../doctor.md).",
     "audit": "Exits with 1 if a claim is contradicted. [More](../audit.md).",
+    "purge": "Ends at Ctrl-C (exit code 130), SIGTERM or after `--seconds` (0), and restores both variables first. The "
+    "user needs PROCESS to look and SUPER to set, on MySQL 8 SYSTEM_VARIABLES_ADMIN. [More](../purge-governor.md).",
     "servers": "Without a subcommand, lists the builds that `version` under `system` finds. [More](../servers.md).",
     "studies": "Without a subcommand, lists the ready studies and the publications whose data are included.",
 }

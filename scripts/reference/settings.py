@@ -31,6 +31,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "lru_gen": {"enabled": "on", "min_ttl_ms": 1000},
     "memory": {"server": {"limit": "512MiB", "swap": "1GiB"}, "client": {"min": "64MiB"}},
     "numa": {"server": 0, "client": {"processors": 1, "memory": "0-1"}},
+    "purge_governor": {"period": "50ms", "threads": {"max": 4}},
     "storage": {"device": "pmem", "mount": "dax=always"},
     "swap": {"size": "1GiB", "on": "zram"},
     "swappiness": 10,
@@ -144,4 +145,9 @@ def _processes(effect: Effect) -> str:
     for side, processors in (("system", effect.server_processors), ("load", effect.client_processors)):
         if processors is not None:
             lines.append(f"- the {side}'s process starts on processors {', '.join(map(str, processors))}")
+    if effect.governor is not None:
+        return (
+            "A process beside the server sets `innodb_purge_threads` and `innodb_purge_batch_size` from before the "
+            "ramp-up until the load has ended; then it restores them, and the agent does if it is killed."
+        )
     return "\n".join([*lines, "", "Nothing at the place changes: it ends with the process, and nothing is undone."])

@@ -8,6 +8,7 @@ mod native;
 mod schema;
 mod serve;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -59,6 +60,13 @@ enum Command {
     Noop,
     /// Sample the place until SIGTERM (`Sample`).
     Sample,
+    /// Govern a server's purge until SIGTERM (`GovernPurge` → `Decision` lines, then `Governed`).
+    GovernPurge,
+    /// Restore what a governor that is no more has left, from its file of original values.
+    GovernRestore {
+        /// The file; one that is not there leaves nothing to do.
+        originals: PathBuf,
+    },
     /// Print the place's facts (→ `Facts`).
     Facts,
     /// Copy prepared data to a work directory (`Restore` → `Restored`).
@@ -88,6 +96,8 @@ fn main() -> ExitCode {
         Command::Ceiling => native::ceiling(),
         Command::Noop => native::noop(),
         Command::Sample => native::sample(),
+        Command::GovernPurge => native::govern_purge(),
+        Command::GovernRestore { originals } => native::govern_restore(&originals),
         Command::Facts => native::facts(),
         Command::Restore => native::restore(),
         Command::Settle => native::settle(),

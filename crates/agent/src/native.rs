@@ -1,9 +1,11 @@
 //! The subcommands' common form: parameters in, result out, errors as JSON.
 
 use std::io::{self, Read as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use fairtrial_govern::{GovernError, Outcome};
 use fairtrial_load::LoadError;
 use fairtrial_sample::SampleError;
 use fairtrial_state::StateError;
@@ -116,6 +118,22 @@ pub fn sample() -> anyhow::Result<()> {
     Ok(fairtrial_sample::sample(&parameters()?)?)
 }
 
+/// Governs purge until SIGTERM.
+pub fn govern_purge() -> anyhow::Result<()> {
+    print(&fairtrial_govern::purge(&parameters()?)?)
+}
+
+/// Restores what a governor has left. Its file is named on the command line, as an undo journal can.
+pub fn govern_restore(originals: &Path) -> anyhow::Result<()> {
+    let said = match fairtrial_govern::restore(originals)? {
+        None => "nothing is left to restore".to_owned(),
+        Some(Outcome::Gone) => "the server that was governed is gone".to_owned(),
+        Some(Outcome::Foreign(values)) => format!("other values were set since: {values:?}"),
+        Some(Outcome::Set(variables)) => format!("restored: {}", variables.join(", ")),
+    };
+    print(&json!({"govern_restore": said}))
+}
+
 /// Prints the place's facts.
 pub fn facts() -> anyhow::Result<()> {
     print(&fairtrial_state::facts()?)
@@ -153,7 +171,9 @@ fn hint(error: &anyhow::Error) -> &'static str {
     let load = error.downcast_ref().map(LoadError::hint);
     let sample = || error.downcast_ref().map(SampleError::hint);
     let state = || error.downcast_ref().map(StateError::hint);
+    let govern = || error.downcast_ref().map(GovernError::hint);
     load.or_else(sample)
+        .or_else(govern)
         .or_else(state)
         .unwrap_or("run the same subcommand by hand to see more")
 }

@@ -3,7 +3,9 @@
 //! The schema is shaped for the generator of the Python types: the tag of a tagged enum stands inside the type it
 //! tags, and every variant has a title (`WriteAction`, `FileOutput`) that becomes its class.
 
-use fairtrial_protocol::{boot, event, file, load, oltp, request, sample, script, state, step};
+use fairtrial_protocol::{
+    boot, event, file, govern, load, oltp, request, sample, script, state, step,
+};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -38,6 +40,9 @@ pub fn wire() -> Value {
     root::<load::ClientCeiling>(&mut generator);
     root::<load::Rows>(&mut generator);
     root::<sample::Sample>(&mut generator);
+    root::<govern::GovernPurge>(&mut generator);
+    root::<govern::Decision>(&mut generator);
+    root::<govern::Governed>(&mut generator);
     root::<state::Restore>(&mut generator);
     root::<state::Restored>(&mut generator);
     root::<state::Settle>(&mut generator);

@@ -10,6 +10,7 @@ pub mod boot;
 pub mod clock;
 pub mod event;
 pub mod file;
+pub mod govern;
 pub mod load;
 pub mod oltp;
 pub mod request;

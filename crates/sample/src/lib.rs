@@ -9,7 +9,7 @@ mod error;
 mod parse;
 mod proc_file;
 mod sampler;
-mod server;
+pub mod server;
 mod source;
 mod table;
 mod ticker;
@@ -25,7 +25,8 @@ use serde_json::{Value, json};
 pub use error::SampleError;
 pub use sampler::Sampler;
 pub use server::{SHORTEST_SERVER_INTERVAL_MS, ServerSampler};
-use ticker::{Ticker, Wake};
+pub use table::{Table, batch_rows};
+pub use ticker::{Ticker, Wake};
 
 /// Shortest interval, milliseconds: below it the sampler's own work would show in what it measures.
 pub const SHORTEST_INTERVAL_MS: u32 = 10;

@@ -26,6 +26,7 @@ const ALIGNMENT_BYTES: usize = 8;
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// How many rows make a batch: those of about a second.
+#[must_use]
 pub fn batch_rows(interval_ms: u32) -> usize {
     (MILLISECONDS_PER_SECOND / interval_ms.max(1)).clamp(FEWEST_ROWS, MOST_ROWS) as usize
 }

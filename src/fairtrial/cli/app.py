@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fairtrial.cli import governors
+
 app = typer.Typer(
     name="fairtrial",
     help="Controlled performance experiments, with verdicts a sceptic can re-run.",
@@ -19,6 +21,7 @@ studies_app = typer.Typer(help="Ready studies, and the published data they re-ru
 app.add_typer(studies_app, name="studies")
 servers_app = typer.Typer(help="Servers that a study can name by version.", rich_markup_mode=None)
 app.add_typer(servers_app, name="servers")
+app.add_typer(governors.app, name="govern")
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file (YAML).", show_default=False)]
 RunDirectory = Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.", show_default=False)]

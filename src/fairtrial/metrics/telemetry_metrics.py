@@ -1,5 +1,6 @@
-"""What telemetry can measure: each metric's definition beside its computation; those of a server are `server_metrics`.
+"""What telemetry can measure: each metric's definition beside its computation.
 
+Those of a server are in `server_metrics`, those of a governor in `governor_metrics`.
 Sources and columns are the sampler's (`crates/sample`): kernel names where the kernel has good ones. A metric whose
 column a kernel lacks is None there, never zero.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from fairtrial.metrics import server_metrics
+from fairtrial.metrics import governor_metrics, server_metrics
 from fairtrial.metrics.telemetry_metric import Facts, Family, Value, count
 from fairtrial.metrics.telemetry_window import Observed
 
@@ -173,4 +174,4 @@ _PLACE: Final = (
     ),
 )
 
-METRICS: Final = (*_PLACE, *server_metrics.METRICS)
+METRICS: Final = (*_PLACE, *server_metrics.METRICS, *governor_metrics.METRICS)

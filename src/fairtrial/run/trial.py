@@ -21,7 +21,7 @@ from fairtrial.metrics.probes import DIRECTORY as PROBES
 from fairtrial.record import Writer
 from fairtrial.record.files import full_disk_explained
 from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialRecord
-from fairtrial.run import elsewhere, memory_kills, prepared, read_back, telemetry, workspace
+from fairtrial.run import elsewhere, governing, memory_kills, prepared, read_back, telemetry, workspace
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.outcome import Outcome
 from fairtrial.run.probing import Probing
@@ -329,10 +329,27 @@ class Attempt:
             ),
         )
         try:
-            with self._phase("drive"):
+            with self._phase("drive"), self._governed(instance):
                 self._probed_drive(instance)
         finally:
             self._stop(sampler)
+
+    @contextlib.contextmanager
+    def _governed(self, instance: Instance) -> Iterator[None]:
+        """Beside the governor that a setting asks for; the server has its own values again before it is checked."""
+        if self.effect.governor is None:
+            yield
+            return
+        processors = self.effect.client_processors if self.client is None else None
+        governor = governing.beside(
+            self.place, self.remote, self.effect.governor, endpoint=instance.monitoring, processors=processors
+        )
+        self.outcome.effective.append(governor.effective)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
+                self.outcome.doubt(governing.ended(governor))
 
     def _probed_drive(self, instance: Instance) -> None:
         """Drives, in a diagnostic trial with the plan's probes at work inside the measured window."""

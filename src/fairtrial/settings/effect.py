@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from fairtrial.errors import PlaceError
 from fairtrial.wire.generated import Step
@@ -58,6 +58,7 @@ class Effect:
         needs: what the place must have.
         rehearsed: those of the steps that are tried before anything starts, as they cost nothing and need no data.
         data_directory: where the trial's data lie; None: in the trial's directory.
+        governor: parameters of a governor of purge beside the server; None: there is none.
     """
 
     steps: tuple[tuple[Phase, Step], ...] = ()
@@ -70,6 +71,7 @@ class Effect:
     needs: tuple[Need, ...] = ()
     rehearsed: tuple[Step, ...] = ()
     data_directory: PurePosixPath | None = None
+    governor: Mapping[str, Any] | None = None
 
 
 def before_server(steps: Iterable[Step]) -> Effect:
@@ -90,11 +92,13 @@ def merged(effects: Iterable[Effect]) -> Effect:
     limits: list[Limit] = []
     needs: list[Need] = []
     data: PurePosixPath | None = None
+    governor: Mapping[str, Any] | None = None
     for effect in effects:
         steps += effect.steps
         limits += effect.limits
         needs += effect.needs
         data = effect.data_directory or data
+        governor = effect.governor or governor
         environment |= effect.environment
         server = _both(server, effect.server_processors)
         client = _both(client, effect.client_processors)
@@ -106,6 +110,7 @@ def merged(effects: Iterable[Effect]) -> Effect:
         limits=tuple(limits),
         needs=tuple(needs),
         data_directory=data,
+        governor=governor,
     )
 
 

@@ -57,7 +57,7 @@ class Kind:
         example: parameters as a study file gives them, smallest that validate; the reference page shows them and the
             metrics they give.
         disk_bytes: what this kind is expected to need on the place's disk, bytes, from the same.
-        systems: kinds of system that a workload of this kind can load; empty: any.
+        systems: kinds of system that a workload of this kind can load, or a setting of it works on; empty: any.
         files: keys whose value names a YAML file, each with the key that the file's content takes the place of.
         check: notes what a model cannot see in validated parameters, given their nodes with their path.
     """

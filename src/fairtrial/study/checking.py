@@ -121,20 +121,22 @@ def _check_base_kinds(tree: Tree, catalogue: Catalogue, problems: Problems) -> N
 
 
 def _check_system_fits(trial: Tree, catalogue: Catalogue, problems: Problems) -> None:
-    """A workload that needs a database is refused now, not once its data are prepared."""
-    system, workload = trial.tree("system"), trial.tree("workload")
-    for name in workload.entries:
-        kind = catalogue.workloads.get(name)
-        if kind is None or not kind.systems:
-            continue
-        for found in system.entries:
-            if found in catalogue.systems and found not in kind.systems:
-                problems.add(
-                    f"`{name}` does not run on the system `{found}`; it needs one of {listed(sorted(kind.systems))}",
-                    workload.where(name),
-                    field=("workload", name),
-                    suggestion=f"name one under `system`: `system: {{{min(kind.systems)}: {{}}}}`",
-                )
+    """A workload or a setting that needs a database is refused now, not once its data are prepared."""
+    system = trial.tree("system")
+    for section, kinds in (("workload", catalogue.workloads), ("settings", catalogue.settings)):
+        for name in trial.tree(section).entries:
+            kind = kinds.get(name)
+            if kind is None or not kind.systems:
+                continue
+            for found in system.entries:
+                if found in catalogue.systems and found not in kind.systems:
+                    needed = listed(sorted(kind.systems))
+                    problems.add(
+                        f"`{name}` does not run on the system `{found}`; it needs one of {needed}",
+                        trial.tree(section).where(name),
+                        field=(section, name),
+                        suggestion=f"name one under `system`: `system: {{{min(kind.systems)}: {{}}}}`",
+                    )
 
 
 def _condition(factors: Factors, where: list[Levels]) -> str:

@@ -43,6 +43,19 @@ class BootMount(BaseModel):
     """Where it is mounted; made if it is not there."""
 
 
+class Bounds(BaseModel):
+    """A range of a variable."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    least: Annotated[int, Field(ge=0)]
+    """Smallest value."""
+    most: Annotated[int | None, Field(ge=0)] = None
+    """Largest value."""
+
+
 class Bye(BaseModel):
     """Ends the stream in order."""
 
@@ -141,6 +154,42 @@ class CreateAction(BaseModel):
     kind: Literal["create"] = "create"
     path: str
     """Absolute path of the directory."""
+
+
+class Decision(BaseModel):
+    """Something the governor decided, or that happened to it: one line."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    batch_size: Annotated[int | None, Field(ge=0)] = None
+    """Batch size that is asked for from here on."""
+    checkpoint_age_percent: Annotated[int | None, Field(ge=0)] = None
+    """Checkpoint age, percent of the largest."""
+    decision: Literal[
+        "started",
+        "more",
+        "fewer",
+        "hold",
+        "release",
+        "refused",
+        "late",
+        "lost",
+        "back",
+        "restarted",
+        "restored",
+        "not_restored",
+    ]
+    """What."""
+    history_list_length: Annotated[int | None, Field(ge=0)] = None
+    """Undo logs not yet purged."""
+    reason: str
+    """Why, in words."""
+    threads: Annotated[int | None, Field(ge=0)] = None
+    """Purge threads that are asked for from here on."""
+    time_ns: int
+    """On the place's monotonic clock."""
 
 
 class Done(BaseModel):
@@ -379,6 +428,29 @@ class Get(BaseModel):
     path: str
     """Absolute path at the place."""
     request: Literal["get"] = "get"
+
+
+class Governed(BaseModel):
+    """The governor's last line."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    cpu_ns: Annotated[int, Field(ge=0)]
+    """Processor time, nanoseconds."""
+    decisions: Annotated[int, Field(ge=0)]
+    """Steps of the ladder."""
+    looks: Annotated[int, Field(ge=0)]
+    """Looks that the server answered."""
+    missed_looks: Annotated[int, Field(ge=0)]
+    """Looks that were due and that it did not answer."""
+    refused: Annotated[int, Field(ge=0)]
+    """Values refused."""
+    restored: bool
+    """Whether the server has its original values, or is no longer there; else somebody else has set others."""
+    sets: Annotated[int, Field(ge=0)]
+    """Values set."""
 
 
 class GroupAction(BaseModel):
@@ -1804,6 +1876,45 @@ class Driven(BaseModel):
     """The measured window."""
 
 
+class GovernPurge(BaseModel):
+    """Adapts InnoDB's purge to the checkpoint age until SIGTERM, and restores what it found."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    answer_limit_ms: Annotated[int, Field(ge=0)]
+    """How long a look waits for the server, milliseconds."""
+    batch_size: Bounds
+    """Undo log pages of a batch: `most` while purge runs, the server's own without one; `least` while it is held."""
+    dry_run: bool = False
+    """Decides and says so, and sets nothing."""
+    duration_s: float | None = None
+    """Ends by itself after so many seconds."""
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
+    """The server: MariaDB or MySQL."""
+    hysteresis_percent: Annotated[int, Field(ge=0)]
+    """How far below `stop_percent` the age must fall before purge is let go again, points."""
+    low_water_percent: Annotated[int, Field(ge=0)]
+    """Checkpoint age up to which all threads work, percent of the largest."""
+    originals: str | None = None
+    """
+    File that holds the original values, and how the server is reached, from before the first change until all is
+    restored: what `govern-restore` takes.
+    """
+    output_directory: str | None = None
+    """
+    Directory for `governor-decisions.jsonl` and `telemetry-governor.arrows`; must exist. Without it decisions go to
+    standard output.
+    """
+    period_ms: Annotated[int, Field(ge=0)]
+    """Time between two looks at the server, milliseconds."""
+    stop_percent: Annotated[int, Field(ge=0)]
+    """Checkpoint age from which purge is held, percent of the largest."""
+    threads: Bounds
+    """Purge threads; `most` is the server's own number without one."""
+
+
 class OltpCheck(BaseModel):
     """Checks the tables of layout `rows` after a drive."""
 
@@ -2152,6 +2263,7 @@ class Wire(
         Arrived
         | Boot
         | BootMount
+        | Bounds
         | Bye
         | Ceiling
         | Change
@@ -2167,6 +2279,7 @@ class Wire(
         | Controller
         | CreateAction
         | DecimalDraw
+        | Decision
         | Done
         | Drive
         | Driven
@@ -2187,6 +2300,8 @@ class Wire(
         | FinishingProgress
         | GaussianDistribution
         | Get
+        | GovernPurge
+        | Governed
         | GroupAction
         | Hello
         | IntegerConstant
@@ -2274,6 +2389,20 @@ class Wire(
         | WriteAction
         | ZipfFileDistribution
         | ZipfianDistribution
+        | Literal[
+            "started",
+            "more",
+            "fewer",
+            "hold",
+            "release",
+            "refused",
+            "late",
+            "lost",
+            "back",
+            "restarted",
+            "restored",
+            "not_restored",
+        ]
         | Literal["pread", "mmap", "io_uring"]
         | Literal["epoll", "blocking", "io_uring"]
         | Literal["rows", "bulk"]
@@ -2307,6 +2436,7 @@ class Wire(
         Arrived
         | Boot
         | BootMount
+        | Bounds
         | Bye
         | Ceiling
         | Change
@@ -2322,6 +2452,7 @@ class Wire(
         | Controller
         | CreateAction
         | DecimalDraw
+        | Decision
         | Done
         | Drive
         | Driven
@@ -2342,6 +2473,8 @@ class Wire(
         | FinishingProgress
         | GaussianDistribution
         | Get
+        | GovernPurge
+        | Governed
         | GroupAction
         | Hello
         | IntegerConstant
@@ -2429,6 +2562,20 @@ class Wire(
         | WriteAction
         | ZipfFileDistribution
         | ZipfianDistribution
+        | Literal[
+            "started",
+            "more",
+            "fewer",
+            "hold",
+            "release",
+            "refused",
+            "late",
+            "lost",
+            "back",
+            "restarted",
+            "restored",
+            "not_restored",
+        ]
         | Literal["pread", "mmap", "io_uring"]
         | Literal["epoll", "blocking", "io_uring"]
         | Literal["rows", "bulk"]

@@ -1,11 +1,11 @@
 //! A server's own counters, beside the place's: on a thread of its own, so that a server that hangs or dies costs its
 //! own samples and nobody else's.
 
-mod counters;
+pub mod counters;
 mod lock_waits;
 mod mysql;
 mod postgres;
-mod reading;
+pub mod reading;
 mod watch;
 
 use std::mem;

@@ -28,13 +28,22 @@ pub const LOCK_WAITS_MYSQL: &str = "SELECT waiting_pid AS waiting_connection, bl
 
 /// Says which names exist; of the table's counters only those that are switched on, since the others stand still.
 pub fn probe(family: Family, counters: &[Counter]) -> String {
+    names_where(family, switched_on(family), counters)
+}
+
+/// The same of a MariaDB whose table of counters is as MySQL's.
+pub fn older_probe(counters: &[Counter]) -> String {
+    names_where(Family::Mariadb, switched_on(Family::Mysql), counters)
+}
+
+fn names_where(family: Family, switched_on: &str, counters: &[Counter]) -> String {
     let (metrics, variables) = parted(counters.iter().flat_map(|counter| &counter.mysql));
     format!(
         "SELECT VARIABLE_NAME FROM {} WHERE VARIABLE_NAME IN ({}) UNION ALL \
          SELECT CONCAT('{METRIC}', NAME) FROM information_schema.INNODB_METRICS WHERE {} AND NAME IN ({})",
         status_table(family),
         quoted(&variables),
-        switched_on(family),
+        switched_on,
         quoted(&metrics),
     )
 }

@@ -23,6 +23,7 @@ pub enum Family {
 
 impl Family {
     /// From the server's own words (`10.11.6-MariaDB-0+deb12u1`, `8.4.2`, `PostgreSQL 15.8 on …`).
+    #[must_use]
     pub fn of(version: &str) -> Self {
         if version.contains("PostgreSQL") {
             Self::Postgres
@@ -34,6 +35,7 @@ impl Family {
     }
 
     /// A statement that says which of the names in the list exist here, first column.
+    #[must_use]
     pub fn probe(self, counters: &[Counter]) -> String {
         match self {
             Self::Mariadb | Self::Mysql => mysql::probe(self, counters),
@@ -41,7 +43,14 @@ impl Family {
         }
     }
 
+    /// The same for servers that do not understand that one: a MariaDB up to 10.2, whose table of counters is `MySQL`'s.
+    #[must_use]
+    pub fn older_probe(self, counters: &[Counter]) -> Option<String> {
+        (self == Self::Mariadb).then(|| mysql::older_probe(counters))
+    }
+
     /// Who waits for whom; columns as `lock_waits` names them.
+    #[must_use]
     pub fn lock_waits(self) -> &'static str {
         match self {
             Self::Mariadb => mysql::LOCK_WAITS_MARIADB,
@@ -51,6 +60,7 @@ impl Family {
     }
 
     /// The statement that reads every counter this server has.
+    #[must_use]
     pub fn reading(self, counters: &[Counter], names: &Rows) -> Reading {
         let names: Vec<String> = first_cells(names).map(str::to_owned).collect();
         match self {

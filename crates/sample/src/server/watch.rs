@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use fairtrial_load::{Client, ClientError};
+use fairtrial_load::{Client, ClientError, LoadError};
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::Rows;
 use fairtrial_protocol::sample::SampledServer;
@@ -238,7 +238,13 @@ impl Connected {
         if self.known.is_none() {
             let version = self.client.ask(reading::VERSION, left())?;
             let family = Family::of(reading::first_cells(&version).next().unwrap_or_default());
-            let names = self.client.ask(&family.probe(counters), left())?;
+            let mut names = self.client.ask(&family.probe(counters), left());
+            if let (Err(ClientError::Failed(LoadError::Statement { .. })), Some(older)) =
+                (&names, family.older_probe(counters))
+            {
+                names = self.client.ask(&older, left());
+            }
+            let names = names?;
             self.known = Some((family, family.reading(counters, &names)));
         }
         let sql = self.known.as_ref().map_or("", |(_, reading)| &reading.sql);
@@ -256,7 +262,7 @@ impl Connected {
 fn is_connecting(error: &ClientError) -> bool {
     !matches!(
         error,
-        ClientError::Late { .. } | ClientError::Failed(fairtrial_load::LoadError::Statement { .. })
+        ClientError::Late { .. } | ClientError::Failed(LoadError::Statement { .. })
     )
 }
 

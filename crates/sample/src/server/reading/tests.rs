@@ -149,3 +149,17 @@ fn an_empty_answer_fills_nothing() {
         assert!(filled(&reading, &rows(&[], &[])).is_empty());
     }
 }
+
+#[test]
+fn an_older_mariadb_s_table_of_counters_is_as_mysqls() {
+    let counters = counters::all();
+    let probe = Family::Mariadb.probe(&counters);
+    let older = Family::Mariadb
+        .older_probe(&counters)
+        .expect("there are older ones");
+    assert_eq!(older, probe.replace("ENABLED = 1", "STATUS = 'enabled'"));
+    assert_ne!(older, probe);
+    for family in [Family::Mysql, Family::Postgres] {
+        assert_eq!(family.older_probe(&counters), None);
+    }
+}

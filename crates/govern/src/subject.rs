@@ -1,0 +1,95 @@
+//! One start of a server, and what is done to it.
+
+use fairtrial_protocol::govern::GovernPurge;
+
+use crate::knobs::{Knobs, THREADS, Values};
+use crate::ladder::{Ladder, Look, Shape, Step};
+use crate::originals::Originals;
+use crate::server::{Known, Seen};
+
+/// No value that a variable has: what differs from it is everything.
+const UNKNOWN: Values = Values {
+    threads: 0,
+    batch_size: 0,
+};
+
+/// One start of a server, and what is done to it.
+pub struct Subject {
+    /// What it is.
+    pub known: Known,
+    /// What can be turned.
+    pub knobs: Knobs,
+    /// Where its purge stands.
+    pub ladder: Ladder,
+    /// What is in effect; `None` where a change was not answered.
+    pub in_effect: Option<Values>,
+    lsn: Option<u64>,
+}
+
+impl Subject {
+    /// A server that was just met.
+    pub fn new(parameters: &GovernPurge, known: Known) -> Self {
+        let GovernPurge {
+            threads,
+            batch_size,
+            ..
+        } = *parameters;
+        let knobs = Knobs::new(known.values, known.threads_settable, threads, batch_size);
+        let ladder = Ladder::new(Shape {
+            least: threads.least,
+            most: knobs.most_threads,
+            low_water: parameters.low_water_percent,
+            stop: parameters.stop_percent,
+            hysteresis: parameters.hysteresis_percent,
+        });
+        Self {
+            in_effect: Some(known.values),
+            known,
+            knobs,
+            ladder,
+            lsn: None,
+        }
+    }
+
+    /// What it had before.
+    pub fn originals(&self, parameters: &GovernPurge) -> Originals {
+        Originals {
+            endpoint: parameters.endpoint.clone(),
+            incarnation: self.known.incarnation,
+            values: self.known.values,
+        }
+    }
+
+    /// What its rung asks for.
+    pub fn wanted(&self) -> Values {
+        self.knobs.values(&self.ladder)
+    }
+
+    /// What must be set for what is wanted.
+    pub fn changes(&self) -> Vec<(&'static str, u32)> {
+        self.settable(self.wanted(), self.in_effect.unwrap_or(UNKNOWN))
+    }
+
+    /// Everything that can be set, to what it is already.
+    pub fn no_changes(&self) -> Vec<(&'static str, u32)> {
+        self.settable(self.known.values, UNKNOWN)
+    }
+
+    fn settable(&self, wanted: Values, from: Values) -> Vec<(&'static str, u32)> {
+        let mut changes = wanted.statements_from(from);
+        changes.retain(|(variable, _)| self.knobs.threads_settable || *variable != THREADS);
+        changes
+    }
+
+    /// Goes by what was seen.
+    pub fn step(&mut self, seen: &Seen) -> Option<Step> {
+        let active = self.lsn.is_none() || self.lsn != seen.lsn;
+        self.lsn = seen.lsn;
+        self.ladder.look(&Look {
+            age: seen.age_percent(),
+            history: seen.history,
+            active,
+            lag_limit: self.known.lag_limit,
+        })
+    }
+}

@@ -1,0 +1,74 @@
+"""The options of `fairtrial govern`, beside those of the other commands. Importing this must stay cheap, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Governors beside a server, without a study.", no_args_is_help=True, rich_markup_mode=None)
+
+Socket = Annotated[
+    Path, typer.Option("--socket", metavar="PATH", help="Of a MariaDB or MySQL server.", show_default=False)
+]
+PasswordFile = Annotated[
+    Path | None, typer.Option("--password-file", metavar="FILE", help="Holds the user's password; else none is sent.")
+]
+
+
+@app.callback()
+def _govern() -> None:
+    """Governors beside a server, without a study."""
+
+
+@app.command("purge")
+def _purge(
+    socket: Socket,
+    user: Annotated[str, typer.Option("--user", help="Who may set global variables.")] = "root",
+    password_file: PasswordFile = None,
+    period: Annotated[str, typer.Option("--period", metavar="TIME", help="Between two looks.")] = "50ms",
+    answer_limit: Annotated[
+        str, typer.Option("--answer-limit", metavar="TIME", help="How long a look waits for the server.")
+    ] = "1s",
+    min_threads: Annotated[int, typer.Option("--min-threads", help="Fewest purge threads.")] = 1,
+    max_threads: Annotated[
+        int | None, typer.Option("--max-threads", help="Most purge threads; else the server's own number.")
+    ] = None,
+    min_batch: Annotated[int, typer.Option("--min-batch", help="Batch size while purge is held.")] = 1,
+    max_batch: Annotated[
+        int | None, typer.Option("--max-batch", help="Batch size while it runs; else the server's own.")
+    ] = None,
+    low_water: Annotated[
+        str, typer.Option("--low-water", metavar="SHARE", help="Checkpoint age up to which all threads work.")
+    ] = "20%",
+    stop_at: Annotated[
+        str, typer.Option("--stop-at", metavar="SHARE", help="Checkpoint age from which purge is held.")
+    ] = "80%",
+    hysteresis: Annotated[
+        str, typer.Option("--hysteresis", metavar="SHARE", help="How far below that it is let go again.")
+    ] = "2%",
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", min=0.001, help="End after so long; else at Ctrl-C or SIGTERM.")
+    ] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and print, and set nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for each decision.")] = False,
+) -> None:
+    """Adapt InnoDB's purge to the checkpoint age (MDEV-26356) from outside; restores what it found when it ends."""
+    from fairtrial.cli import govern as command
+
+    given = {
+        "--period": period,
+        "--answer-limit": answer_limit,
+        "--min-threads": min_threads,
+        "--max-threads": max_threads,
+        "--min-batch": min_batch,
+        "--max-batch": max_batch,
+        "--low-water": low_water,
+        "--stop-at": stop_at,
+        "--hysteresis": hysteresis,
+    }
+    values = {command.OPTIONS[option]: value for option, value in given.items()}
+    wishes = command.Wishes(values, seconds=seconds, dry_run=dry_run, as_json=as_json)
+    command.purge(command.Server(socket, user, password_file), wishes)

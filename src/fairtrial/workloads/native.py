@@ -15,7 +15,6 @@ from fairtrial.study.quantities import Rate, Seconds
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import arrivals, replay
 from fairtrial.workloads.arrivals import HIGHEST_PER_S, Arrivals
-from fairtrial.workloads.prepared_files import FileParameters
 from fairtrial.workloads.workload import Drive, Driven
 
 DRIVE_GRACE_S = 300.0  # beyond ramp-up and window, for users to finish and files to be written
@@ -124,7 +123,7 @@ def drives(parameters: Mapping[str, Any]) -> bool:
 
 def announces(parameters: Mapping[str, Any]) -> bool:
     """Whether a workload with these parameters says when its window begins: all do that warm up."""
-    return drives(parameters) or FileParameters.model_fields.keys() <= parameters.keys()
+    return bool({"ramp_up", "warm_up_accesses"} & parameters.keys())
 
 
 def duration_s(parameters: Mapping[str, Any], *, guessed_per_s: float) -> float:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem
 from fairtrial.study import load
-from fairtrial.workloads import oltp, sysbench
+from fairtrial.workloads import native, oltp, sysbench
 from fairtrial.workloads.sysbench.parameters import LuaFile, SysbenchParameters, reserved
 
 STUDY = """\
@@ -153,6 +153,10 @@ def test_room_is_that_of_the_tables_asked_for_or_unknown() -> None:
     tables = {"tables": 3, "table_size": 1000}
     assert sysbench.KIND.disk_bytes(valid(data=tables).model_dump(mode="json")) == 780_000
     assert sysbench.KIND.disk_bytes(valid(data=tables, loader="sysbench").model_dump(mode="json")) == 0
+
+
+def test_it_says_when_its_window_begins_so_that_probes_wait_for_it() -> None:
+    assert native.announces(valid().model_dump(mode="json"))
 
 
 def test_a_trial_lasts_its_ramp_up_and_its_window() -> None:

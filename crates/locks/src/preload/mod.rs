@@ -168,9 +168,7 @@ fn begin_counts(announced: &[u8]) {
     if let Err(number) = begun {
         // SAFETY: gives a text that stays until it is asked again.
         let why = unsafe { CStr::from_ptr(libc::strerror(number)) }.to_string_lossy();
-        process::refuse(format_args!(
-            "FAIRTRIAL_LOCK_COUNT={text} cannot be made: {why}"
-        ));
+        process::refuse(format_args!("FAIRTRIAL_LOCK_COUNT: {why}: {text}"));
     }
 }
 

@@ -37,7 +37,7 @@ def environment(arm: str, directory: Path) -> dict[str, str]:
     return {**kept, "LD_PRELOAD": str(library()), "FAIRTRIAL_LOCK": kind, **more}
 
 
-def measured_ns(program: Path, load: tuple[int, int], times: int, arm: str) -> float:
+def measured_ns(program: Path, load: tuple[int, int], times: int, *, arm: str) -> float:
     threads, entries = load
     argv = [program, str(threads), str(times), str(entries)]
     done = subprocess.run(argv, env=environment(arm, program.parent), check=True, capture_output=True, text=True)
@@ -49,12 +49,12 @@ def measured_ns(program: Path, load: tuple[int, int], times: int, arm: str) -> f
 def compared(program: Path, load: tuple[int, int], *, rounds: int, milliseconds: float) -> dict[str, list[float]]:
     """Nanoseconds per acquisition by arm, in the order of the rounds."""
     arms = [WITHOUT, *KINDS, COUNTED]
-    guessed = {arm: measured_ns(program, load, GUESS, arm) for arm in arms}
+    guessed = {arm: measured_ns(program, load, GUESS, arm=arm) for arm in arms}
     times = {arm: max(GUESS, int(milliseconds * 1e6 / guessed[arm] / load[0])) for arm in arms}
     found: dict[str, list[float]] = {arm: [] for arm in arms}
     for _ in range(rounds):
         for arm in random.sample(arms, len(arms)):
-            found[arm].append(measured_ns(program, load, times[arm], arm))
+            found[arm].append(measured_ns(program, load, times[arm], arm=arm))
     return found
 
 

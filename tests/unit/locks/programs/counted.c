@@ -2,8 +2,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,11 +31,30 @@ __attribute__((noinline)) void left_alone(int times)
     __asm__ volatile("");
 }
 
+static atomic_int waiter;
+
 __attribute__((noinline)) static void *contended(void *argument)
 {
+    waiter = syscall(SYS_gettid);
     pthread_mutex_lock(&mutex); /* main holds it */
     pthread_mutex_unlock(&mutex);
     return argument;
+}
+
+/* Returns once the other thread sleeps, which it does nowhere but in the lock. */
+static void await_sleep(void)
+{
+    char path[64], state = 0;
+    while (waiter == 0)
+        usleep(1000);
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", waiter);
+    while (state != 'S') {
+        FILE *stat = fopen(path, "r");
+        if (!stat || fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
+            abort();
+        fclose(stat);
+        usleep(1000);
+    }
 }
 
 static void wait_for_it(void)
@@ -61,7 +82,7 @@ int main(int count, char **words)
     wait_for_it();
     pthread_mutex_lock(&mutex);
     pthread_create(&thread, NULL, contended, NULL);
-    usleep(50000); /* it waits at least that long, but for its start */
+    await_sleep();
     pthread_mutex_unlock(&mutex);
     pthread_join(thread, NULL);
     pthread_mutex_lock(&mutex);

@@ -22,8 +22,9 @@ static int threads = 4, times = 20000;
 #endif
 
 #ifdef WITHOUT_LOCKS /* what a library that breaks exclusion would make of it */
-#define pthread_mutex_lock(mutex) ((void)(mutex), 0)
-#define pthread_mutex_unlock(mutex) ((void)(mutex), 0)
+static int nothing(pthread_mutex_t *mutex) { return mutex == NULL; }
+#define pthread_mutex_lock nothing
+#define pthread_mutex_unlock nothing
 #endif
 
 #define CHECK(is, should)                                                                                              \

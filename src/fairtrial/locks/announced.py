@@ -30,6 +30,18 @@ class Announced:
     fastmutex: str | None
     refused: str | None
 
+    @property
+    def words(self) -> str:
+        """As the mapping's name has it."""
+        said = {
+            "kind": self.kind,
+            "spins": self.spins,
+            "count": "yes" if self.count else "no",
+            "fastmutex": self.fastmutex,
+            "refused": self.refused,
+        }
+        return " ".join(f"{name}={value}" for name, value in said.items() if value is not None)
+
 
 def announced(maps: str) -> Announced | None:
     """What the text of a process's `/proc/PID/maps` says; None: the library is not in it."""

@@ -13,9 +13,10 @@ $(VENV)/.locked: requirements.lock scripts/make-venv
 	touch $@
 
 # Editable: Python changes need no second setup, Rust changes do.
-$(VENV)/.installed: $(VENV)/.locked pyproject.toml Cargo.toml Cargo.lock $(shell find crates packaging -type f)
+$(VENV)/.installed: $(VENV)/.locked pyproject.toml Cargo.toml Cargo.lock scripts/build-locks $(shell find crates packaging -type f)
 	@echo "compiling the agent (a few minutes the first time)"
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet >/dev/null
+	scripts/build-locks
 	touch $@
 
 demo: setup
@@ -39,8 +40,10 @@ lint: setup
 	$(BIN)/typos
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --package fairtrial-locks --features preload --quiet -- -D warnings
 
 wheel: $(VENV)/.locked
+	scripts/build-locks
 	$(BIN)/maturin build --release --out dist
 
 generate: setup
@@ -49,4 +52,4 @@ generate: setup
 	scripts/generate-audits
 
 clean:
-	rm -rf $(VENV) target dist
+	rm -rf $(VENV) target dist src/fairtrial/locks/libfairtrial_locks.so

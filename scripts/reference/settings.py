@@ -28,6 +28,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     "environment": {"MALLOC_ARENA_MAX": "1"},
     "governor": "performance",
     "io_limit": {"read_bytes_per_s": "100MiB", "writes_per_s": "500/s"},
+    "locks": {"kind": "ticket", "spins": 50},
     "lru_gen": {"enabled": "on", "min_ttl_ms": 1000},
     "memory": {"server": {"limit": "512MiB", "swap": "1GiB"}, "client": {"min": "64MiB"}},
     "numa": {"server": 0, "client": {"processors": 1, "memory": "0-1"}},

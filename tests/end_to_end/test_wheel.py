@@ -18,6 +18,7 @@ import pytest
 from support.command_line import Desk
 
 from fairtrial import record
+from fairtrial.locks import announced
 from fairtrial.record.files import sha256
 
 ROOT = Path(__file__).parents[2]
@@ -66,6 +67,8 @@ def build(directory: Path) -> Path:
         return Path(ready)
     if shutil.which("cargo") is None or not MATURIN.exists():
         pytest.skip("no cargo or maturin to build a wheel with: `make setup` explains")
+    locks = subprocess.run([ROOT / "scripts" / "build-locks", "--offline"], capture_output=True, text=True, check=False)
+    assert locks.returncode == 0, locks.stderr
     argv = [str(MATURIN), "build", "--release", "--offline", "--out", str(directory)]
     built = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
@@ -95,6 +98,20 @@ def test_the_wheel_brings_package_command_and_agent(installed: Installed, here: 
     assert Path(agent) == installed.scripts / "fairtrial-agent"
     version = subprocess.run([agent, "--version"], capture_output=True, text=True, check=True).stdout
     assert version.split()[-1] == installed.run(here, "--version").split()[-1]
+
+
+def test_the_wheel_brings_the_lock_library(installed: Installed) -> None:
+    program = "import fairtrial.locks as l; print(l.library())"
+    argv = [installed.scripts / "python", "-I", "-c", program]
+    library = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
+    assert installed.directory in Path(library).parents, "that of the checkout was found"
+    environment = {"LD_PRELOAD": library, "FAIRTRIAL_LOCK": "ticket", "PATH": "/usr/bin:/bin"}
+    maps = subprocess.run(
+        ["cat", "/proc/self/maps"], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    found = announced(maps)
+    assert found is not None
+    assert (found.kind, found.refused) == ("ticket", None)
 
 
 def test_a_study_is_planned_run_and_verified_from_the_wheel(installed: Installed, here: Desk) -> None:

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Sequence
 
 from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.locks import Announced, announced
 from fairtrial.record.models import EffectiveSetting
 from fairtrial.settings.affinity import processors
 from fairtrial.wire import Process
@@ -57,6 +58,23 @@ def affinity(place: OpenPlace, pid: int, wanted: Sequence[int]) -> EffectiveSett
             hint="does a cpuset of the place forbid some of them?",
         )
     return EffectiveSetting(name="affinity.server", asked=",".join(map(str, wanted)), before=None, read_back=found)
+
+
+def preloaded(place: OpenPlace, pid: int, wanted: Announced) -> EffectiveSetting:
+    """What the lock library announces in a process: its environment would prove nothing.
+
+    Raises:
+        PlaceError: the library is not in it, or something else is in effect.
+    """
+    maps = place.require(["sh", "-c", 'grep fairtrial-locks "/proc/$1/maps" || :', "look", str(pid)], hint=ENDED)
+    found = announced(maps)
+    if found != wanted:
+        says = "it is not preloaded" if found is None else f"it announces {found.words}"
+        raise PlaceError(
+            f"the lock library is not in effect in the server as {wanted.words}: {says}",
+            hint="a server that is started by a script, set-uid or linked statically does not get it (docs/locks.md)",
+        )
+    return EffectiveSetting(name="locks", asked=wanted.words, before=None, read_back=found.words)
 
 
 def require_alive(process: Process, found: PlaceError) -> None:

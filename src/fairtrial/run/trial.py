@@ -21,7 +21,7 @@ from fairtrial.metrics.probes import DIRECTORY as PROBES
 from fairtrial.record import Writer
 from fairtrial.record.files import full_disk_explained
 from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialRecord
-from fairtrial.run import elsewhere, governing, memory_kills, prepared, read_back, telemetry, workspace
+from fairtrial.run import elsewhere, governing, memory_kills, preloading, prepared, read_back, telemetry, workspace
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.outcome import Outcome
 from fairtrial.run.probing import Probing
@@ -237,6 +237,7 @@ class Attempt:
             self.outcome.data["settled"] = {**settled, "at_rest": settled["dirty_bytes"] <= REST_DIRTY_BYTES}
 
     def _with_system(self) -> None:
+        preloading.put(self.place, self.effect, self.remote / "server", served=self.served)
         launch = Launch(
             data_directory=self.data,
             work_directory=self.remote / "server",
@@ -267,6 +268,7 @@ class Attempt:
                 exited = instance.process.exited
                 self.outcome.doubt(f"the server ended during the trial (code {exited.code}, signal {exited.signal})")
             self.parts.system.stop(self.place, instance, settled=False)
+        preloading.keep(self.place, self.effect, self.remote)
         self._ran_out_of_memory(memory_kills.told(self.place, since=killed))
 
     def _ran_out_of_memory(self, killed: str) -> None:
@@ -284,6 +286,8 @@ class Attempt:
         try:
             if self.effect.server_processors is not None:
                 effective.append(read_back.affinity(self.place, pid, self.effect.server_processors))
+            if self.effect.preloaded is not None:
+                effective.append(read_back.preloaded(self.place, pid, self.effect.preloaded))
             if self.effect.server_groups:
                 found = read_back.groups(self.place, pid, self.effect.server_groups)
                 effective.append(read_back.of_any_trial(found, trial=self.remote.name))

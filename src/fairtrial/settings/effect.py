@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from fairtrial.errors import PlaceError
+from fairtrial.locks import Announced
 from fairtrial.wire.generated import Step
 
 Phase = Literal["place", "before_server", "after_server", "before_ramp_up"]
@@ -59,6 +60,7 @@ class Effect:
         rehearsed: those of the steps that are tried before anything starts, as they cost nothing and need no data.
         data_directory: where the trial's data lie; None: in the trial's directory.
         governor: parameters of a governor of purge beside the server; None: there is none.
+        preloaded: what the lock library must announce in the server; None: it is not preloaded.
     """
 
     steps: tuple[tuple[Phase, Step], ...] = ()
@@ -72,6 +74,7 @@ class Effect:
     rehearsed: tuple[Step, ...] = ()
     data_directory: PurePosixPath | None = None
     governor: Mapping[str, Any] | None = None
+    preloaded: Announced | None = None
 
 
 def before_server(steps: Iterable[Step]) -> Effect:
@@ -83,7 +86,7 @@ def merged(effects: Iterable[Effect]) -> Effect:
     """Several effects as one; a later one wins where both say something about a process, but for processors.
 
     Raises:
-        PlaceError: two settings give a side processors that have none in common.
+        PlaceError: two settings give a side processors that have none in common, or both preload.
     """
     steps: list[tuple[Phase, Step]] = []
     environment: dict[str, str] = {}
@@ -93,12 +96,18 @@ def merged(effects: Iterable[Effect]) -> Effect:
     needs: list[Need] = []
     data: PurePosixPath | None = None
     governor: Mapping[str, Any] | None = None
+    preloaded: Announced | None = None
     for effect in effects:
         steps += effect.steps
         limits += effect.limits
         needs += effect.needs
         data = effect.data_directory or data
         governor = effect.governor or governor
+        preloaded = effect.preloaded or preloaded
+        if "LD_PRELOAD" in environment and "LD_PRELOAD" in effect.environment:
+            raise PlaceError(
+                "settings.environment and settings.locks both set LD_PRELOAD", hint="leave one of the two out"
+            )
         environment |= effect.environment
         server = _both(server, effect.server_processors)
         client = _both(client, effect.client_processors)
@@ -111,6 +120,7 @@ def merged(effects: Iterable[Effect]) -> Effect:
         needs=tuple(needs),
         data_directory=data,
         governor=governor,
+        preloaded=preloaded,
     )
 
 

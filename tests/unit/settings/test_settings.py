@@ -135,3 +135,25 @@ def test_a_governor_is_that_of_every_processor() -> None:
     assert len(paths) == 4
     with pytest.raises(ValidationError):
         validated("governor", "../../etc/passwd")
+
+
+def test_locks_are_variables_and_what_must_be_announced() -> None:
+    effect = effects({"locks": validated("locks", {"kind": "ticket", "count": True})}, FACTS)
+    assert effect.environment["FAIRTRIAL_LOCK"] == "ticket"
+    assert "FAIRTRIAL_LOCK_SPINS" not in effect.environment
+    assert effect.environment["LD_PRELOAD"].endswith("/server/libfairtrial_locks.so")
+    assert effect.preloaded is not None
+    assert effect.preloaded.words == "kind=ticket spins=100 count=yes"
+    replaced = effects({"locks": validated("locks", {"fast_mutex": "local"})}, FACTS)
+    assert replaced.preloaded is not None
+    assert replaced.preloaded.words == "kind=passthrough count=no fastmutex=local"
+
+
+def test_two_settings_do_not_both_preload() -> None:
+    both = {"locks": validated("locks", {}), "environment": {"LD_PRELOAD": "other.so"}}
+    with pytest.raises(PlaceError, match="both set LD_PRELOAD"):
+        effects(both, FACTS)
+    with pytest.raises(ValidationError, match="adaptive does as glibc does"):
+        validated("locks", {"kind": "adaptive", "spins": 5})
+    with pytest.raises(ValidationError, match="leave one of them out"):
+        validated("locks", {"kind": "fast", "fast_mutex": "off"})

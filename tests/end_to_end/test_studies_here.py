@@ -1,0 +1,51 @@
+"""The studies that run on this machine itself, at their smallest size: every arm is what it says it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from support.command_line import Desk
+
+from fairtrial import record
+
+STUDIES = Path(__file__).parents[2] / "studies"
+SERVERS = os.environ.get("PATH", "") + ":/usr/sbin"
+
+
+@pytest.mark.skipif(shutil.which("mariadbd", path=SERVERS) is None, reason="needs mariadbd")
+def test_purge_is_governed_in_one_arm_only_and_every_decision_is_kept(here: Desk) -> None:
+    here.fairtrial("run", STUDIES / "innodb-adaptive-purge.yaml", "--size", "ci")
+    found = record.read(here.run)
+    trials = {trial.trial.arm: trial for trial in found.trials}
+    assert [(name, trial.invalid_reason) for name, trial in sorted(trials.items())] == [("governed", ""), ("stock", "")]
+    decisions = {arm: found.trial_directory(each.trial.id) / "governor-decisions.jsonl" for arm, each in trials.items()}
+    assert not decisions["stock"].exists()
+    told = [json.loads(line)["decision"] for line in decisions["governed"].read_text().splitlines()]
+    assert (told[0], told[-1]) == ("started", "restored")
+    governed = trials["governed"].scalars
+    assert governed["governor_period_s"] >= 0.009
+    assert "governor_period_s" not in trials["stock"].scalars
+    assert {"history_list_length_end", "checkpoint_age_share_max"} <= governed.keys()
+    here.fairtrial("verify", here.run)
+
+
+@pytest.mark.skipif(shutil.which("sysbench") is None, reason="needs sysbench")
+def test_every_arm_has_the_mutex_that_it_is_named_after(here: Desk) -> None:
+    done = here.fairtrial("run", STUDIES / "mariadb-fast-mutex.yaml", "--size", "ci", code=None)
+    if "cannot be downloaded" in done.stderr:
+        pytest.skip("no MySQL 5.5.34 to be had")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = record.read(here.run)
+    assert [trial.invalid_reason for trial in found.trials] == [""] * 3
+    announced = {
+        trial.trial.arm: next(each.read_back for each in trial.effective if "locks" in each.name)
+        for trial in found.trials
+    }
+    asked = {"published": "published", "locals": "local", "no_spinning": "off"}
+    assert {arm: f"fastmutex={kind}" in announced[arm] for arm, kind in asked.items()} == dict.fromkeys(asked, True)
+    assert {trial.options["version"] for trial in found.trials} == {"5.5.34"}
+    here.fairtrial("verify", here.run)

@@ -22,6 +22,12 @@ pub enum GovernError {
         /// In words.
         reason: String,
     },
+    /// It answers, and not what must be asked of it.
+    #[error("this server cannot be governed: {reason}")]
+    Unfit {
+        /// Its own words.
+        reason: String,
+    },
     /// It has another storage engine.
     #[error("the server has no InnoDB to govern: it says {version}")]
     NotInnodb {
@@ -70,7 +76,7 @@ impl GovernError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Parameter { .. } => "correct the value",
-            Self::Unreachable { .. } => {
+            Self::Unreachable { .. } | Self::Unfit { .. } => {
                 "check that the server runs, the socket, the user, its password and its privileges: PROCESS to look, \
                  SUPER (on MySQL 8 SYSTEM_VARIABLES_ADMIN) to govern"
             }

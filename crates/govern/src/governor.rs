@@ -40,8 +40,11 @@ impl<'a> Governor<'a> {
     /// Meets the server, keeps its values for whoever must restore them, and finds out whether it lets itself be told.
     pub fn start(parameters: &'a GovernPurge) -> Result<Self, GovernError> {
         let limit = Duration::from_millis(parameters.answer_limit_ms.into());
-        let mut server = Server::new(parameters.endpoint.clone(), limit);
-        let known = server.meet().map_err(|trouble| unreachable(&trouble))??;
+        let mut server = Server::new(parameters.endpoint.clone(), RESTORE_LIMIT);
+        let known = server.meet().map_err(|trouble| match trouble {
+            Trouble::Refused(reason) => GovernError::Unfit { reason },
+            other => unreachable(&other),
+        })??;
         let subject = Subject::new(parameters, known);
         let most = subject.knobs.most_threads;
         let path = parameters.originals.as_deref();
@@ -61,6 +64,7 @@ impl<'a> Governor<'a> {
         };
         governor.keep()?;
         governor.try_setting()?;
+        governor.server.wait_for(limit); // a look is not worth waiting for; a beginning is
         governor.announce()?;
         Ok(governor)
     }
@@ -185,7 +189,7 @@ impl<'a> Governor<'a> {
         self.met = true;
         self.reconnecting.end();
         let values = known.values;
-        let (decided, reason) = if known.incarnation.continues(&self.subject.known.incarnation) {
+        let (decided, reason) = if self.is_same(&known) {
             self.subject.in_effect = Some(values);
             (Decided::Back, "it is the same server")
         } else {
@@ -201,6 +205,16 @@ impl<'a> Governor<'a> {
             batch_size: Some(values.batch_size),
             ..told(decided, reason.to_owned())
         })
+    }
+
+    /// Whether a server that answers again is the one that was governed. One that has what was set last, which is not what
+    /// it had, is: another start would have its own.
+    fn is_same(&self, known: &crate::server::Known) -> bool {
+        let before = &self.subject.known;
+        known.incarnation.continues(&before.incarnation)
+            || (known.incarnation.connection >= before.incarnation.connection
+                && known.values != before.values
+                && self.subject.in_effect == Some(known.values))
     }
 
     /// Steps, once what was asked for last is in effect, and sets what the step asks for.

@@ -2,9 +2,12 @@
 //! restore a server that outlived its governor.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use fairtrial_protocol::load::Endpoint;
@@ -16,6 +19,9 @@ use crate::server::{Incarnation, Server, Trouble};
 
 /// A server that hangs longer than this keeps the originals' file, for the next try.
 pub const RESTORE_LIMIT: Duration = Duration::from_secs(10);
+
+/// A server that lives takes a connection, or turns it away, at once.
+const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
 /// What one start of a server had before it was governed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +40,7 @@ pub struct Originals {
 pub enum Outcome {
     /// The values are in effect again; these variables had to be set.
     Set(Vec<&'static str>),
-    /// Somebody else has set other values since: theirs stay.
+    /// Somebody else has set a variable to another value since: that one stays.
     Foreign(Values),
     /// The server is gone, or another start of it: nothing of what was set is left.
     Gone,
@@ -85,8 +91,9 @@ impl Kept {
         let Some(path) = &self.path else {
             return Ok(());
         };
+        let _ = fs::remove_file(path.with_extension("new")); // of a writer that was killed; it is rarely there
         match fs::remove_file(path) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(GovernError::File {
+            Err(cause) if cause.kind() != ErrorKind::NotFound => Err(GovernError::File {
                 path: path.clone(),
                 cause,
             }),
@@ -101,7 +108,7 @@ impl Kept {
             cause,
         };
         match fs::read(path) {
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
             Err(cause) => Err(failed(cause)),
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map(Some)
@@ -126,7 +133,7 @@ pub fn restore_from(path: &Path) -> Result<Option<Outcome>, GovernError> {
 
 /// Restores a server.
 ///
-/// `last`: what was set last, of a governor that knows; other values than those are somebody else's, and stay.
+/// `last`: what was set last, of a governor that knows; a variable with another value is somebody else's, and stays.
 pub fn restore(
     server: &mut Server,
     originals: &Originals,
@@ -135,11 +142,10 @@ pub fn restore(
     match restored(server, originals, last) {
         Ok(outcome) => Ok(outcome),
         Err(Trouble::Lost(_)) if !server.is_connected() => {
-            // A lost connection says nothing of the server; that there is no other one does.
+            // A lost connection says nothing of the server; that nobody listens where it did says that it is gone.
             match restored(server, originals, last) {
                 Ok(outcome) => Ok(outcome),
-                // Variables live as long as their server. Of one behind a network nobody knows whether it lives.
-                Err(Trouble::Lost(_)) if is_here(&originals.endpoint) => Ok(Outcome::Gone),
+                Err(Trouble::Lost(_)) if nobody_listens(&originals.endpoint) => Ok(Outcome::Gone),
                 Err(trouble) => Err(not_restored(&trouble, originals)),
             }
         }
@@ -147,13 +153,23 @@ pub fn restore(
     }
 }
 
-fn is_here(endpoint: &Endpoint) -> bool {
+/// Whether there is no server behind a socket any more, and its variables with it. One that turns a login away, or has no
+/// room for one more, lives; of one behind a network nobody knows.
+fn nobody_listens(endpoint: &Endpoint) -> bool {
+    let Endpoint::Mysql {
+        socket: Some(socket),
+        ..
+    } = endpoint
+    else {
+        return false;
+    };
+    let (said, hears) = channel();
+    let socket = socket.clone();
+    // In a thread of its own: a server whose queue of logins is full keeps whoever connects waiting.
+    thread::spawn(move || said.send(UnixStream::connect(socket).map_err(|error| error.kind())));
     matches!(
-        endpoint,
-        Endpoint::Mysql {
-            socket: Some(_),
-            ..
-        }
+        hears.recv_timeout(CONNECT_LIMIT),
+        Ok(Err(ErrorKind::NotFound | ErrorKind::ConnectionRefused))
     )
 }
 
@@ -162,20 +178,25 @@ fn restored(
     originals: &Originals,
     last: Option<Values>,
 ) -> Result<Outcome, Trouble> {
+    let known = server.is_met();
     let current = server.current()?;
-    if !current.incarnation.continues(&originals.incarnation) {
+    let same = known && server.is_met();
+    if !same && !current.incarnation.continues(&originals.incarnation) {
         return Ok(Outcome::Gone);
     }
-    if last.is_some_and(|last| last != current.values) {
-        return Ok(Outcome::Foreign(current.values));
-    }
     let changes = originals.values.statements_from(current.values);
-    for (variable, value) in &changes {
+    let foreign = last.map_or(Vec::new(), |last| last.statements_from(current.values));
+    let (foreign, own): (Vec<_>, Vec<_>) = changes
+        .into_iter()
+        .partition(|(variable, _)| foreign.iter().any(|(name, _)| name == variable));
+    for (variable, value) in &own {
         server.set(variable, *value)?;
     }
-    Ok(Outcome::Set(
-        changes.into_iter().map(|(variable, _)| variable).collect(),
-    ))
+    Ok(if foreign.is_empty() {
+        Outcome::Set(own.into_iter().map(|(variable, _)| variable).collect())
+    } else {
+        Outcome::Foreign(current.values)
+    })
 }
 
 fn not_restored(trouble: &Trouble, originals: &Originals) -> GovernError {

@@ -10,6 +10,7 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::{Endpoint, Rows};
 use fairtrial_sample::server::counters::{self, Counter};
 use fairtrial_sample::server::reading::{Family, Reading, VERSION};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::GovernError;
 use crate::knobs::{BATCH_SIZE, THREADS, Values};
@@ -28,7 +29,10 @@ const SETTABLE: &str = "SELECT READ_ONLY FROM information_schema.SYSTEM_VARIABLE
     WHERE VARIABLE_NAME = 'INNODB_PURGE_THREADS'";
 
 /// How much log there is where a server does not say how old its checkpoint may become: MySQL since 8.0.30, and before.
-const CAPACITIES: [&str; 2] = [
+/// The variable of the newer ones is not what they use where the older variables were given; the status is.
+const CAPACITIES: [&str; 3] = [
+    "SELECT VARIABLE_VALUE FROM performance_schema.global_status \
+        WHERE VARIABLE_NAME = 'Innodb_redo_log_capacity_resized'",
     "SELECT @@global.innodb_redo_log_capacity",
     "SELECT @@global.innodb_log_file_size * @@global.innodb_log_files_in_group",
 ];
@@ -38,11 +42,10 @@ const CAPACITIES: [&str; 2] = [
 pub struct Incarnation {
     /// Number of a connection to it; numbers only grow, and begin anew with the server.
     pub connection: u64,
-    /// When it began, seconds on the place's monotonic clock, as far as its `Uptime` tells.
+    /// When it began, seconds since 1970, as far as its `Uptime` tells: both are of the wall clock, so that a clock that
+    /// is set, or a machine that slept, moves neither.
     pub began_s: i64,
 }
-
-const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 
 /// `Uptime` is in whole seconds, and read a moment later than the clock.
 const SAME_START_S: i64 = 3;
@@ -110,6 +113,8 @@ pub struct Server {
     endpoint: Endpoint,
     limit: Duration,
     client: Option<Client>,
+    /// Whether the connection is the one over which the server was met.
+    met: bool,
     counters: Vec<Counter>,
 }
 
@@ -117,7 +122,7 @@ pub struct Server {
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
     /// No answer in time; the connection is kept.
-    #[error("no answer within {:.1} s", .0.as_secs_f64())]
+    #[error("no answer within {0:?}")]
     Late(Duration),
     /// There is no connection: refused, or lost.
     #[error("{0}")]
@@ -138,8 +143,14 @@ impl Server {
             endpoint,
             limit,
             client: None,
+            met: false,
             counters,
         }
+    }
+
+    /// Whether the connection is still the one over which the server was met: then it is the same server.
+    pub fn is_met(&self) -> bool {
+        self.met && self.client.is_some()
     }
 
     /// Whether a connection is there, or being made.
@@ -193,7 +204,10 @@ impl Server {
             known.capacity_bytes = self.capacity()?;
         }
         Ok(match self.seen(&known, &row, 0) {
-            Some(_) => Ok(known),
+            Some(_) => {
+                self.met = true;
+                Ok(known)
+            }
             None => Err(GovernError::Blind {
                 version: known.version,
             }),
@@ -203,8 +217,8 @@ impl Server {
     fn capacity(&mut self) -> Result<Option<u64>, Trouble> {
         for sql in CAPACITIES {
             match self.ask(sql) {
-                Ok(rows) => return Ok(Some(number(&rows, 0))),
-                Err(Trouble::Refused(_)) => {}
+                Ok(rows) if number(&rows, 0) > 0 => return Ok(Some(number(&rows, 0))),
+                Ok(_) | Err(Trouble::Refused(_)) => {}
                 Err(trouble) => return Err(trouble),
             }
         }
@@ -231,7 +245,7 @@ impl Server {
         let sql = format!("SELECT CONNECTION_ID(), @@global.{THREADS}, @@global.{BATCH_SIZE}");
         let values = self.ask(&sql)?;
         let uptime_s = number(&self.ask("SHOW GLOBAL STATUS LIKE 'Uptime'")?, 1);
-        let now_s = monotonic_ns() / NANOSECONDS_PER_SECOND;
+        let now_s = clock_gettime(ClockId::Realtime).tv_sec;
         let value = |column| u32::try_from(number(&values, column)).unwrap_or(u32::MAX);
         Ok(Current {
             incarnation: Incarnation {
@@ -272,11 +286,11 @@ impl Server {
     }
 
     fn ask(&mut self, sql: &str) -> Result<Rows, Trouble> {
-        let mut client = match self.client.take() {
-            Some(client) => client,
-            None => {
-                Client::open(&self.endpoint).map_err(|error| Trouble::Lost(error.to_string()))?
-            }
+        let mut client = if let Some(client) = self.client.take() {
+            client
+        } else {
+            self.met = false;
+            Client::open(&self.endpoint).map_err(|error| Trouble::Lost(error.to_string()))?
         };
         let answer = client.ask(sql, self.limit);
         let trouble = match answer {

@@ -26,7 +26,8 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
     seconds = drive.seconds(directory, window)
     told = json.loads((directory / drive.FILE).read_bytes())
     client = told["client"]
-    exact_ms = {"max": told["latency_ms"]["max"], "mean": told["latency_ms"]["sum"] / driven.done}
+    own_ms = told["latency_ms"]
+    exact_ms = {"max": own_ms["max"], "mean": own_ms["sum"] / driven.done} if driven.done else {}
     common = drive.compute(directory, driven, window=window)
     return (
         {name: value for name, value in common.items() if name not in UNKNOWN}
@@ -45,12 +46,18 @@ def definitions(*, resolution: float) -> Mapping[str, MetricDefinition]:
     """Every metric; `resolution`: of latency percentiles, the width of sysbench's bins."""
     common = {name: each for name, each in drive.DEFINITIONS.items() if name not in UNKNOWN}
     latencies = {
-        name: each.model_copy(update={"resolution": resolution if name.startswith("latency_ns_p") else 0.0})
+        name: each.model_copy(update={"resolution": resolution}) if name.startswith("latency_ns_p") else each
         for name, each in latency.definitions().items()
     }
+    for name, source in _EXACT.items():
+        latencies[name] = latencies[name].model_copy(update={"resolution": 0.0, "source": source})
     return {**common, **latencies, **_OWN}
 
 
+_EXACT: Final = {
+    "latency_ns_max": f"{drive.FILE}: sysbench's own maximum, which it prints in hundredths of a millisecond",
+    "latency_ns_mean": f"{drive.FILE}: sysbench's own sum of latencies over its events",
+}
 _OWN: Final = {
     each.name: each
     for each in (

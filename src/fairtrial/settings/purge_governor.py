@@ -18,6 +18,7 @@ from fairtrial.study.quantities import Seconds, Share
 MOST_THREADS: Final = 32  # innodb_purge_threads
 MOST_BATCH: Final = 5000  # innodb_purge_batch_size
 LONGEST_MS: Final = 60_000
+LONGEST_ANSWER_S: Final = 10
 MILLISECONDS_PER_SECOND: Final = 1000
 PERCENT: Final = 100
 ROUNDING: Final = 1e-6  # of a number that is whole but for how it is kept
@@ -85,6 +86,8 @@ class PurgeGovernor(BaseModel):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
+        if self.answer_limit > LONGEST_ANSWER_S:
+            raise ValueError(f"`answer_limit` is at most {LONGEST_ANSWER_S}s: nobody waits longer for its end")
         if self.low_water >= self.stop:
             raise ValueError("`low_water` must be below `stop`")
         if self.hysteresis >= self.stop:

@@ -54,6 +54,17 @@ def test_mean_and_maximum_are_sysbenchs_own_and_percentiles_are_of_its_bins(dire
     assert found["latency_count"] == 200
 
 
+def test_a_window_without_an_event_has_no_latency(directory: Path) -> None:
+    path = directory / "result.json"
+    told = json.loads(path.read_text())
+    told["transactions"]["event"] |= {"committed": 0, "statements": 0}
+    path.write_text(json.dumps(told), encoding="utf-8")
+    (directory / "latency.hlog").write_text(written("Of a test", []), encoding="utf-8")
+    found = sysbench.compute(directory, window=WINDOW)
+    assert found["throughput_tps"] == 0.0
+    assert not [name for name in found if name.startswith("latency")]
+
+
 def test_every_scalar_is_defined_and_what_sysbench_does_not_tell_is_no_metric(directory: Path) -> None:
     defined = sysbench.definitions(resolution=0.018)
     assert sysbench.compute(directory, window=WINDOW).keys() <= defined.keys()

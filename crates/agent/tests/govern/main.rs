@@ -402,6 +402,52 @@ fn what_somebody_else_has_set_meanwhile_stays() {
 }
 
 #[test]
+fn of_two_variables_the_one_that_nobody_else_has_set_is_restored() {
+    let Some(server) = shared() else { return };
+    let endpoint = server.endpoint("mysql");
+    let before = (threads(&endpoint), batch(&endpoint));
+    let both = json!({"threads": {"least": 3, "most": 3}, "batch_size": {"least": 1, "most": 444}});
+    let mut governor = Governor::start(&endpoint, &both);
+    wait_until(
+        || (threads(&endpoint), batch(&endpoint)) == (3, 444),
+        || "never both".into(),
+    );
+    ask(&endpoint, "SET GLOBAL innodb_purge_batch_size = 77");
+    let (_, output) = governor.end();
+    assert_eq!(output.last_line()["restored"], false, "{output:?}");
+    assert_eq!((threads(&endpoint), batch(&endpoint)), (before.0, 77));
+    let again = format!("SET GLOBAL innodb_purge_batch_size = {}", before.1);
+    ask(&endpoint, &again);
+}
+
+#[test]
+fn a_server_that_turns_the_login_away_lives_and_is_restored_later() {
+    let Some(server) = shared() else { return };
+    let root = server.endpoint("mysql");
+    let before = threads(&root);
+    let allowed = "GRANT SUPER, PROCESS ON *.* TO passing";
+    let user = "CREATE OR REPLACE USER passing IDENTIFIED BY 'secret'";
+    ask(&root, user);
+    ask(&root, allowed);
+    let mut governor = Governor::start(&user_of(&root, "passing"), &three());
+    wait_until(|| threads(&root) == 3, || "never 3".into());
+    governor.signal(Signal::KILL);
+    governor.child.wait().expect("gone");
+    ask(&root, "DROP USER passing");
+    let refused = restore(&governor.originals());
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        governor.originals().exists(),
+        "whoever comes next needs them"
+    );
+    assert_eq!(threads(&root), 3);
+    ask(&root, user);
+    ask(&root, allowed);
+    assert_eq!(restore(&governor.originals()).code, Some(0));
+    assert_eq!(threads(&root), before);
+}
+
+#[test]
 fn wrong_parameters_and_servers_that_are_not_there_are_told() {
     let nowhere =
         json!({"kind": "mysql", "socket": "/nowhere/socket", "user": "root", "database": "mysql"});

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -21,13 +21,12 @@ from fairtrial.study.nodes import Branch
 from fairtrial.study.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import contents, oltp
-from fairtrial.workloads.sysbench.arguments import Life, seed_of
+from fairtrial.workloads.sysbench.arguments import BULK_INSERT, Life, preparing_threads, seed_of
 from fairtrial.workloads.sysbench.parameters import NATIVE, SysbenchParameters, reserved
 from fairtrial.workloads.sysbench.running import Bench, Ran, identify
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
-OLTP: Final = "oltp"  # in keys: the tables that many of sysbench's scripts share
 GUESSED_PER_S: Final = 500.0  # to estimate a window by count before anything was measured
 
 
@@ -78,8 +77,9 @@ def data(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         return oltp.data(_tables(asked))
     return {
         "workload": "sysbench",
-        "script": asked.file.sha256 if asked.file else OLTP if asked.has_oltp_tables else asked.script,
+        "script": asked.file.sha256 if asked.file else asked.script,
         "modules": [each.sha256 for each in asked.modules],
+        "threads": preparing_threads(parameters) if asked.script == BULK_INSERT else None,  # a table for each
         "options": asked.data,
         "loader_version": LOADER_VERSION,
     }
@@ -101,12 +101,12 @@ def load(
     Raises:
         PlaceError: there is no sysbench, or it fails; its own words say why.
     """
-    identify(place)
     asked = SysbenchParameters.model_validate(parameters)
     if asked.is_native:
         return oltp.load(place, _tables(asked), endpoint, on_progress=on_progress)
+    identify(place)
     contents.recreate(place, endpoint)
-    directory = PurePosixPath(place.require(["mktemp", "-d"], hint="the place needs a temporary directory").strip())
+    directory = place.state_directory / "building" / "sysbench"  # what a kill leaves goes when the next load begins
     try:
         ran = Bench.set_up(place, parameters, endpoint=endpoint, directory=directory).prepare()
     finally:
@@ -115,9 +115,8 @@ def load(
         raise PlaceError(f"loading failed: {ran.failure}", hint="mend workload.sysbench, or see the server's own log")
     on_progress({"progress": "hashing"})
     found = contents.loaded(place, endpoint)
-    if not found.rows or (asked.file is None and not any(found.rows.values())):
-        tables = "tables without rows" if found.rows else "no table"
-        raise PlaceError(f"sysbench's `prepare` left {tables}", hint="mend workload.sysbench.data, or the script")
+    if not found.rows:
+        raise PlaceError("sysbench's `prepare` left no table", hint="mend workload.sysbench.data, or the script")
     return found
 
 

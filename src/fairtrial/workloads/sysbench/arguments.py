@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 SEEDS: Final = 2**31 - 1  # sysbench reads an `int`, and takes 0 for the time of day
+BULK_INSERT: Final = "bulk_insert"
 DRIVERS: Final = {"mysql": "mysql", "postgres": "pgsql"}
 _KEYS: Final = {
     "mysql": {"socket": "socket", "host": "host", "port": "port", "user": "user", "password": "password"},
@@ -49,8 +50,14 @@ def connection(endpoint: Mapping[str, Any]) -> str:
 
 def prepare(parameters: Mapping[str, Any], *, script: str, configuration: PurePosixPath) -> list[str]:
     """The command line that fills a database."""
-    own = {"threads": parameters["load_threads"]}  # `prepare` of sysbench 1.0 takes no seed
+    own = {"threads": preparing_threads(parameters)}  # `prepare` of sysbench 1.0 takes no seed
     return ["sysbench", f"--config-file={configuration}", script, *_options({**parameters["data"], **own}), "prepare"]
+
+
+def preparing_threads(parameters: Mapping[str, Any]) -> int:
+    """`bulk_insert` has a table for each thread of the run, and `prepare` makes one for each of its own."""
+    threads: int = parameters["threads" if parameters["script"] == BULK_INSERT else "load_threads"]
+    return threads
 
 
 def run(parameters: Mapping[str, Any], life: Life, *, script: str, configuration: PurePosixPath) -> list[str]:

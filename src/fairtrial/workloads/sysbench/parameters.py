@@ -22,7 +22,36 @@ from fairtrial.study.problems import FILE_OF
 from fairtrial.study.quantities import Seconds
 
 OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
-OptionValue = Annotated[str, Field(coerce_numbers_to_str=True, pattern=r"^[^\n]*$")]
+
+
+def _spelt(value: object) -> object:
+    """YAML's booleans and whole floating-point numbers as sysbench reads them."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value) if isinstance(value, int | float) else value
+
+
+OptionValue = Annotated[
+    str,
+    Field(pattern=r"^[^\n]*$"),
+    BeforeValidator(_spelt),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
+]
+Script = Literal[
+    "bulk_insert",
+    "oltp_delete",
+    "oltp_insert",
+    "oltp_point_select",
+    "oltp_read_only",
+    "oltp_read_write",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_write_only",
+    "select_random_points",
+    "select_random_ranges",
+]
 
 # What the run sets itself, and the key of the study under which it is asked for; empty: not to be had.
 RESERVED: Final = {
@@ -94,11 +123,7 @@ class SysbenchParameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    script: str | None = Field(
-        None,
-        pattern=r"^[a-z][a-z0-9_]*$",
-        description="A script that sysbench brings: `oltp_point_select`, `oltp_update_non_index`, …",
-    )
+    script: Script | None = Field(None, description="A script that sysbench brings.")
     file: Lua | None = Field(
         None, description="A script of one's own instead, `.lua`; relative to the file that names it."
     )
@@ -147,8 +172,18 @@ class SysbenchParameters(BaseModel):
             raise ValueError("exactly one of `duration` and `events` ends the measured window")
         if (self.script is None) == (self.file is None):
             raise ValueError("exactly one of `script` and `file` names what sysbench runs")
-        if both := self.data.keys() & self.options.keys():
-            raise ValueError(f"`{min(both)}` is in `data` and in `options`: leave one out")
+        files = [each.name for each in ([self.file] if self.file else []) + self.modules]
+        if len(set(files)) < len(files):
+            raise ValueError("`file` and `modules` are put into one directory: give each a name of its own")
+        return self
+
+    @model_validator(mode="after")
+    def _options_once(self) -> Self:
+        named = [name.replace("_", "-") for name in (*self.data, *self.options)]
+        if twice := sorted({name for name in named if named.count(name) > 1}):
+            raise ValueError(f"`{twice[0]}` is said twice, in `data` or `options`: leave one out")
+        if made := sorted(name for name in self.options if name.replace("_", "-") in NATIVE):
+            raise ValueError(f"`{made[0]}` makes the data: say it under `data`")
         return self
 
     @model_validator(mode="after")
@@ -169,7 +204,7 @@ class SysbenchParameters(BaseModel):
     @property
     def has_oltp_tables(self) -> bool:
         """Whether it runs one of sysbench's scripts that share their tables."""
-        return self.script is not None and self.script.startswith(SHARED)
+        return self.script is not None and self.script.startswith(SHARED) and not self.modules
 
     @property
     def is_native(self) -> bool:

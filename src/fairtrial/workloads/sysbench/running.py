@@ -19,8 +19,9 @@ from fairtrial.workloads.sysbench.parameters import LuaFile
 from fairtrial.workloads.workload import Drive, Starting
 
 HINT: Final = "install sysbench 1.0 at the place (apt install sysbench)"
-VERSION: Final = re.compile(r"sysbench 1\.")
+VERSION: Final = re.compile(r"sysbench 1\.0\.")
 OBSERVER: Final = "observing.lua"
+SCRIPTS: Final = "scripts"
 SCRIPT: Final = "OBSERVED_SCRIPT"
 LOAD_S: Final = 24 * 3600.0
 DRIVE_GRACE_S: Final = 300.0  # beyond what is asked: connections are opened, and the last events end
@@ -57,7 +58,7 @@ def identify(place: OpenPlace) -> dict[str, str]:
     path = place.require(["sh", "-c", "command -v sysbench"], hint=HINT).strip()
     version = place.require([path, "--version"], hint=HINT).strip()
     if not VERSION.match(version):
-        raise PlaceError(f"{path} says it is `{version}`: its reports are other than those of sysbench 1", hint=HINT)
+        raise PlaceError(f"{path} says it is `{version}`: sysbench 1.0 is needed, whose reports are known", hint=HINT)
     digest = place.require(["sha256sum", path], hint=HINT).split()[0]
     return {"sysbench": path, "sysbench_version": version, "sysbench_sha256": digest}
 
@@ -85,11 +86,13 @@ class Bench:
         place.agent.put(str(configuration), arguments.connection(endpoint).encode(), mode=0o600)
         own = LuaFile.model_validate(parameters["file"]) if parameters["file"] is not None else None
         modules = [LuaFile.model_validate(each) for each in parameters["modules"]]
+        scripts = directory / SCRIPTS  # where `require` looks for modules, and nothing of ours lies
         for file in [*([own] if own else []), *modules]:
-            place.agent.put(str(directory / file.name), file.text.encode())
+            place.agent.put(str(scripts / file.name), file.text.encode())
         observer = resources.files("fairtrial.workloads.sysbench").joinpath(OBSERVER).read_bytes()
         place.agent.put(str(directory / OBSERVER), observer)
-        script = str(directory / own.name) if own else parameters["script"]
+        place.require(["mkdir", "-p", str(scripts)], hint="check the place's disk")
+        script = str(scripts / own.name) if own else parameters["script"]
         return cls(place, parameters, directory, configuration, script)
 
     def prepare(self) -> Ran:
@@ -114,7 +117,7 @@ class Bench:
         process = self.place.agent.spawn(
             name=name,
             argv=list(argv),
-            directory=str(self.directory),
+            directory=str(self.directory / SCRIPTS),
             **starting,
             on_line=lambda _stream, line: lines.append(line),
         )

@@ -32,6 +32,11 @@ def test_loading_is_told_what_makes_the_data_and_nothing_of_the_run() -> None:
     ]
 
 
+def test_bulk_insert_has_a_table_for_each_thread_of_the_run() -> None:
+    given = parameters(script="bulk_insert", threads=9)
+    assert "--threads=9" in arguments.prepare(given, script="bulk_insert", configuration=CONFIGURATION)
+
+
 def test_a_run_is_told_all_of_it() -> None:
     given = parameters(data={"tables": 4}, options={"range-size": 7}, threads=9, interval="2s")
     argv = arguments.run(given, Life(5.0, None, seed=11), script="/w/observing.lua", configuration=CONFIGURATION)

@@ -60,7 +60,11 @@ def problems(directory: Path, workload: str) -> list[Problem]:
         ({"script": None}, "exactly one of `script` and `file`"),
         ({"options": {"--tables": 1}}, "options"),
         ({"options": {"tables": "1\ndebug=on"}}, "options"),
-        ({"data": {"tables": 1}, "options": {"tables": 2}}, "`tables` is in `data` and in `options`"),
+        ({"data": {"auto-inc": 1}, "options": {"auto_inc": 2}}, "`auto-inc` is said twice"),
+        ({"data": {"table-size": 1, "table_size": 2}}, "`table-size` is said twice"),
+        ({"options": {"table_size": 2}}, "`table_size` makes the data: say it under `data`"),
+        ({"script": "oltp_point_selects"}, "oltp_point_select"),
+        ({"modules": [{"name": "a.lua", "text": ""}, {"name": "a.lua", "text": "x"}]}, "a name of its own"),
         ({"script": "oltp_insert", "file": {"name": "a.lua", "text": ""}}, "exactly one of `script` and `file`"),
         ({"threads": 0}, "threads"),
         ({"data_seed": -1}, "data_seed"),
@@ -123,13 +127,15 @@ def test_scripts_that_share_their_tables_share_their_data() -> None:
     assert data(script="oltp_insert", options={"rand-type": "uniform"}, threads=9) == data(script="oltp_read_only")
     assert data(script="select_random_points") == data(script="oltp_read_only")
     prepared = {"loader": "sysbench"}
-    assert data(script="oltp_insert", **prepared) == data(script="oltp_read_only", data_seed=2, **prepared)
+    assert data(**prepared) == data(data_seed=2, threads=5, **prepared)
     own = {"name": "mine.lua", "text": "function event() end"}
     different = [
         data(),
         data(**prepared),
         data(**prepared, data={"auto-inc": "off"}),
+        data(script="oltp_insert", **prepared),
         data(script="bulk_insert"),
+        data(script="bulk_insert", threads=5),
         data(data={"tables": 2}),
         data(data_seed=2),
         data(file=own),
@@ -143,6 +149,16 @@ def test_data_of_our_own_loader_are_those_of_oltp() -> None:
     ours = oltp.OltpParameters.model_validate({"duration": 60, "tables": 3, "table_size": 70, "data_seed": 4})
     theirs = valid(data={"tables": 3, "table-size": 70}, data_seed=4)
     assert sysbench.data(theirs.model_dump(mode="json")) == oltp.data(ours.model_dump(mode="json"))
+
+
+def test_options_may_be_written_as_yaml_has_them() -> None:
+    found = valid(options={"skip-trx": True, "histogram-ish": False, "range-size": 1e3, "rand-pareto-h": 0.25})
+    assert list(found.options.values()) == ["on", "off", "1000", "0.25"]
+
+
+def test_a_script_with_modules_of_ones_own_fills_its_tables_itself() -> None:
+    assert valid().is_native
+    assert not valid(modules=[{"name": "oltp_common.lua", "text": ""}]).is_native
 
 
 def test_a_files_hash_is_of_its_text() -> None:

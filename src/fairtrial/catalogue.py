@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairtrial.metrics import telemetry
+from fairtrial.metrics import shutdown, telemetry
 from fairtrial.places import KINDS
 from fairtrial.settings import SETTINGS
 from fairtrial.study.catalogue import Catalogue
@@ -17,5 +17,5 @@ def catalogue() -> Catalogue:
         systems={name: module.KIND for name, module in SYSTEMS.items()},
         workloads={name: module.KIND for name, module in WORKLOADS.items()},
         settings={name: module.KIND for name, module in SETTINGS.items()},
-        telemetry_metrics=telemetry.DEFINITIONS,
+        telemetry_metrics={**telemetry.DEFINITIONS, **shutdown.DEFINITIONS},
     )

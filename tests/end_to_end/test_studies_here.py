@@ -30,6 +30,25 @@ def test_purge_is_governed_in_one_arm_only_and_every_decision_is_kept(here: Desk
     assert governed["governor_period_s"] >= 0.009
     assert "governor_period_s" not in trials["stock"].scalars
     assert {"history_list_length_end", "checkpoint_age_share_max"} <= governed.keys()
+    for trial in trials.values():
+        assert trial.scalars["slow_shutdown_s"] > 0
+        assert trial.scalars["slow_shutdown_censored"] == 0
+        log = (found.trial_directory(trial.trial.id) / "log" / "server.log").read_text()
+        assert log.count("ready for connections") == 2, "it is started again, to be checked"
+    here.fairtrial("verify", here.run)
+
+
+@pytest.mark.skipif(shutil.which("mariadbd", path=SERVERS) is None, reason="needs mariadbd")
+def test_a_slow_shutdown_that_is_cut_off_is_a_lower_bound_and_a_doubt(here: Desk) -> None:
+    study = STUDIES / "innodb-adaptive-purge.yaml"
+    text = study.read_text(encoding="utf-8").replace("slow_shutdown: 3min ", "slow_shutdown: 1ms ")
+    here.fairtrial("run", here.study(text), "--size", "ci")
+    found = record.read(here.run)
+    assert [trial.invalid_reason for trial in found.trials] == ["", ""]
+    assert {trial.scalars["slow_shutdown_censored"] for trial in found.trials} == {1.0}
+    assert "2 of 2 slow shutdowns were not over at their limit" in " ".join(
+        (here.run / "report" / "report.txt").read_text(encoding="utf-8").split()
+    )
     here.fairtrial("verify", here.run)
 
 

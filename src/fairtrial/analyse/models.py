@@ -38,6 +38,7 @@ DOUBT_CODES: Final = (
     "footprint",
     "invisible_io",
     "shared_device",
+    "censored_shutdown",
     "few_blocks",
     "rests_on_normality",
     "non_positive",

@@ -17,6 +17,7 @@ from typing import Literal
 
 from fairtrial import metrics, settings
 from fairtrial.errors import AgentError, PlaceError, RecordError, StreamLostError, SystemStartError
+from fairtrial.metrics import shutdown
 from fairtrial.metrics.probes import DIRECTORY as PROBES
 from fairtrial.record import Writer
 from fairtrial.record.files import full_disk_explained
@@ -27,6 +28,7 @@ from fairtrial.run.outcome import Outcome
 from fairtrial.run.probing import Probing
 from fairtrial.run.progress import Progress
 from fairtrial.run.separation import separated
+from fairtrial.run.shutting_down import shut_down_slowly
 from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
@@ -257,6 +259,7 @@ class Attempt:
             self._apply("after_server")
             self._apply("before_ramp_up")
             self._sampled_drive(instance)
+            instance = shut_down_slowly(self.place, self.parts, instance=instance, launch=launch, phase=self._phase)
             self._check(instance)
         except StreamLostError:
             raise
@@ -472,6 +475,7 @@ class Attempt:
             return
         try:
             common = metrics.telemetry.compute(local, window=self.outcome.window, facts=self.place.facts)
+            common |= shutdown.compute(local)
             own = self.parts.workload.scalars(local, self.parts.workload_parameters, self.outcome.window)
             metrics.merged_latency.write(local)
         except (PlaceError, RecordError) as error:

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 
 from fairtrial.errors import PlaceError
 from fairtrial.study.catalogue import Kind
+from fairtrial.study.quantities import Seconds
 from fairtrial.systems import mysql_options
 from fairtrial.systems.installation import PROGRAMS, Installation, ServerSource, at, identified
 from fairtrial.systems.server import (
@@ -54,6 +55,13 @@ class MysqldParameters(ServerSource):
 
     options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_-]*$")], str | int | float | bool] = Field(
         default_factory=dict, description="Server options, as in its configuration file: `innodb_doublewrite: 0`."
+    )
+    slow_shutdown: Seconds | None = Field(
+        None,
+        gt=0,
+        le=86_400,
+        description="Shut down slowly once the load has ended (`innodb_fast_shutdown = 0`: all is purged and flushed), "
+        "for so long at most, and measure it: what the load has left undone.",
     )
 
     @field_validator("options")
@@ -130,7 +138,8 @@ class Mysqld:
     def for_loading(self, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
         """The initial options and a configuration that loads fast: what is loaded is durable by the slow shutdown."""
         cache = {"innodb_buffer_pool_size": f"{cache_mib(facts, most=LOADING_CACHE_MIB)}M"}
-        return {**parameters, "options": {**cache, **LOADING_OPTIONS, **self.initial(parameters)}}
+        options = {**cache, **LOADING_OPTIONS, **self.initial(parameters)}
+        return {**parameters, "slow_shutdown": None, "options": options}
 
     def create(self, place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> None:
         """With the options that matter then."""
@@ -167,7 +176,14 @@ class Mysqld:
         if remote is not None:
             remote |= {"host": launch.address, "port": port}
         monitoring = {**endpoint, "database": "mysql"}  # a workload may not have made its database
-        return Instance(endpoint=endpoint, process=process, options=effective, monitoring=monitoring, remote=remote)
+        return Instance(
+            endpoint=endpoint,
+            process=process,
+            options=effective,
+            monitoring=monitoring,
+            remote=remote,
+            slow_shutdown_s=parameters["slow_shutdown"],
+        )
 
     def _opened(self, place: OpenPlace, endpoint: Mapping[str, Any], *, version: str) -> dict[str, Any]:
         """What another place needs to log in: a user of its own, whose password is as old as this start."""
@@ -181,7 +197,8 @@ class Mysqld:
             return
         if settled:
             _ask(place, instance.endpoint or {}, "SET GLOBAL innodb_fast_shutdown = 0")
-        instance.process.stop(SLOW_SHUTDOWN_S if settled else STOP_S)
+        slowest_s = instance.slow_shutdown_s or SLOW_SHUTDOWN_S
+        instance.process.stop(slowest_s if settled else STOP_S)
 
 
 def _said_once(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,6 +62,8 @@ class Instance:
         is_one_process: whether the main process does all its work; else the sampler adds up its children's, because a
             part would be taken for the whole.
         remote: how a workload at another place reaches it, an endpoint too; None: it does not listen.
+        slow_shutdown_s: how long it may take to stop `settled` once its load has ended, which is measured then; None:
+            it is not.
     """
 
     endpoint: Mapping[str, Any] | None
@@ -70,6 +72,7 @@ class Instance:
     monitoring: Mapping[str, Any] | None = None
     is_one_process: bool = True
     remote: Mapping[str, Any] | None = None
+    slow_shutdown_s: float | None = None
 
 
 class System(Protocol):

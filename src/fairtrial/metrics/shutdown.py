@@ -1,0 +1,77 @@
+"""How long a server took to shut down slowly after its trial: what the load left undone, purge above all.
+
+Owns `shutdown.json` on the reading side; `run.shutting_down` writes it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from fairtrial.errors import RecordError
+from fairtrial.study.catalogue import MetricDefinition
+
+FILE: Final = "shutdown.json"
+TIME: Final = "slow_shutdown_s"
+CENSORED: Final = "slow_shutdown_censored"
+NANOSECONDS_PER_SECOND: Final = 1e9
+
+
+class Shutdown(BaseModel):
+    """One slow shutdown, on the place's monotonic clock.
+
+    Attributes:
+        began_ns, ended_ns: from the server's being told until its process had ended.
+        limit_s: how long it was waited for.
+        complete: whether it ended by itself; else it was killed at the limit, and would have taken longer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    began_ns: int
+    ended_ns: int
+    limit_s: float
+    complete: bool
+
+
+def compute(directory: Path) -> dict[str, float]:
+    """The two metrics of a trial that was to shut down slowly; empty for others.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    path = directory / FILE
+    if not path.exists():
+        return {}
+    try:
+        found = Shutdown.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
+    seconds = (found.ended_ns - found.began_ns) / NANOSECONDS_PER_SECOND
+    return {TIME: seconds, CENSORED: 0.0 if found.complete else 1.0}
+
+
+DEFINITIONS: Final = {
+    each.name: each
+    for each in (
+        MetricDefinition(
+            name=TIME,
+            label="slow shutdown",
+            unit="s",
+            better="lower",
+            kind="wall_clock",
+            source=f"{FILE}: from the end of the load until the server had purged and flushed everything; with "
+            "`slow_shutdown` of the system, and a lower bound where that passed",
+        ),
+        MetricDefinition(
+            name=CENSORED,
+            label="slow shutdown cut off",
+            unit="trials",
+            better="lower",
+            kind="count",
+            source=f"{FILE}: 1 where the server was ended at the limit, 0 where it ended by itself",
+        ),
+    )
+}

@@ -22,6 +22,7 @@ WAYS = {
     "many": (500, 5),
 }
 THREADS = 10_000
+TOO_FEW_THREADS = 77  # what the program ends with
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,8 @@ def test_no_spinning_and_much_of_it(stress: Path, kind: str, spins: str) -> None
 @pytest.mark.parametrize("kind", ["passthrough", "fast", "ticket"])
 def test_ten_thousand_threads_wait_for_one_lock(stress: Path, kind: str) -> None:
     done = ran(stress, "many", THREADS, 1, environment=preloading(FAIRTRIAL_LOCK=kind))
+    if done.returncode == TOO_FEW_THREADS:
+        pytest.skip(f"this machine does not give so many: {done.stderr}")
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -84,6 +87,7 @@ def test_thread_sanitizer_sees_no_race(sanitized: Path, kind: str, way: tuple[st
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.usefixtures("sanitized")  # which skips where it does not run
 def test_thread_sanitizer_would_see_one(tmp_path: Path) -> None:
     """The same program with locks that do nothing."""
     program = compiled(tmp_path, "stress", "-fsanitize=thread", "-DWITHOUT_LOCKS")

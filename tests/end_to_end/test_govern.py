@@ -43,7 +43,7 @@ trials: {blocks: 1, seed: 5}
 metrics: {primary: throughput_tps, secondary: [governor_cpu_ms_per_s, governor_period_s]}
 telemetry: {interval: 100ms}
 """
-THREE = ("--min-threads", "3", "--max-threads", "3")
+THREE = ("--min-threads", "3", "--max-threads", "3", "--answer-limit", "10s")
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def test_a_disk_that_fails_under_a_server_costs_its_trial(here: Desk, kernel: Pa
 def test_a_load_that_fills_the_guests_memory_is_named_with_what_the_kernel_said(here: Desk, kernel: Path) -> None:
     little, everything = ran(here, FULL_MEMORY.format(kernel=kernel, seed=LITTLE_FIRST))
     assert (little.trial.arm, little.valid, little.invalid_reason) == ("little", True, "")
-    assert "ended with signal 9; the kernel killed 1 for want of memory" in everything.invalid_reason
+    assert "ended with signal SIGKILL; the kernel killed 1 for want of memory" in everything.invalid_reason
     assert "(python3)" in everything.invalid_reason
 
 

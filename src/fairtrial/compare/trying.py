@@ -14,6 +14,7 @@ from fairtrial.analyse import t_tests
 from fairtrial.compare.compiling import Wishes
 from fairtrial.errors import AgentError, InputError, Problem
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import how
 
 TRIAL_S: Final = 0.1  # a trial of short commands runs them for this long: as long as opening the trial takes
 MOST_RUNS: Final = 100
@@ -115,9 +116,8 @@ def _succeed(place: OpenPlace, wishes: Wishes, command: str, *, option: str) -> 
         raise InputError([problem], hint="give it more --timeout, or less to do") from error
     allowed = (0,) if option.startswith("--") else wishes.exit_codes
     if exited.code not in allowed:
-        ended = f"signal {exited.signal}" if exited.signal is not None else f"exit code {exited.code}"
         said = "".join(f"\n  {line}" for line in lines[-OUTPUT_LINES:])
-        problem = Problem(f"`{command}` ended with {ended}{said}", option)
+        problem = Problem(f"`{command}` ended with {how(exited)}{said}", option)
         raise InputError([problem], hint="mend it, or say which exit codes are success: --exit-code 0 --exit-code 1")
     return (exited.time_ns - process.started_ns) / 1e9
 

@@ -6,7 +6,6 @@ Owns the process and its way back. It must not know how purge is governed (`crat
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +16,9 @@ from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
 from fairtrial.record.models import EffectiveSetting
-from fairtrial.wire.generated import Decision, Exited, Governed, Step
+from fairtrial.wire.generated import Decision, Governed, Step
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import how
 
 NAME: Final = "purge_governor"
 RESTORE: Final = ("fairtrial-agent", "govern-restore")
@@ -108,7 +108,7 @@ class Governor:
         if self._started is None:
             exited = self._process.stop(STOP_S)
             self.restore()
-            said = _error(self._said) or {"error": f"it ended ({_ended(exited)})", "hint": "look at the server"}
+            said = _error(self._said) or {"error": f"it ended ({how(exited)})", "hint": "look at the server"}
             message = f"the purge governor does not start: {said['error']}"
             # A server that is gone, or a governor that was killed, may be one trial's; what a server refuses is all's.
             if exited.code is None or said["error"].startswith(UNREACHABLE):
@@ -151,7 +151,7 @@ class Governor:
         if exited.code != 0:
             self.restore()
             error = _error(self._said)
-            return f"the purge governor failed ({_ended(exited)})" + (f": {error['error']}" if error else "")
+            return f"the purge governor failed ({how(exited)})" + (f": {error['error']}" if error else "")
         if self.governed is None:
             return "the purge governor said nothing of what it did; is the agent an older one?"
         if self.governed.refused:
@@ -167,10 +167,6 @@ class Governor:
         if self.changes:
             argv = [*RESTORE, str(self._originals)]
             self._place.require(argv, hint="set innodb_purge_threads and innodb_purge_batch_size by hand")
-
-
-def _ended(exited: Exited) -> str:
-    return f"signal {signal.Signals(exited.signal).name}" if exited.signal is not None else f"code {exited.code}"
 
 
 def _error(lines: Sequence[str]) -> dict[str, str] | None:

@@ -17,7 +17,7 @@ from fairtrial.run import workspace
 from fairtrial.study.probes import Probe
 from fairtrial.wire.generated import Exited
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.wire.process import Process
+from fairtrial.wire.process import Process, how
 from fairtrial.workloads import OnProgress
 
 STOP_S: Final = 60.0  # perf writes what it gathered, bpftrace prints its maps
@@ -181,8 +181,7 @@ class Probing:
         started.run = started.run.model_copy(update={"end_ns": exited.time_ns})
         as_asked = interrupted and (exited.signal == signal.SIGINT or exited.code == _INTERRUPTED)
         if exited.code != 0 and not as_asked:
-            how = f"signal {exited.signal}" if exited.signal is not None else f"code {exited.code}"
-            started.fail(f"ended with {how}; its words are in {started.run.stem}-errors.log")
+            started.fail(f"ended with {how(exited)}; its words are in {started.run.stem}-errors.log")
 
     def _report(self, started: _Started) -> None:
         """The profile with its symbols, which only the place can resolve: its programs are there."""

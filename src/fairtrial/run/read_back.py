@@ -15,6 +15,7 @@ from fairtrial.settings.affinity import processors
 from fairtrial.wire import Process
 from fairtrial.wire.generated import ExecuteAction, Step
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import how
 
 SHELL = "sh"
 ANY = "TRIAL"
@@ -86,7 +87,7 @@ def require_alive(process: Process, found: PlaceError) -> None:
     with contextlib.suppress(TimeoutError):
         exited = process.wait(ENDING_S)
         raise SystemStartError(
-            f"the server ended as soon as it had started (code {exited.code}, signal {exited.signal})",
+            f"the server ended as soon as it had started ({how(exited)})",
             hint="does its memory limit leave it room? `settings.memory` counts the page cache that it fills, too",
         ) from found
 

@@ -12,6 +12,7 @@ from fairtrial.metrics.shutdown import FILE, Shutdown
 from fairtrial.run.kinds import Parts
 from fairtrial.systems import Instance, Launch
 from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.process import how
 
 KILLED: Final = 9
 Phase = Callable[[str], AbstractContextManager[None]]
@@ -36,8 +37,7 @@ def shut_down_slowly(place: OpenPlace, parts: Parts, *, instance: Instance, laun
         parts.system.stop(place, instance, settled=True)
         exited = process.wait(SHORT_S)  # it has ended: `stop` has waited
         if exited.code != 0 and exited.signal != KILLED:
-            how = f"code {exited.code}, signal {exited.signal}"
-            raise PlaceError(f"the server ended with {how} when it was shut down slowly", hint="its log says why")
+            raise PlaceError(f"the server ended with {how(exited)} when shut down slowly", hint="its log says why")
         complete = exited.code == 0
         found = Shutdown(began_ns=began_ns, ended_ns=exited.time_ns, limit_s=limit_s, complete=complete)
         path = launch.log_path.parent.parent / FILE  # log/server.log is one of the trial's raw files

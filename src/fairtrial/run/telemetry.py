@@ -13,6 +13,7 @@ from typing import Any
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import telemetry
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import how
 
 SOURCES = ("cpu", "memory", "vmstat", "disks", "pressure")
 SHORTEST_SERVER_INTERVAL_MS = 100  # the sampler refuses less: a question costs a server some 0.2 ms
@@ -60,7 +61,7 @@ class Sampler:
         said = "\n".join(self._lines)
         self._place.agent.put(str(self._directory / "log" / "sampler.log"), said.encode(), mode=0o644)
         if exited.code != 0:
-            return f"the sampler failed (code {exited.code}, signal {exited.signal}): {said}"
+            return f"the sampler failed ({how(exited)}): {said}"
         return "" if self._sampling.is_set() else "the sampler never said that it samples; is the agent an older one?"
 
 

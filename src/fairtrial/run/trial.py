@@ -34,6 +34,7 @@ from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.generated import Changed, Step, Undone
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import how
 from fairtrial.workloads import Drive, OnProgress, native
 
 REST_DIRTY_BYTES = 4 << 20  # dirty plus writeback below this is rest: a second of the slowest disk's writing
@@ -269,7 +270,7 @@ class Attempt:
         with self._phase("stop"):
             if instance.process is not None and instance.process.exited is not None:
                 exited = instance.process.exited
-                self.outcome.doubt(f"the server ended during the trial (code {exited.code}, signal {exited.signal})")
+                self.outcome.doubt(f"the server ended during the trial ({how(exited)})")
             self.parts.system.stop(self.place, instance, settled=False)
         preloading.keep(self.place, self.effect, self.remote)
         self._ran_out_of_memory(memory_kills.told(self.place, since=killed))

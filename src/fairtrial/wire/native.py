@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 from fairtrial.errors import PlaceError
 from fairtrial.wire.agent import Agent
+from fairtrial.wire.process import how
 
 STOP_S = 30.0  # a load that is told to end writes what it measured
 ERROR_LINES = 20
@@ -59,7 +60,7 @@ def run_native(
             hint="look at the place: is it overloaded, does the system answer?",
         ) from None
     if exited.code != 0:
-        raise listener.failure(subcommand, code=exited.code, signal=exited.signal)
+        raise listener.failure(subcommand, how(exited))
     return listener.result
 
 
@@ -83,8 +84,7 @@ class _Listener:
         elif self._on_progress is not None:
             self._on_progress(found)
 
-    def failure(self, subcommand: str, *, code: int | None, signal: int | None) -> PlaceError:
-        ended = f"signal {signal}" if signal is not None else f"exit code {code}"
+    def failure(self, subcommand: str, ended: str) -> PlaceError:
         for line in reversed(self._errors):
             found = _json_object(line)
             if found is not None and "error" in found:

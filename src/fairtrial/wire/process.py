@@ -20,6 +20,16 @@ KILL_S = 30.0  # a killed process that is still there after this hangs in the ke
 OnLine = Callable[[str, str], None]
 
 
+def how(exited: wire.Exited) -> str:
+    """How a process ended, in words: `exit code 3`, `signal SIGKILL`."""
+    if exited.signal is None:
+        return f"exit code {exited.code}"
+    try:
+        return f"signal {signals.Signals(exited.signal).name}"
+    except ValueError:  # those of real time have no names
+        return f"signal {exited.signal}"
+
+
 class Process:
     """A process the agent started.
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from fairtrial.wire import generated as wire
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import how
 from fairtrial.workloads.workload import Drive
 
 STOP_S = 10.0
@@ -141,8 +142,7 @@ def run_once(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive, *, o
         exited = process.stop(STOP_S)
         failure = f"`{parameters['run']}` ran longer than {parameters['timeout']:g} s and was stopped"
     if not failure and exited.code not in parameters["exit_codes"]:
-        ended = f"signal {exited.signal}" if exited.signal is not None else f"exit code {exited.code}"
-        failure = f"`{parameters['run']}` ended with {ended}{_last_words(place, drive.directory / ERRORS)}"
+        failure = f"`{parameters['run']}` ended with {how(exited)}{_last_words(place, drive.directory / ERRORS)}"
     return Ran(start_ns=process.started_ns, end_ns=exited.time_ns, usage=exited.usage, failure=failure)
 
 

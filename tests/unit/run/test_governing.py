@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -137,7 +136,10 @@ def test_a_server_that_is_gone_by_then_may_be_one_trial_s(ran: Ran, monkeypatch:
 
 
 def test_a_governor_that_ends_without_a_word_is_told_by_its_code() -> None:
-    with place_in_memory(running(code=3)) as (place, _fake), pytest.raises(PlaceError, match=r"it ended \(code 3\)"):
+    with (
+        place_in_memory(running(code=3)) as (place, _fake),
+        pytest.raises(PlaceError, match=r"it ended \(exit code 3\)"),
+    ):
         Governor(place, PARAMETERS, originals=ORIGINALS)
 
 
@@ -145,7 +147,7 @@ def test_one_that_fails_later_is_cleaned_up_after_and_makes_the_trial_doubtful()
     error = json.dumps({"error": "cannot write: disk full", "hint": "make room"})
     with place_in_memory(running(STARTED, code=1, errors=(error,))) as (place, fake):
         governor = Governor(place, PARAMETERS, originals=ORIGINALS)
-        assert governor.stop() == "the purge governor failed (code 1): cannot write: disk full"
+        assert governor.stop() == "the purge governor failed (exit code 1): cannot write: disk full"
         assert [list(each.argv) for each in restorings(fake)] == [[*governing.RESTORE, str(ORIGINALS)]]
         assert governor.governed is None
 
@@ -228,10 +230,3 @@ def test_originals_that_are_damaged_are_an_error_and_stay(tmp_path: Path) -> Non
         with pytest.raises(PlaceError, match=r"not restored at the place: .*originals\.json"):
             place.agent.close()
     assert originals.exists()
-
-
-def test_how_a_process_ended_is_said_by_its_signal_s_name(tmp_path: Path) -> None:
-    with place_here(tmp_path) as place:
-        process = place.agent.spawn("sleeper", ["sleep", "600"])
-        process.signal(signal.SIGKILL)
-        assert governing._ended(process.wait(60)) == "signal SIGKILL"

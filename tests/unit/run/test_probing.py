@@ -96,7 +96,7 @@ def test_a_program_may_be_done_before_the_window_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "how"), [("exit 3", "code 3"), ("exit 130", "code 130"), ("kill -TERM $$", "signal 15")]
+    ("script", "how"), [("exit 3", "exit code 3"), ("exit 130", "exit code 130"), ("kill -TERM $$", "signal SIGTERM")]
 )
 def test_one_that_fails_by_itself_makes_the_trial_doubtful(tmp_path: Path, script: str, how: str) -> None:
     with place_here(tmp_path) as place:
@@ -327,7 +327,7 @@ def test_a_broken_recorder_is_not_asked_for_its_profile() -> None:
         process = subject._started[0].process
         assert process is not None
         process.wait(10)
-        assert "ended with code 255" in subject.end()
+        assert "ended with exit code 255" in subject.end()
         assert [each.name for each in spawns(fake)] == ["probe 1-perf_record"]
 
 

@@ -94,5 +94,5 @@ def test_one_that_does_not_end_is_cut_off_at_its_limit_and_not_started(place: Op
 
 
 def test_one_that_ends_in_another_way_is_an_error(place: OpenPlace, tmp_path: Path) -> None:
-    with pytest.raises(PlaceError, match="ended with code 3"):
+    with pytest.raises(PlaceError, match="ended with exit code 3"):
         shut_down(place, tmp_path, FAILS, limit_s=200)

@@ -210,7 +210,7 @@ def test_a_server_that_ended_by_itself_makes_the_trial_invalid(stage: Stage) -> 
 
     stage.staged.process = dying
     found = stage.run()
-    assert found.invalid_reason == "the server ended during the trial (code 3, signal None)"
+    assert found.invalid_reason == "the server ended during the trial (exit code 3)"
 
 
 def test_figures_that_cannot_be_computed_make_the_trial_invalid_and_end_no_run(stage: Stage) -> None:

@@ -75,7 +75,7 @@ def test_one_that_takes_too_long_is_stopped_with_its_children_and_its_trial_is_i
 
 
 @pytest.mark.parametrize(
-    ("script", "expected"), [("exit 7", "ended with exit code 7"), ("kill -9 $$", "ended with signal 9")]
+    ("script", "expected"), [("exit 7", "ended with exit code 7"), ("kill -9 $$", "ended with signal SIGKILL")]
 )
 def test_one_that_fails_makes_its_trial_invalid(tmp_path: Path, script: str, expected: str) -> None:
     with place_here(tmp_path) as place:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -18,13 +17,13 @@ from fairtrial import metrics
 from fairtrial.errors import PlaceError
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import Kind, MetricDefinition
-from fairtrial.wire import generated as wire
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import prepared_files
+from fairtrial.workloads import prepared_files, program
 from fairtrial.workloads.fio import checking, job_file
 from fairtrial.workloads.fio.job_file import HISTOGRAMS, Life
 from fairtrial.workloads.fio.parameters import FioParameters, reaches_by_hash
 from fairtrial.workloads.prepared_files import COUNTERS
+from fairtrial.workloads.program import Program, Ran, Running
 from fairtrial.workloads.workload import Drive, Driven
 
 DRIVE_GRACE_S: Final = 600.0  # beyond what is asked for: fio lays its tables out, and writes its files
@@ -34,6 +33,7 @@ DOCUMENT: Final = "fio.json"
 JOB_FILE: Final = "fio.job"
 HINT: Final = "install fio at the place (apt install fio), version 3.28 or newer"
 WORDS: Final = 40  # lines of fio's own that are kept of a failure
+PROGRAM: Final = Program("fio", HINT, words=lambda lines: checking.words(lines[-WORDS:]), stop_s=STOP_S)
 
 
 def _definitions(parameters: FioParameters) -> Mapping[str, MetricDefinition]:
@@ -73,7 +73,7 @@ def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driv
         PlaceError: there is no fio, or it refuses the job.
     """
     run = _Run(place, parameters, drive, directory=prepared_files.directory(drive.endpoint))
-    effective = run.identify()
+    effective = PROGRAM.identify(place)
     measured = run.life("window", parameters["accesses"], parameters["duration"])
     run.parse(measured)
     if parameters["warm_up_accesses"] or parameters["warm_up"]:
@@ -81,7 +81,7 @@ def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driv
         effective["warm_up_randseed"] = str(warm.seed)
         ended = run.execute(warm, name="warm-up", output=drive.work_directory / DOCUMENT)
         if ended.failure:
-            return Driven(window=ended.window, effective=effective, invalid_reason=f"warming up: {ended.failure}")
+            return Driven(window=ended.life, effective=effective, invalid_reason=f"warming up: {ended.failure}")
     before = prepared_files.counters(place, run.directory)
     drive.on_progress({"progress": "measuring", "time_ns": before["time_ns"]})
     ended = run.execute(measured, name="load", output=drive.directory / DOCUMENT)
@@ -90,16 +90,7 @@ def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driv
     effective |= {"randseed": str(measured.seed), "random_distribution": run.chosen}
     effective |= metrics.file_access.said_of(before["medium"])
     failure = ended.failure or run.convert(ended)
-    return Driven(window=ended.window, effective=effective, invalid_reason=failure)
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """One life of fio: its window on the place's clock, what it cost, why it cannot count (empty if it can)."""
-
-    window: Window
-    usage: wire.Usage
-    failure: str
+    return Driven(window=ended.life, effective=effective, invalid_reason=failure)
 
 
 class _Run:
@@ -114,17 +105,10 @@ class _Run:
         self.directory = directory
         self.chosen = job_file.distribution(parameters, trial_seed=drive.seed)
 
-    def identify(self) -> dict[str, str]:
-        """Which fio this is."""
-        path = self.place.require(["sh", "-c", "command -v fio"], hint=HINT).strip()
-        version = self.place.require([path, "--version"], hint=HINT).strip()
-        digest = self.place.require(["sha256sum", path], hint=HINT).split()[0]
-        return {"fio": path, "fio_version": version, "fio_sha256": digest}
-
     def life(self, part: str, accesses: int | None, duration_s: float | None) -> Life:
         """One process; only the window's keeps histograms."""
         logs = self.drive.work_directory if part == "window" else None
-        seed = job_file.seed_of(self.drive.seed, part)
+        seed = program.seed_of(self.drive.seed, part)
         return Life(accesses=accesses, duration_s=duration_s, seed=seed, logs=logs)
 
     def parse(self, life: Life) -> None:
@@ -144,35 +128,19 @@ class _Run:
         self.place.agent.put(str(path), text.encode(), mode=0o644)
         return path
 
-    def execute(self, life: Life, *, name: str, output: PurePosixPath) -> _Ended:
+    def execute(self, life: Life, *, name: str, output: PurePosixPath) -> Ran:
         """Runs fio to its end."""
         path = self._put(life, self.drive.work_directory / f"{name}.job")
-        lines: list[str] = []
-        drive = self.drive
-        process = self.place.agent.spawn(
-            name=name,
-            argv=["fio", "--output-format=json+", f"--output={output}", "--eta=never", str(path)],
-            directory=str(drive.work_directory),
-            **drive.starting,
-            on_line=lambda _stream, line: lines.append(line),
-        )
-        try:
-            exited, late = process.wait(self._limit_s(life)), False
-        except TimeoutError:
-            exited, late = process.stop(STOP_S), True
-        log = "\n".join(lines).encode()
-        self.place.agent.put(str(drive.directory / "log" / f"{name}.log"), log, mode=0o644)
-        failure = f"fio ran longer than {self._limit_s(life):g} s and was stopped" if late else ""
-        if not failure and exited.code != 0:
-            ended = f"signal {exited.signal}" if exited.signal is not None else f"exit code {exited.code}"
-            failure = f"fio ended with {ended}: {checking.words(lines[-WORDS:])}"
-        window = Window(start_ns=process.started_ns, end_ns=exited.time_ns)
-        return _Ended(window=window, usage=exited.usage, failure=failure)
+        running = Running(name, self.drive.work_directory, self._limit_s(life), self.drive.starting)
+        arguments = ["--output-format=json+", f"--output={output}", "--eta=never", str(path)]
+        ran = PROGRAM.run(self.place, arguments, running)
+        self.place.agent.put(str(self.drive.directory / "log" / f"{name}.log"), ran.text.encode(), mode=0o644)
+        return ran
 
     def _limit_s(self, life: Life) -> float:
         return float((life.duration_s or 0) + (life.accesses or 0) / COUNTED_PER_S + DRIVE_GRACE_S)
 
-    def convert(self, ended: _Ended) -> str:
+    def convert(self, ended: Ran) -> str:
         """Makes our files of fio's; returns why the trial cannot count, empty if it can."""
         from fairtrial.workloads.fio import output  # noqa: PLC0415 - a command's help needs no numpy
 
@@ -180,7 +148,7 @@ class _Run:
         if failure := output.failure(found):
             return failure
         result = output.result(found)
-        began_ns = max(ended.window.start_ns, ended.window.end_ns - result["runtime_ms"] * output.NANOSECONDS_PER_MS)
+        began_ns = max(ended.life.start_ns, ended.life.end_ns - result["runtime_ms"] * output.NANOSECONDS_PER_MS)
         logs = [
             self._text(self.drive.work_directory / f"{HISTOGRAMS}_clat_hist.{job}.log")
             for job in range(1, self.parameters["jobs"] + 1)
@@ -189,10 +157,10 @@ class _Run:
             logs,
             output.whole(found),
             width_ms=round(self.parameters["interval"] * 1000),
-            life_ns=(began_ns, ended.window.end_ns),
+            life_ns=(began_ns, ended.life.end_ns),
         )
         result |= {
-            "window": ended.window.model_dump(),
+            "window": ended.life.model_dump(),
             "client": {**ended.usage.model_dump(), **result["client"]},
             "effective": {},
         }

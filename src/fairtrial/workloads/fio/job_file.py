@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from fairtrial.workloads import program
 from fairtrial.workloads.prepared_files import skewed
 
 JOB: Final = "job"  # its files are `job.0`, `job.1` and so on, as the loader names them
 HISTOGRAMS: Final = "histograms"
-SEED_BYTES: Final = 6  # fio multiplies seeds with job numbers in 64 bits
 ENDLESS_BYTES: Final = "1000t"  # fio ends a job after `size` bytes otherwise, however many accesses are asked for
 CENTRED: Final = ("zipf", "pareto")  # their centre is drawn by fio, from its seed, where it is not given
 
@@ -33,19 +32,13 @@ class Life:
     logs: PurePosixPath | None = None
 
 
-def seed_of(trial_seed: int, part: str) -> int:
-    """A seed for a part of a trial: `window`, `warm-up`, `centre`."""
-    digest = hashlib.sha256(f"{trial_seed} {part}".encode()).digest()
-    return int.from_bytes(digest[:SEED_BYTES], "big")
-
-
 def distribution(parameters: Mapping[str, Any], *, trial_seed: int) -> str:
     """The distribution with its centre, which must be the same in warm-up and window."""
     asked: str = parameters["distribution"]
     found = skewed(asked)
     if found is None or found[0] not in CENTRED or found[2] is not None:
         return asked
-    centre = seed_of(trial_seed, "centre") / (1 << 8 * SEED_BYTES)
+    centre = program.seed_of(trial_seed, "centre") / (1 << program.SEED_BITS)
     return f"{asked}:{centre:.6f}"
 
 

@@ -21,9 +21,10 @@ from fairtrial.study.nodes import Branch
 from fairtrial.study.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import contents, oltp
+from fairtrial.workloads.program import Ran
 from fairtrial.workloads.sysbench.arguments import BULK_INSERT, Life, preparing_threads, seed_of
 from fairtrial.workloads.sysbench.parameters import NATIVE, SysbenchParameters, reserved
-from fairtrial.workloads.sysbench.running import Bench, Ran, identify
+from fairtrial.workloads.sysbench.running import Bench, identify
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
+
+from fairtrial.workloads import program
 
 SEEDS: Final = 2**31 - 1  # sysbench reads an `int`, and takes 0 for the time of day
 BULK_INSERT: Final = "bulk_insert"
@@ -32,8 +33,7 @@ class Life:
 
 def seed_of(trial_seed: int, part: str) -> int:
     """A seed for a part of a trial: `window`, `warm-up`."""
-    digest = hashlib.sha256(f"{trial_seed} {part}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") % SEEDS + 1
+    return program.seed_of(trial_seed, part, bits=64) % SEEDS + 1
 
 
 def connection(endpoint: Mapping[str, Any]) -> str:
@@ -51,7 +51,7 @@ def connection(endpoint: Mapping[str, Any]) -> str:
 def prepare(parameters: Mapping[str, Any], *, script: str, configuration: PurePosixPath) -> list[str]:
     """The command line that fills a database."""
     own = {"threads": preparing_threads(parameters)}  # `prepare` of sysbench 1.0 takes no seed
-    return ["sysbench", f"--config-file={configuration}", script, *_options({**parameters["data"], **own}), "prepare"]
+    return [f"--config-file={configuration}", script, *_options({**parameters["data"], **own}), "prepare"]
 
 
 def preparing_threads(parameters: Mapping[str, Any]) -> int:
@@ -71,7 +71,7 @@ def run(parameters: Mapping[str, Any], life: Life, *, script: str, configuration
         "histogram": "on",
     }
     asked = {**parameters["data"], **parameters["options"], **own}
-    return ["sysbench", f"--config-file={configuration}", script, *_options(asked), "run"]
+    return [f"--config-file={configuration}", script, *_options(asked), "run"]
 
 
 def _options(given: Mapping[str, Any]) -> list[str]:

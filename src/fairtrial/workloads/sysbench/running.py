@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from fairtrial.errors import PlaceError
-from fairtrial.record.models import Window
-from fairtrial.wire import generated as wire
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads.program import Program, Ran, Running
 from fairtrial.workloads.sysbench import arguments
 from fairtrial.workloads.sysbench.arguments import Life
 from fairtrial.workloads.sysbench.parameters import LuaFile
@@ -32,21 +31,15 @@ WORDS: Final = 400  # characters of sysbench's own that are kept of a failure
 LAST_LINES: Final = 5
 
 
-@dataclass(frozen=True)
-class Ran:
-    """One process of sysbench.
+def _trouble(lines: Sequence[str]) -> str:
+    return "; ".join(dict.fromkeys(line.strip() for line in lines if line.startswith(TROUBLE)))[:WORDS]
 
-    Attributes:
-        text: all that it printed.
-        life: from its start to its end, on the place's clock.
-        usage: the kernel's accounting.
-        failure: why it cannot count; empty if it can.
-    """
 
-    text: str
-    life: Window
-    usage: wire.Usage
-    failure: str
+def _words(lines: Sequence[str]) -> str:
+    return _trouble(lines) or "; ".join(lines[-LAST_LINES:])[-WORDS:]
+
+
+PROGRAM: Final = Program("sysbench", HINT, words=_words, stop_s=STOP_S)
 
 
 def identify(place: OpenPlace) -> dict[str, str]:
@@ -55,12 +48,12 @@ def identify(place: OpenPlace) -> dict[str, str]:
     Raises:
         PlaceError: there is none, or one of another generation.
     """
-    path = place.require(["sh", "-c", "command -v sysbench"], hint=HINT).strip()
-    version = place.require([path, "--version"], hint=HINT).strip()
+    found = PROGRAM.identify(place)
+    version = found["sysbench_version"]
     if not VERSION.match(version):
-        raise PlaceError(f"{path} says it is `{version}`: sysbench 1.0 is needed, whose reports are known", hint=HINT)
-    digest = place.require(["sha256sum", path], hint=HINT).split()[0]
-    return {"sysbench": path, "sysbench_version": version, "sysbench_sha256": digest}
+        said = f"{found['sysbench']} says it is `{version}`: sysbench 1.0 is needed, whose reports are known"
+        raise PlaceError(said, hint=HINT)
+    return found
 
 
 @dataclass(frozen=True)
@@ -113,27 +106,8 @@ class Bench:
         return ran
 
     def _execute(self, argv: Sequence[str], *, name: str, limit_s: float, starting: Starting) -> Ran:
-        lines: list[str] = []
-        process = self.place.agent.spawn(
-            name=name,
-            argv=list(argv),
-            directory=str(self.directory / SCRIPTS),
-            **starting,
-            on_line=lambda _stream, line: lines.append(line),
-        )
-        try:
-            exited, late = process.wait(limit_s), False
-        except TimeoutError:
-            exited, late = process.stop(STOP_S), True
-        failure = f"sysbench ran longer than {limit_s:g} s and was stopped" if late else _failure(exited, lines)
-        life = Window(start_ns=process.started_ns, end_ns=exited.time_ns)
-        return Ran(text="".join(f"{line}\n" for line in lines), life=life, usage=exited.usage, failure=failure)
-
-
-def _failure(exited: wire.Exited, lines: Sequence[str]) -> str:
-    """Why a process cannot count: by its exit code, or by its words, as some end with 0 all the same."""
-    said = "; ".join(dict.fromkeys(line.strip() for line in lines if line.startswith(TROUBLE)))[:WORDS]
-    if exited.code != 0:
-        ended = f"signal {exited.signal}" if exited.signal is not None else f"exit code {exited.code}"
-        return f"sysbench ended with {ended}: {said or '; '.join(lines[-LAST_LINES:])[-WORDS:]}"
-    return f"sysbench ended with exit code 0, and said: {said}" if said else ""
+        running = Running(name, self.directory / SCRIPTS, limit_s, starting)
+        ran = PROGRAM.run(self.place, argv, running)
+        if not ran.failure and (said := _trouble(ran.lines)):  # some of its failures end with 0
+            return replace(ran, failure=f"sysbench ended with exit code 0, and said: {said}")
+        return ran

@@ -84,13 +84,6 @@ def test_other_options_are_passed_as_given() -> None:
     assert found["unified_rw_reporting"] == "None"
 
 
-def test_seeds_follow_from_the_trials_and_its_part_alone() -> None:
-    assert job_file.seed_of(3, "window") == job_file.seed_of(3, "window")
-    seeds = {job_file.seed_of(trial, part) for trial in range(50) for part in ("window", "warm-up", "centre")}
-    assert len(seeds) == 150
-    assert all(0 <= seed < 1 << 48 for seed in seeds)
-
-
 @pytest.mark.parametrize("asked", ["zipf:0.8", "pareto:0.2"])
 def test_a_centre_that_fio_would_draw_is_drawn_once_per_trial(asked: str) -> None:
     centres = set()

@@ -23,7 +23,6 @@ def parameters(**given: Any) -> dict[str, Any]:
 def test_loading_is_told_what_makes_the_data_and_nothing_of_the_run() -> None:
     given = parameters(data={"tables": 4}, options={"range-size": 7}, threads=9, load_threads=2, data_seed=5)
     assert arguments.prepare(given, script="oltp_insert", configuration=CONFIGURATION) == [
-        "sysbench",
         "--config-file=/work/sysbench.cnf",
         "oltp_insert",
         "--tables=4",
@@ -40,9 +39,9 @@ def test_bulk_insert_has_a_table_for_each_thread_of_the_run() -> None:
 def test_a_run_is_told_all_of_it() -> None:
     given = parameters(data={"tables": 4}, options={"range-size": 7}, threads=9, interval="2s")
     argv = arguments.run(given, Life(5.0, None, seed=11), script="/w/observing.lua", configuration=CONFIGURATION)
-    assert argv[:3] == ["sysbench", "--config-file=/work/sysbench.cnf", "/w/observing.lua"]
+    assert argv[:2] == ["--config-file=/work/sysbench.cnf", "/w/observing.lua"]
     assert argv[-1] == "run"
-    assert set(argv[3:-1]) == {
+    assert set(argv[2:-1]) == {
         "--tables=4",
         "--range-size=7",
         "--threads=9",

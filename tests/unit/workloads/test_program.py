@@ -1,0 +1,82 @@
+"""A program of somebody else's, run by a real agent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+from support.places import place_here
+
+from fairtrial.errors import PlaceError
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads import program
+from fairtrial.workloads.program import Program, Ran, Running
+from fairtrial.workloads.workload import Starting
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[OpenPlace]:
+    with place_here(tmp_path) as found:
+        yield found
+
+
+def shell(name: str = "sh", hint: str = "install it at the place") -> Program:
+    return Program(name, hint, words=lambda lines: lines[-1] if lines else "nothing", stop_s=1)
+
+
+def run(place: OpenPlace, script: str, *, limit_s: float = 20) -> Ran:
+    starting: Starting = {"environment": {"NAMED": "by the settings"}, "processors": None, "groups": ()}
+    return shell().run(place, ["-c", script], Running("load", PurePosixPath("/tmp"), limit_s, starting))
+
+
+def test_a_life_has_its_lines_its_window_and_what_it_cost(place: OpenPlace) -> None:
+    before = place.agent.clock().monotonic_ns
+    ran = run(place, 'echo "$NAMED"; pwd >&2; sleep 0.1')
+    assert sorted(ran.lines) == sorted(["by the settings", "/tmp"])
+    assert ran.text.splitlines() == list(ran.lines)
+    assert not ran.failure
+    assert before <= ran.life.start_ns
+    assert ran.life.end_ns - ran.life.start_ns >= 1e8
+    assert ran.life.end_ns <= place.agent.clock().monotonic_ns
+    assert ran.usage.max_resident_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("script", "failure"),
+    [
+        ("echo why; exit 3", "sh ended with exit code 3: why"),
+        ("exit 1", "sh ended with exit code 1: nothing"),
+        ("echo last; kill -9 $$", "sh ended with signal SIGKILL: last"),
+        ("kill -40 $$", "sh ended with signal 40: nothing"),
+    ],
+)
+def test_how_it_failed_is_told_with_its_own_words(place: OpenPlace, script: str, failure: str) -> None:
+    assert run(place, script).failure == failure
+
+
+@pytest.mark.parametrize("script", ["exec sleep 60", "trap 'exit 0' TERM; echo on; while :; do sleep 0.05; done"])
+def test_one_that_does_not_end_is_stopped_and_failed(place: OpenPlace, script: str) -> None:
+    ran = run(place, script, limit_s=0.5)
+    assert ran.failure == "sh ran longer than 0.5 s and was stopped"
+    assert ran.life.end_ns - ran.life.start_ns < 30e9
+
+
+def test_a_program_is_known_by_path_version_and_hash(place: OpenPlace) -> None:
+    found = shell("bash").identify(place)
+    assert found["bash_version"].startswith("GNU bash")
+    assert found["bash_sha256"] == hashlib.sha256(Path(found["bash"]).read_bytes()).hexdigest()
+
+
+def test_one_that_is_not_there_is_an_error_with_a_fix(place: OpenPlace) -> None:
+    with pytest.raises(PlaceError) as caught:
+        shell("no-such-program").identify(place)
+    assert caught.value.hint == "install it at the place"
+
+
+def test_seeds_follow_from_the_trials_and_its_part_alone() -> None:
+    assert program.seed_of(3, "window") == program.seed_of(3, "window")
+    seeds = {program.seed_of(trial, part) for trial in range(50) for part in ("window", "warm-up", "centre")}
+    assert len(seeds) == 150
+    assert all(0 <= seed < 1 << 48 for seed in seeds)

@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import polars as pl
 import pytest
 from support.command_line import Desk
 from support.repository import zipped
@@ -30,6 +31,36 @@ trials: {blocks: 1, seed: 5}
 metrics: {primary: throughput_tps}
 telemetry: {interval: 100ms}
 """
+# Of the servers' own counters, those that every server of a kind must give, wherever it keeps them.
+INNODB = (
+    "history_list_length",
+    "lsn_current",
+    "lsn_flushed",
+    "lsn_checkpoint",
+    "buffer_pool_pages_dirty",
+    "buffer_pool_read_requests",
+    "row_lock_waits",
+    "log_written_bytes",
+    "com_commit",
+    "handler_update",
+)
+COUNTED = {
+    "m10_1": (*INNODB, "checkpoint_age_bytes", "checkpoint_age_max_bytes", "deadlocks"),
+    "my5_5": INNODB,
+    "p18": (
+        "transactions_committed",
+        "checkpoint_age_bytes",
+        "checkpoint_age_max_bytes",
+        "lsn_current",
+        "buffer_pool_read_requests",
+        "buffers_flushed_by_backends",
+        "log_written_bytes",
+        "log_writes",
+        "log_fsyncs",
+        "deadlocks",
+        "row_lock_current_waits",
+    ),
+}
 
 ONE = """\
 study: one
@@ -85,6 +116,11 @@ def test_old_and_new_servers_of_three_kinds_run_side_by_side_and_say_what_they_a
     assert trials["my5_5"].options["innodb_log_file_size"] == str(16 << 20)
     assert trials["m10_1"].options["version"].startswith("10.1.23")
     assert len({(trial.data or {})["content_sha256"] for trial in trials.values()}) == 1, "the same rows everywhere"
+    for arm, columns in COUNTED.items():
+        sampled = pl.read_parquet(found.trial_directory(trials[arm].trial.id) / "telemetry-server.parquet")
+        assert {name for name in columns if sampled[name].null_count()} == set(), arm
+        assert trials[arm].scalars["server_transactions"] > 0, arm
+    assert trials["my5_5"].scalars["checkpoint_age_bytes_max"] > 0
     desk.fairtrial("verify", desk.run)
     listed = desk.fairtrial("servers").stdout
     here = {tuple(line.split()[:3]) for line in listed.splitlines()}

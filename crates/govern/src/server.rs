@@ -138,6 +138,7 @@ impl Server {
         let counters = counters::all()
             .into_iter()
             .filter(|counter| COLUMNS.contains(&counter.column.as_str()))
+            .map(Counter::without_monitor)
             .collect();
         Self {
             endpoint,
@@ -180,14 +181,8 @@ impl Server {
             values,
         } = self.current()?;
         let lag_limit = number(&self.ask("SELECT @@global.innodb_max_purge_lag")?, 0);
-        let names = match (
-            self.ask(&family.probe(&self.counters)),
-            family.older_probe(&self.counters),
-        ) {
-            (Err(Trouble::Refused(_)), Some(older)) => self.ask(&older)?,
-            (names, _) => names?,
-        };
-        let reading = family.reading(&self.counters, &names);
+        let counters = self.counters.clone();
+        let reading = family.reading(&counters, |sql| self.ask(sql))?;
         let row = self.read(&reading)?;
         let threads_settable = family == Family::Mariadb
             && cell(&self.ask(SETTABLE)?, 0).is_some_and(|answer| answer == "NO");
@@ -279,9 +274,11 @@ impl Server {
     }
 
     fn read(&mut self, reading: &Reading) -> Result<Vec<Option<u64>>, Trouble> {
-        let rows = self.ask(&reading.sql)?;
         let mut row = vec![None; self.counters.len()];
-        reading.fill(&rows, &mut row);
+        for statement in &reading.statements {
+            let rows = self.ask(statement)?;
+            reading.fill(&self.counters, &rows, &mut row);
+        }
         Ok(row)
     }
 

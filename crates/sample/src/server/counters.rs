@@ -8,10 +8,23 @@ use serde::Deserialize;
 pub struct Counter {
     /// The column.
     pub column: String,
-    /// Status variables (`SHOW GLOBAL STATUS`), or counters of a table: `INNODB_METRICS.<name>`.
+    /// Status variables (`SHOW GLOBAL STATUS`), counters of a table (`INNODB_METRICS.<name>`), or what a line of the
+    /// monitor's text begins with (`INNODB STATUS.<words>`).
     pub mysql: Vec<String>,
     /// SQL over the views that `postgres` knows; all columns it names must exist.
     pub postgres: Vec<String>,
+}
+
+/// How the list marks a line of InnoDB's monitor.
+pub const LINE: &str = "INNODB STATUS.";
+
+impl Counter {
+    /// The same without lines of the monitor, which is too dear to be asked for many times a second.
+    #[must_use]
+    pub fn without_monitor(mut self) -> Self {
+        self.mysql.retain(|name| !name.starts_with(LINE));
+        self
+    }
 }
 
 /// Every column, in the file's order.

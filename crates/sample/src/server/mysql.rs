@@ -1,12 +1,24 @@
-//! MariaDB and MySQL: status variables, and counters of `INNODB_METRICS` where no status variable says the same.
+//! MariaDB and MySQL: status variables, counters of `INNODB_METRICS` where no status variable says the same, and lines
+//! of InnoDB's monitor where a server has neither, as MySQL up to 5.7.
 
 use std::collections::BTreeMap;
 
-use super::counters::Counter;
-use super::reading::{Family, Reading};
+use fairtrial_protocol::load::Rows;
+
+use super::counters::{Counter, LINE};
+use super::reading::{Reading, first_cells};
 
 /// How the list marks a counter of the table.
 const METRIC: &str = "INNODB_METRICS.";
+/// The monitor's text is its row's last column. It lists every transaction too, so it is asked for as a last resort.
+const MONITOR: &str = "SHOW ENGINE INNODB STATUS";
+
+/// Every status variable: its name comes first. `performance_schema.global_status` leaves those of statements out.
+pub const STATUS: &str = "SHOW GLOBAL STATUS";
+
+/// Says how the table of counters tells which are switched on; a server without the table says nothing.
+pub const TABLE: &str = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema' \
+    AND TABLE_NAME = 'INNODB_METRICS' AND COLUMN_NAME IN ('ENABLED', 'STATUS')";
 
 /// `INFORMATION_SCHEMA` keeps its copy of these tables for a tenth of a second, so asking often costs little more.
 /// The limit bounds what a pile-up of a thousand connections on one row, each waiting for all before it, can say.
@@ -20,88 +32,88 @@ pub const LOCK_WAITS_MARIADB: &str = "SELECT waiting.trx_mysql_thread_id AS wait
     JOIN information_schema.INNODB_TRX AS blocking ON blocking.trx_id = pair.blocking_trx_id \
     LEFT JOIN information_schema.INNODB_LOCKS AS wanted ON wanted.lock_id = pair.requested_lock_id LIMIT 1000";
 
+/// The same of `MySQL` before 5.7: it begins to know of fractions of a second with 5.6, and of waits in whole ones.
+pub const LOCK_WAITS_EARLIER_MYSQL: &str = "SELECT waiting.trx_mysql_thread_id AS waiting_connection, \
+    blocking.trx_mysql_thread_id AS blocking_connection, \
+    TIMESTAMPDIFF(SECOND, waiting.trx_wait_started, SYSDATE()) * 1000 AS waited_ms, \
+    CONCAT(wanted.lock_table, ' ', COALESCE(wanted.lock_index, '')) AS locked, wanted.lock_mode AS mode, \
+    LEFT(waiting.trx_query, 200) AS waiting_statement, LEFT(blocking.trx_query, 200) AS blocking_statement \
+    FROM information_schema.INNODB_LOCK_WAITS AS pair \
+    JOIN information_schema.INNODB_TRX AS waiting ON waiting.trx_id = pair.requesting_trx_id \
+    JOIN information_schema.INNODB_TRX AS blocking ON blocking.trx_id = pair.blocking_trx_id \
+    LEFT JOIN information_schema.INNODB_LOCKS AS wanted ON wanted.lock_id = pair.requested_lock_id LIMIT 1000";
+
 /// The same from MySQL's own view of `performance_schema`.
 pub const LOCK_WAITS_MYSQL: &str = "SELECT waiting_pid AS waiting_connection, blocking_pid AS blocking_connection, \
     wait_age_secs * 1000 AS waited_ms, CONCAT(locked_table, ' ', COALESCE(locked_index, '')) AS locked, \
     waiting_lock_mode AS mode, LEFT(waiting_query, 200) AS waiting_statement, \
     LEFT(blocking_query, 200) AS blocking_statement FROM sys.innodb_lock_waits LIMIT 1000";
 
-/// Says which names exist; of the table's counters only those that are switched on, since the others stand still.
-pub fn probe(family: Family, counters: &[Counter]) -> String {
-    names_where(family, switched_on(family), counters)
+/// Says which counters of the table are switched on, since the others stand still; `table` is the answer to [`TABLE`].
+pub fn switched_on(table: &Rows) -> Option<String> {
+    let condition = match first_cells(table).next()? {
+        "ENABLED" => "ENABLED = 1", // MariaDB from 10.3 on
+        _ => "STATUS = 'enabled'",
+    };
+    Some(format!(
+        "SELECT CONCAT('{METRIC}', NAME) FROM information_schema.INNODB_METRICS WHERE {condition}"
+    ))
 }
 
-/// The same of a MariaDB whose table of counters is as MySQL's.
-pub fn older_probe(counters: &[Counter]) -> String {
-    names_where(Family::Mariadb, switched_on(Family::Mysql), counters)
-}
-
-fn names_where(family: Family, switched_on: &str, counters: &[Counter]) -> String {
-    let (metrics, variables) = parted(counters.iter().flat_map(|counter| &counter.mysql));
-    format!(
-        "SELECT VARIABLE_NAME FROM {} WHERE VARIABLE_NAME IN ({}) UNION ALL \
-         SELECT CONCAT('{METRIC}', NAME) FROM information_schema.INNODB_METRICS WHERE {} AND NAME IN ({})",
-        status_table(family),
-        quoted(&variables),
-        switched_on,
-        quoted(&metrics),
-    )
-}
-
-/// `SHOW GLOBAL STATUS` where it says everything, 0.2 ms of a server's time; one statement over both tables elsewhere.
-pub fn reading(family: Family, counters: &[Counter], names: &[String]) -> Reading {
-    let exists = |wanted: &str| names.iter().any(|name| name.eq_ignore_ascii_case(wanted));
+/// One statement for each place where the first names are that exist; lines of the monitor exist in every server.
+pub fn reading(counters: &[Counter], names: &[String]) -> Reading {
+    let exists = |wanted: &str| {
+        wanted.starts_with(LINE) || names.iter().any(|name| name.eq_ignore_ascii_case(wanted))
+    };
     let mut columns = BTreeMap::<String, Vec<usize>>::new();
-    let mut asked = Vec::new();
+    let (mut variables, mut metrics, mut monitored) = (Vec::new(), Vec::new(), false);
     for (column, counter) in counters.iter().enumerate() {
-        if let Some(name) = counter.mysql.iter().find(|name| exists(name)) {
-            columns
-                .entry(name.trim_start_matches(METRIC).to_lowercase())
-                .or_default()
-                .push(column);
-            asked.push(name);
+        let Some(name) = counter.mysql.iter().find(|name| exists(name)) else {
+            continue;
+        };
+        let told = name.trim_start_matches(METRIC);
+        columns.entry(told.to_lowercase()).or_default().push(column);
+        if told != name {
+            metrics.push(told);
+        } else if name.starts_with(LINE) {
+            monitored = true;
+        } else {
+            variables.push(told);
         }
     }
-    let (metrics, variables) = parted(asked.into_iter());
-    let variables = quoted(&variables);
-    let sql = if metrics.is_empty() {
-        format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({variables})")
-    } else {
-        format!(
-            "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM {} WHERE VARIABLE_NAME IN ({variables}) UNION ALL \
-             SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME IN ({})",
-            status_table(family),
-            quoted(&metrics),
-        )
-    };
+    let mut statements = vec![format!(
+        "{STATUS} WHERE Variable_name IN ({})",
+        quoted(&variables)
+    )];
+    if !metrics.is_empty() {
+        statements.push(format!(
+            "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME IN ({})",
+            quoted(&metrics)
+        ));
+    }
+    if monitored {
+        statements.push(MONITOR.to_owned());
+    }
     Reading {
-        sql,
+        statements,
         columns,
         in_rows: true,
     }
 }
 
-fn status_table(family: Family) -> &'static str {
-    match family {
-        Family::Mariadb => "information_schema.GLOBAL_STATUS",
-        _ => "performance_schema.global_status",
-    }
-}
-
-fn switched_on(family: Family) -> &'static str {
-    match family {
-        Family::Mariadb => "ENABLED = 1",
-        _ => "STATUS = 'enabled'",
-    }
-}
-
-/// Names of the table's counters, bare, and status variables.
-fn parted<'a>(names: impl Iterator<Item = &'a String>) -> (Vec<&'a str>, Vec<&'a str>) {
-    let (metrics, variables): (Vec<&str>, Vec<&str>) = names
-        .map(String::as_str)
-        .partition(|name| name.starts_with(METRIC));
-    let bare = |name: &'a str| name.trim_start_matches(METRIC);
-    (metrics.into_iter().map(bare).collect(), variables)
+/// Lines of the monitor's text as names and numbers, each named as the list has it.
+pub fn monitor_lines(counters: &[Counter], text: &str) -> Vec<(String, String)> {
+    let wanted = counters
+        .iter()
+        .flat_map(|counter| &counter.mysql)
+        .filter(|name| name.starts_with(LINE));
+    wanted
+        .filter_map(|name| {
+            let words = name.trim_start_matches(LINE);
+            let rest = text.lines().find_map(|line| line.strip_prefix(words))?;
+            Some((name.clone(), rest.trim().to_owned()))
+        })
+        .collect()
 }
 
 fn quoted(names: &[&str]) -> String {

@@ -6,7 +6,7 @@ use super::counters::Counter;
 use super::reading::Reading;
 
 /// What an expression of the list may name, and how it is read. Each gives one row.
-const VIEWS: [(&str, &str); 5] = [
+const VIEWS: [(&str, &str); 7] = [
     (
         "pg_stat_database",
         "(SELECT * FROM pg_stat_database WHERE datname = current_database()) AS pg_stat_database",
@@ -14,6 +14,15 @@ const VIEWS: [(&str, &str); 5] = [
     ("pg_stat_bgwriter", "pg_stat_bgwriter"),
     ("pg_stat_checkpointer", "pg_stat_checkpointer"),
     ("pg_stat_wal", "pg_stat_wal"),
+    (
+        "io_of_wal",
+        "(SELECT sum(writes) AS writes, sum(fsyncs) AS fsyncs FROM pg_stat_io WHERE object = 'wal') AS io_of_wal",
+    ),
+    (
+        "io_of_backends",
+        "(SELECT sum(writes) AS writes FROM pg_stat_io \
+         WHERE object = 'relation' AND backend_type = 'client backend') AS io_of_backends",
+    ),
     (
         "activity",
         "(SELECT count(*) FILTER (WHERE state = 'active') AS active, \
@@ -31,12 +40,14 @@ const VIEWS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Our own view's columns always exist.
+/// Our own views' columns: of this one they always exist, of those over `pg_stat_io` where it has them.
 const ACTIVITY: &str = "activity.";
+const IO: [&str; 2] = ["io_of_wal.", "io_of_backends."];
 
 /// Says which columns the views have in this version.
 pub const PROBE: &str = "SELECT table_name || '.' || column_name FROM information_schema.columns \
-    WHERE table_name IN ('pg_stat_database', 'pg_stat_bgwriter', 'pg_stat_checkpointer', 'pg_stat_wal')";
+    WHERE table_name IN ('pg_stat_database', 'pg_stat_bgwriter', 'pg_stat_checkpointer', 'pg_stat_wal', \
+    'pg_stat_io')";
 
 /// Who waits for whom; `waitstart` exists since version 14.
 pub const LOCK_WAITS: &str = "SELECT waiting.pid AS waiting_connection, blocking.pid AS blocking_connection, \
@@ -49,7 +60,11 @@ pub const LOCK_WAITS: &str = "SELECT waiting.pid AS waiting_connection, blocking
 
 /// One row with a column for each counter, from the views that are needed.
 pub fn reading(counters: &[Counter], names: &[String]) -> Reading {
-    let exists = |name: &str| name.starts_with(ACTIVITY) || names.iter().any(|known| known == name);
+    let exists = |name: &str| {
+        let io = IO.iter().find_map(|view| name.strip_prefix(view));
+        let column = io.map_or_else(|| name.to_owned(), |io| format!("pg_stat_io.{io}"));
+        name.starts_with(ACTIVITY) || names.contains(&column)
+    };
     let mut columns = BTreeMap::new();
     let mut values = Vec::new();
     let mut views = Vec::new();
@@ -66,7 +81,7 @@ pub fn reading(counters: &[Counter], names: &[String]) -> Reading {
     views.dedup();
     let sql = format!("SELECT {} FROM {}", values.join(", "), views.join(", "));
     Reading {
-        sql,
+        statements: vec![sql],
         columns,
         in_rows: false,
     }

@@ -1,4 +1,4 @@
-//! From a server that has said what it is to one cheap statement, and from its answer to a row.
+//! From a server that has said what it is to a few cheap statements, and from their answers to a row.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,10 @@ pub const VERSION: &str = "SELECT version()";
 pub enum Family {
     /// MariaDB.
     Mariadb,
-    /// MySQL.
+    /// MySQL from 5.7 on.
     Mysql,
+    /// MySQL before it.
+    EarlierMysql,
     /// PostgreSQL.
     Postgres,
 }
@@ -29,24 +31,14 @@ impl Family {
             Self::Postgres
         } else if version.contains("MariaDB") {
             Self::Mariadb
+        } else if ["5.1.", "5.5.", "5.6."]
+            .iter()
+            .any(|earlier| version.starts_with(earlier))
+        {
+            Self::EarlierMysql
         } else {
             Self::Mysql
         }
-    }
-
-    /// A statement that says which of the names in the list exist here, first column.
-    #[must_use]
-    pub fn probe(self, counters: &[Counter]) -> String {
-        match self {
-            Self::Mariadb | Self::Mysql => mysql::probe(self, counters),
-            Self::Postgres => postgres::PROBE.to_owned(),
-        }
-    }
-
-    /// The same for servers that do not understand that one: a MariaDB up to 10.2, whose table of counters is `MySQL`'s.
-    #[must_use]
-    pub fn older_probe(self, counters: &[Counter]) -> Option<String> {
-        (self == Self::Mariadb).then(|| mysql::older_probe(counters))
     }
 
     /// Who waits for whom; columns as `lock_waits` names them.
@@ -55,44 +47,56 @@ impl Family {
         match self {
             Self::Mariadb => mysql::LOCK_WAITS_MARIADB,
             Self::Mysql => mysql::LOCK_WAITS_MYSQL,
+            Self::EarlierMysql => mysql::LOCK_WAITS_EARLIER_MYSQL,
             Self::Postgres => postgres::LOCK_WAITS,
         }
     }
 
-    /// The statement that reads every counter this server has.
-    #[must_use]
-    pub fn reading(self, counters: &[Counter], names: &Rows) -> Reading {
-        let names: Vec<String> = first_cells(names).map(str::to_owned).collect();
-        match self {
-            Self::Mariadb | Self::Mysql => mysql::reading(self, counters, &names),
-            Self::Postgres => postgres::reading(counters, &names),
+    /// Which statements read every counter that this server has; `ask` asks it.
+    pub fn reading<E>(
+        self,
+        counters: &[Counter],
+        mut ask: impl FnMut(&str) -> Result<Rows, E>,
+    ) -> Result<Reading, E> {
+        if self == Self::Postgres {
+            return Ok(postgres::reading(counters, &owned(&ask(postgres::PROBE)?)));
         }
+        let mut names = owned(&ask(mysql::STATUS)?);
+        if let Some(switched_on) = mysql::switched_on(&ask(mysql::TABLE)?) {
+            names.extend(owned(&ask(&switched_on)?));
+        }
+        Ok(mysql::reading(counters, &names))
     }
 }
 
-/// One statement, and which column each name in its answer fills.
+/// Statements, and which column each name in their answers fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The statement.
-    pub sql: String,
-    /// Lower-case name in the answer → columns.
+    /// Asked one after the other.
+    pub statements: Vec<String>,
+    /// Lower-case name in the answers → columns.
     pub columns: BTreeMap<String, Vec<usize>>,
     /// Whether names and values stand in rows, or a single row has a column for each.
     pub in_rows: bool,
 }
 
 impl Reading {
-    /// Fills a row, all of it nothing before, from an answer. What is no whole number from 0 up stays nothing.
-    pub fn fill(&self, answer: &Rows, row: &mut [Option<u64>]) {
+    /// Fills a row, one cell for each of `counters`, from the answer to one of the statements. What is no whole number
+    /// from 0 up stays as it was.
+    pub fn fill(&self, counters: &[Counter], answer: &Rows, row: &mut [Option<u64>]) {
         let mut say = |name: &str, value: Option<&str>| {
             for column in self.columns.get(&name.to_lowercase()).into_iter().flatten() {
-                row[*column] = value.and_then(|value| value.parse().ok());
+                row[*column] = value.and_then(|value| value.parse().ok()).or(row[*column]);
             }
         };
         if self.in_rows {
-            for pair in &answer.rows {
-                if let [Some(name), value] = pair.as_slice() {
-                    say(name, value.as_deref());
+            for row in &answer.rows {
+                match row.as_slice() {
+                    [Some(name), value] => say(name, value.as_deref()),
+                    [_, _, Some(text)] => mysql::monitor_lines(counters, text)
+                        .iter()
+                        .for_each(|(name, value)| say(name, Some(value))),
+                    _ => {}
                 }
             }
         } else if let Some(values) = answer.rows.first() {
@@ -101,6 +105,10 @@ impl Reading {
             }
         }
     }
+}
+
+fn owned(names: &Rows) -> Vec<String> {
+    first_cells(names).map(str::to_owned).collect()
 }
 
 /// The first cell of every row that has one.

@@ -157,7 +157,9 @@ impl Watch {
         row[1] = Some(self.missed);
         row[2] = Some(self.connections);
         if let Some((_, reading)) = reading {
-            reading.fill(&answer.rows, &mut row[OWN.len()..]);
+            for rows in &answer.rows {
+                reading.fill(&self.counters, rows, &mut row[OWN.len()..]);
+            }
         }
         if self.table.is_none() {
             let own = OWN.map(str::to_owned).into_iter();
@@ -223,7 +225,8 @@ impl Watch {
 
 /// What a server answered.
 struct Answer {
-    rows: Rows,
+    /// Of each statement.
+    rows: Vec<Rows>,
     /// From the tick to the question: a first one connects before.
     waited_ns: i64,
     took_ns: i64,
@@ -238,18 +241,14 @@ impl Connected {
         if self.known.is_none() {
             let version = self.client.ask(reading::VERSION, left())?;
             let family = Family::of(reading::first_cells(&version).next().unwrap_or_default());
-            let mut names = self.client.ask(&family.probe(counters), left());
-            if let (Err(ClientError::Failed(LoadError::Statement { .. })), Some(older)) =
-                (&names, family.older_probe(counters))
-            {
-                names = self.client.ask(&older, left());
-            }
-            let names = names?;
-            self.known = Some((family, family.reading(counters, &names)));
+            let reading = family.reading(counters, |sql| self.client.ask(sql, left()))?;
+            self.known = Some((family, reading));
         }
-        let sql = self.known.as_ref().map_or("", |(_, reading)| &reading.sql);
         let asked_ns = monotonic_ns();
-        let rows = self.client.ask(sql, left())?;
+        let mut rows = Vec::new();
+        for statement in self.known.iter().flat_map(|(_, each)| &each.statements) {
+            rows.push(self.client.ask(statement, left())?);
+        }
         Ok(Answer {
             rows,
             waited_ns: asked_ns - began_ns,

@@ -1,3 +1,5 @@
+use std::convert::Infallible;
+
 use super::super::counters;
 use super::*;
 
@@ -19,7 +21,7 @@ fn names(found: &[&str]) -> Rows {
 fn filled(reading: &Reading, answer: &Rows) -> BTreeMap<String, u64> {
     let counters = counters::all();
     let mut row = vec![None; counters.len()];
-    reading.fill(answer, &mut row);
+    reading.fill(&counters, answer, &mut row);
     let named = counters.into_iter().map(|counter| counter.column);
     named
         .zip(row)
@@ -27,11 +29,42 @@ fn filled(reading: &Reading, answer: &Rows) -> BTreeMap<String, u64> {
         .collect()
 }
 
+/// What a server of MySQL's line would be read by: its status variables, how its table of counters says which are
+/// switched on (if it has one), and those.
+fn of_mysql(status: &[&str], table: Option<&str>, switched_on: &[&str]) -> Reading {
+    let reading = Family::Mysql.reading(&counters::all(), |sql| -> Result<Rows, Infallible> {
+        Ok(names(match sql {
+            "SHOW GLOBAL STATUS" => status,
+            _ if sql.starts_with("SELECT COLUMN_NAME") => table.as_slice(),
+            _ if sql.contains(&format!("WHERE {}", table.expect("a table"))) => switched_on,
+            _ => panic!("never to be asked: {sql}"),
+        }))
+    });
+    reading.unwrap_or_else(|never| match never {})
+}
+
+fn of_postgres(columns: &[&str]) -> Reading {
+    let reading =
+        Family::Postgres.reading(&counters::all(), |_| Ok::<_, Infallible>(names(columns)));
+    reading.unwrap_or_else(|never| match never {})
+}
+
+/// All that nobody needs the monitor for.
+const POSITIONS: [&str; 4] = [
+    "INNODB_HISTORY_LIST_LENGTH",
+    "Innodb_lsn_current",
+    "Innodb_lsn_flushed",
+    "Innodb_lsn_last_checkpoint",
+];
+
 #[test]
 fn a_server_says_its_family() {
     for (version, family) in [
         ("10.11.6-MariaDB-0+deb12u1", Family::Mariadb),
         ("8.4.2", Family::Mysql),
+        ("5.7.44-log", Family::Mysql),
+        ("5.5.34", Family::EarlierMysql),
+        ("5.6.14-log", Family::EarlierMysql),
         ("5.5.5-10.5.8-MariaDB", Family::Mariadb),
         (
             "PostgreSQL 15.8 (Debian 15.8-0+deb12u1) on x86_64-pc-linux-gnu",
@@ -43,12 +76,16 @@ fn a_server_says_its_family() {
 }
 
 #[test]
-fn a_mariadb_whose_status_says_everything_is_asked_for_its_status_alone() {
-    let existing = names(&["INNODB_HISTORY_LIST_LENGTH", "INNODB_DEADLOCKS", "UPTIME"]);
-    let reading = Family::Mariadb.reading(&counters::all(), &existing);
+fn a_server_whose_status_says_everything_is_asked_for_its_status_alone() {
+    let status = [&POSITIONS[..], &["INNODB_DEADLOCKS", "UPTIME"]].concat();
+    let reading = of_mysql(&status, Some("ENABLED"), &["INNODB_METRICS.lock_deadlocks"]);
     assert_eq!(
-        reading.sql,
-        "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Innodb_history_list_length', 'Innodb_deadlocks')"
+        reading.statements,
+        [
+            "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Innodb_history_list_length', 'Innodb_lsn_current', \
+             'Innodb_lsn_flushed', 'Innodb_lsn_last_checkpoint', 'Innodb_deadlocks')"
+        ],
+        "where two names exist, the first is asked for"
     );
     let answer = rows(
         &["Variable_name", "Value"],
@@ -69,32 +106,76 @@ fn a_mariadb_whose_status_says_everything_is_asked_for_its_status_alone() {
 }
 
 #[test]
-fn a_mysql_gives_the_same_columns_under_its_own_names() {
-    let existing = names(&[
-        "Innodb_redo_log_current_lsn",
+fn what_the_status_lacks_comes_from_the_table_of_counters() {
+    let table = [
         "INNODB_METRICS.log_lsn_current",
         "INNODB_METRICS.trx_rseg_history_len",
         "INNODB_METRICS.lock_deadlocks",
-    ]);
-    let reading = Family::Mysql.reading(&counters::all(), &existing);
+    ];
+    for how in ["ENABLED", "STATUS"] {
+        let reading = of_mysql(&POSITIONS[1..], Some(how), &table);
+        assert_eq!(
+            reading.statements,
+            [
+                "SHOW GLOBAL STATUS WHERE Variable_name IN \
+                 ('Innodb_lsn_current', 'Innodb_lsn_flushed', 'Innodb_lsn_last_checkpoint')",
+                "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS \
+                 WHERE NAME IN ('trx_rseg_history_len', 'lock_deadlocks')"
+            ]
+        );
+        let answer = rows(
+            &["NAME", "COUNT"],
+            &[
+                &[Some("trx_rseg_history_len"), Some("3")],
+                &[Some("lock_deadlocks"), Some("-1")],
+            ],
+        );
+        let expected = [("history_list_length".to_owned(), 3)];
+        assert_eq!(filled(&reading, &answer), expected.into());
+    }
+}
+
+/// The lines that matter and their neighbours, as 5.5.34 prints them.
+const MONITOR: &str = "TRANSACTIONS\n------------\nTrx id counter 1A0B\n\
+    Purge done for trx's n:o < 1A01 undo n:o < 0\nHistory list length 21\nLIST OF TRANSACTIONS FOR EACH SESSION:\n\
+    ---\nLOG\n---\nLog sequence number 2298765\nLog flushed up to   2298700\nLast checkpoint at  2298001\n\
+    0 pending log writes, 0 pending chkp writes\n";
+
+#[test]
+fn a_server_that_says_it_nowhere_else_is_asked_for_its_monitor() {
+    let reading = of_mysql(&["Uptime"], None, &[]);
     assert_eq!(
-        reading.sql,
-        "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM performance_schema.global_status \
-         WHERE VARIABLE_NAME IN ('Innodb_redo_log_current_lsn') UNION ALL \
-         SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME IN ('trx_rseg_history_len', 'lock_deadlocks')",
-        "where two names exist, the first is asked for"
+        reading.statements,
+        [
+            "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime')",
+            "SHOW ENGINE INNODB STATUS"
+        ]
     );
     let answer = rows(
-        &["VARIABLE_NAME", "VARIABLE_VALUE"],
-        &[
-            &[Some("Innodb_redo_log_current_lsn"), Some("1000")],
-            &[Some("trx_rseg_history_len"), Some("3")],
-            &[Some("lock_deadlocks"), Some("-1")],
-        ],
+        &["Type", "Name", "Status"],
+        &[&[Some("InnoDB"), Some(""), Some(MONITOR)]],
     );
-    let expected = [("history_list_length", 3), ("lsn_current", 1000)];
+    let expected = [
+        ("history_list_length", 21),
+        ("lsn_current", 2_298_765),
+        ("lsn_flushed", 2_298_700),
+        ("lsn_checkpoint", 2_298_001),
+    ];
     let expected = expected.map(|(name, value)| (name.to_owned(), value));
     assert_eq!(filled(&reading, &answer), expected.into());
+}
+
+#[test]
+fn one_answer_takes_nothing_from_another() {
+    let reading = of_mysql(&["Uptime"], None, &[]);
+    let counters = counters::all();
+    let mut row = vec![Some(5); counters.len()];
+    reading.fill(
+        &counters,
+        &rows(&["Variable_name", "Value"], &[&[Some("Uptime"), Some("")]]),
+        &mut row,
+    );
+    assert!(row.iter().all(|cell| *cell == Some(5)));
 }
 
 /// Columns of the views that moved between versions 15 and 17.
@@ -112,25 +193,37 @@ const POSTGRES_17: [&str; 3] = [
 
 #[test]
 fn a_postgres_of_either_layout_is_asked_only_for_what_it_has() {
-    let old = Family::Postgres.reading(&counters::all(), &names(&POSTGRES_15));
+    let old = of_postgres(&POSTGRES_15);
     assert!(
-        old.sql
+        old.statements[0]
             .contains("trunc((pg_stat_bgwriter.checkpoints_timed)::numeric) AS checkpoints_timed")
     );
-    assert!(!old.sql.contains("pg_stat_checkpointer"), "{}", old.sql);
-    assert!(!old.sql.contains("pg_stat_wal"), "{}", old.sql);
-    let new = Family::Postgres.reading(&counters::all(), &names(&POSTGRES_17));
     assert!(
-        new.sql
+        !old.statements[0].contains("pg_stat_checkpointer"),
+        "{}",
+        old.statements[0]
+    );
+    assert!(
+        !old.statements[0].contains("pg_stat_wal"),
+        "{}",
+        old.statements[0]
+    );
+    let new = of_postgres(&POSTGRES_17);
+    assert!(
+        new.statements[0]
             .contains("trunc((pg_stat_checkpointer.num_timed)::numeric) AS checkpoints_timed")
     );
     assert!(
-        new.sql
+        new.statements[0]
             .contains("pg_stat_bgwriter.buffers_clean + pg_stat_checkpointer.buffers_written"),
         "{}",
-        new.sql
+        new.statements[0]
     );
-    assert!(!new.sql.contains("buffers_backend"), "{}", new.sql);
+    assert!(
+        !new.statements[0].contains("buffers_backend"),
+        "{}",
+        new.statements[0]
+    );
     let answer = rows(
         &["checkpoints_timed", "lsn_current", "waiting_io"],
         &[&[Some("4"), Some("26738688"), None]],
@@ -143,23 +236,49 @@ fn a_postgres_of_either_layout_is_asked_only_for_what_it_has() {
 }
 
 #[test]
+fn what_version_18_counts_with_other_io_is_found_there() {
+    let columns = ["pg_stat_io.writes", "pg_stat_io.fsyncs"];
+    let sql = &of_postgres(&columns).statements[0];
+    for part in [
+        "trunc((io_of_wal.writes)::numeric) AS log_writes",
+        "trunc((io_of_wal.fsyncs)::numeric) AS log_fsyncs",
+        "trunc((io_of_backends.writes)::numeric) AS buffers_flushed_by_backends",
+        "WHERE object = 'wal') AS io_of_wal",
+    ] {
+        assert!(sql.contains(part), "{sql}");
+    }
+    let version_17 = [
+        &columns[..],
+        &["pg_stat_wal.wal_write", "pg_stat_wal.wal_sync"],
+    ]
+    .concat();
+    let sql = &of_postgres(&version_17).statements[0];
+    assert!(!sql.contains("io_of_wal"), "{sql}");
+}
+
+#[test]
 fn an_empty_answer_fills_nothing() {
-    for family in [Family::Mariadb, Family::Postgres] {
-        let reading = family.reading(&counters::all(), &names(&POSTGRES_15));
+    for reading in [of_mysql(&POSITIONS, None, &[]), of_postgres(&POSTGRES_15)] {
         assert!(filled(&reading, &rows(&[], &[])).is_empty());
     }
 }
 
 #[test]
-fn an_older_mariadb_s_table_of_counters_is_as_mysqls() {
-    let counters = counters::all();
-    let probe = Family::Mariadb.probe(&counters);
-    let older = Family::Mariadb
-        .older_probe(&counters)
-        .expect("there are older ones");
-    assert_eq!(older, probe.replace("ENABLED = 1", "STATUS = 'enabled'"));
-    assert_ne!(older, probe);
-    for family in [Family::Mysql, Family::Postgres] {
-        assert_eq!(family.older_probe(&counters), None);
-    }
+fn whoever_asks_often_can_leave_the_monitor_out() {
+    let cheap: Vec<Counter> = counters::all()
+        .into_iter()
+        .map(Counter::without_monitor)
+        .collect();
+    let reading = Family::EarlierMysql.reading(&cheap, |sql| {
+        Ok::<_, Infallible>(names(if sql == "SHOW GLOBAL STATUS" {
+            &["Uptime"]
+        } else {
+            &[]
+        }))
+    });
+    let statements = reading.unwrap_or_else(|never| match never {}).statements;
+    assert_eq!(
+        statements,
+        ["SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime')"]
+    );
 }

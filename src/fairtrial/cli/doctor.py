@@ -83,15 +83,20 @@ def examined(place: dict[str, Any], plans: Sequence[Plan]) -> Examined:
         PlaceError: it cannot be reached, or another session holds it.
     """
     from fairtrial.doctor import judged
-    from fairtrial.run.outlook import outlook
+    from fairtrial.run.outlook import outlooks
 
-    with _looked_at(place) as (open_place, seen):
-        studies = [outlook(plan, open_place, seen, at=place) for plan in plans]
+    with looked_at(place) as (open_place, seen):
+        studies = outlooks(plans, open_place, seen, at=place)
         return Examined(place=place, findings=judged(seen), studies=studies)
 
 
 @contextlib.contextmanager
-def _looked_at(place: Mapping[str, Any]) -> Iterator[tuple[OpenPlace, Seen]]:
+def looked_at(place: Mapping[str, Any]) -> Iterator[tuple[OpenPlace, Seen]]:
+    """A place that is open while its programs, memory and kernel have been looked at.
+
+    Raises:
+        PlaceError: it cannot be reached, or another session holds it.
+    """
     from fairtrial.doctor import look
     from fairtrial.places import BOOTED, open_place
     from fairtrial.places.vm import accelerators

@@ -18,8 +18,8 @@ HINT: Final = "`local`, `ssh://user@host`, a mapping as a study has it ('{vm: {k
 STUDIES: Final = (".yaml", ".yml")
 
 
-def planned(file: Path) -> Plan:
-    """A study's plan, at its own size.
+def planned(file: Path, *, size: str | None = None) -> Plan:
+    """A study's plan, at a size that it names; without one as it stands.
 
     Raises:
         InputError: the study is wrong.
@@ -29,7 +29,7 @@ def planned(file: Path) -> Plan:
     from fairtrial.catalogue import catalogue
 
     known = catalogue()
-    return planning.make(language.load(file, catalogue=known), catalogue=known)
+    return planning.make(language.load(file, catalogue=known, size=size), catalogue=known)
 
 
 def of_plan(plan: Plan) -> list[dict[str, Any]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib import resources
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,20 +14,62 @@ if TYPE_CHECKING:
 
 
 def listing() -> None:
-    """Prints every ready study with its question, and every publication with its title."""
-    from ruamel.yaml import YAML
-
+    """Prints every ready study with the sizes that this machine can run, and every publication with its title."""
     from fairtrial.analyse import publications
+    from fairtrial.report import columns
 
-    typer.echo("ready studies: fairtrial run studies/NAME.yaml")
-    for entry in sorted(resources.files("fairtrial.studies").iterdir(), key=lambda entry: entry.name):
-        if entry.name.endswith(".yaml"):
-            study = YAML(typ="safe", pure=True).load(entry.read_text(encoding="utf-8"))
-            typer.echo(f"  {entry.name.removesuffix('.yaml'):22}  {study.get('question', '')}")
+    found = list(_ready())
+    width = max(len(each.here) for each in found)
+    typer.echo("ready studies: fairtrial run studies/NAME.yaml --size SIZE")
+    typer.echo(f"  {'study':22}  {'runs here':{width}}  question")
+    for each in found:
+        typer.echo(f"  {each.name:22}  {each.here:{width}}  {each.question}")
+    lacks = [each for each in found if each.lacks]
+    if lacks:
+        typer.echo("\nwhat the others lack; `fairtrial doctor STUDY` says how to mend it")
+    for each in lacks:
+        for line in columns.prose(f"{each.name}: {each.lacks}", indent="  "):
+            typer.echo(line)
     typer.echo("\npublished data: fairtrial studies published NAME")
     for name in publications.names():
         description = publications.load(name).description
         typer.echo(f"  {name:22}  {description.title}")
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A study that comes along.
+
+    Attributes:
+        here: its sizes that this machine can run.
+        lacks: what is in the way of the others.
+    """
+
+    name: str
+    question: str
+    here: str
+    lacks: str
+
+
+def _ready() -> Iterator[_Ready]:
+    from ruamel.yaml import YAML
+
+    from fairtrial.cli import doctor, places
+    from fairtrial.run.outlook import Lack, outlook
+
+    local: dict[str, Any] = {doctor.LOCAL: {}}
+    servers: dict[str, list[Lack]] = {}
+    with doctor.looked_at(local) as (place, seen):
+        for file in doctor.bundled():
+            sizes = YAML(typ="safe", pure=True).load(file).get("sizes", {})
+            plans = {size: places.planned(file, size=size) for size in sizes} or {"as it stands": places.planned(file)}
+            seen_of = {size: outlook(plan, place, seen, at=local, servers=servers) for size, plan in plans.items()}
+            yield _Ready(
+                name=file.stem,
+                question=next(iter(plans.values())).question,
+                here=", ".join(size for size, found in seen_of.items() if found.can_run) or "no size",
+                lacks="; ".join(f"{size}: {found.lacks[0].what}" for size, found in seen_of.items() if found.lacks),
+            )
 
 
 def published(name: str) -> None:

@@ -5,8 +5,9 @@ Owns the question only. What a study needs is read from its plan: place, system,
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ from fairtrial.run.kinds import parts_of
 from fairtrial.settings import effects
 from fairtrial.study.quantities import format_bytes
 from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.systems import mysql_options, postgres_options
 from fairtrial.systems.installation import awaited
 from fairtrial.wire.open_place import OpenPlace
 
@@ -30,6 +32,12 @@ ROOT: Final = 0
 KERNEL: Final = "kernel_source"  # a fact that guests only have
 # What QEMU takes beside its guest's memory, and what this machine needs to go on.
 BESIDE_GUEST_BYTES: Final = 256 << 20
+# A server's cache, which it is given at once or grows to.
+CACHES: Final[Mapping[str, tuple[str, Callable[[str], str | float]]]] = {
+    "mariadb": ("innodb_buffer_pool_size", mysql_options.normal),
+    "mysql": ("innodb_buffer_pool_size", mysql_options.normal),
+    "postgres": ("shared_buffers", postgres_options.normal),
+}
 PROGRAMS_OF_PROBES: Final[Mapping[str, str]] = {"perf_stat": "perf", "perf_record": "perf", "bpftrace": "bpftrace"}
 
 
@@ -60,7 +68,24 @@ class Outlook:
         return asdict(self)
 
 
-def outlook(plan: Plan, place: OpenPlace, seen: Seen, *, at: Mapping[str, Any]) -> Outlook:
+def outlooks(plans: Iterable[Plan], place: OpenPlace, seen: Seen, *, at: Mapping[str, Any]) -> list[Outlook]:
+    """The outlook of each study; a server that several name is looked for once.
+
+    Raises:
+        StreamLostError: the stream to the place ended.
+    """
+    servers: dict[str, list[Lack]] = {}
+    return [outlook(plan, place, seen, at=at, servers=servers) for plan in plans]
+
+
+def outlook(
+    plan: Plan,
+    place: OpenPlace,
+    seen: Seen,
+    *,
+    at: Mapping[str, Any],
+    servers: dict[str, list[Lack]] | None = None,
+) -> Outlook:
     """Asks everything that a run would ask before its first trial, and names all that is missing at once.
 
     Args:
@@ -68,6 +93,7 @@ def outlook(plan: Plan, place: OpenPlace, seen: Seen, *, at: Mapping[str, Any]) 
         place: open; what it has is looked at, and nothing is changed.
         seen: of the same place, programs included.
         at: kind and parameters of the place. A study that says `local` is taken to run there, wherever it is.
+        servers: what is known of servers there already; what is found is added.
 
     Raises:
         StreamLostError: the stream to the place ended.
@@ -76,9 +102,10 @@ def outlook(plan: Plan, place: OpenPlace, seen: Seen, *, at: Mapping[str, Any]) 
     needed = [place for trial in trials for place in (trial.place, elsewhere.of(trial)) if place is not None]
     unseen = {_named(place): place for place in needed if not _here(place, at)}
     lacks = [*_of_plan(plan, place, seen)]
+    known = {} if servers is None else servers
     for trial in trials:
         if _here(trial.place, at):
-            lacks += _of_trial(trial, place, seen, plan=plan)
+            lacks += [*_of_trial(trial, place, seen, plan=plan), *_server(trial, place, seen, known=known)]
     lacks = list(dict.fromkeys(lacks))
     lacks += [Lack(f"runs at {name}", f"`fairtrial doctor {_argument(of)}`") for name, of in unseen.items()]
     return Outlook(study=plan.study, question=plan.question, can_run=None if unseen else not lacks, lacks=tuple(lacks))
@@ -125,17 +152,38 @@ def _of_trial(trial: ResolvedTrial, place: OpenPlace, seen: Seen, *, plan: Plan)
     inside = KERNEL in seen.facts  # looked at was a guest itself
     if kind in BOOTED and not inside:
         yield from _guest(parameters, plan, seen)
-    parts = parts_of(trial)
     try:
         elsewhere.require(plan, trial)
-        if awaited(next(iter(trial.system)), parts.system_parameters) is None:  # looking downloads nothing
-            parts.system.identity(place, parts.system_parameters)
     except (PlaceError, InputError) as error:
         yield Lack(str(error), error.hint)
     if elsewhere.of(trial) is None:
         yield from _workload(trial.workload, place, seen)
     if kind not in BOOTED or inside:  # a guest's settings are of the guest's kernel
         yield from _settings(trial, place, seen)
+
+
+def _server(trial: ResolvedTrial, place: OpenPlace, seen: Seen, *, known: dict[str, list[Lack]]) -> Iterator[Lack]:
+    """Its program, which depends on where it comes from and on none of its options; memory for its cache."""
+    kind, parameters = next(iter(trial.system.items()))
+    source = json.dumps({kind: {**parameters, "options": None}}, sort_keys=True)
+    if source not in known:
+        parts = parts_of(trial)
+        known[source] = []
+        try:
+            if awaited(kind, parts.system_parameters) is None:  # looking downloads nothing
+                parts.system.identity(place, parts.system_parameters)
+        except (PlaceError, InputError) as error:
+            known[source] = [Lack(str(error), error.hint)]
+    yield from known[source]
+    name, normal = CACHES.get(kind, ("", mysql_options.normal))
+    cache_bytes = normal(str(parameters.get("options", {}).get(name, 0)))
+    memory_bytes = (seen.kibibytes("MemTotal") or 0) << 10
+    is_guest = next(iter(trial.place)) in BOOTED  # whose memory is its own
+    if isinstance(cache_bytes, float) and memory_bytes and not is_guest and cache_bytes > memory_bytes:
+        yield Lack(
+            f"{name} is {format_bytes(int(cache_bytes))}, and this place has {memory_bytes >> 20}MiB of memory",
+            f"use a larger machine, a smaller size, or `--set system.{kind}.options.{name}=…`",
+        )
 
 
 def _workload(workload: Mapping[str, Any], place: OpenPlace, seen: Seen) -> Iterator[Lack]:

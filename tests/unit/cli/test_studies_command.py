@@ -12,8 +12,8 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 
 def test_ready_studies_and_publications_are_listed() -> None:
     with desk() as here:
-        lines = here.fairtrial("studies").stdout.splitlines()
-    names = [line.split()[0] for line in lines if line.startswith("  ")]
+        studies, *lacks, publications = here.fairtrial("studies").stdout.split("\n\n")
+    names, published = ([line.split()[0] for line in part.splitlines()[1:]] for part in (studies, publications))
     ready = [
         "file-engines",
         "innodb-adaptive-purge",
@@ -27,7 +27,11 @@ def test_ready_studies_and_publications_are_listed() -> None:
         "tpcc-pmem-native",
         "tpcc-pmem",
     ]
-    assert names == [*ready, "mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"]
+    assert names == ["study", *ready]
+    assert published == ["mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"]
+    assert all("ci, published" in line for line in studies.splitlines() if line.startswith("  sqlite"))
+    # A machine that can run everything has nothing to say there.
+    assert all(part.startswith("what the others lack") for part in lacks)
 
 
 @pytest.mark.parametrize("name", ["mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"])

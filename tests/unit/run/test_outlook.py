@@ -12,7 +12,7 @@ from support.seen import seen
 from fairtrial.cli import places
 from fairtrial.cli.doctor import bundled
 from fairtrial.record.models import Plan
-from fairtrial.run.outlook import Lack, Outlook, outlook
+from fairtrial.run.outlook import Lack, Outlook, outlook, outlooks
 from fairtrial.servers import installing, maven
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import Ran
@@ -259,3 +259,54 @@ def test_every_study_that_is_shipped_can_be_asked_about(
     assert nowhere.can_run is False
     assert all(lack.what and lack.fix for lack in nowhere.lacks)
     assert nowhere.as_json()["lacks"][0]["fix"]
+
+
+SERVED = {"workload": "{oltp: {duration: 1s}}", "primary": "throughput_tps"}
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "written"),
+    [
+        ("mariadb.options.innodb_buffer_pool_size=20G", "20GiB"),
+        ("mysql.options.innodb_buffer_pool_size=17180917760", "16385MiB"),
+        ("postgres.options.shared_buffers=17GB", "17GiB"),
+    ],
+)
+def test_a_cache_that_is_larger_than_memory_cannot_be(tmp_path: Path, asked_for: str, written: str) -> None:
+    path, _, value = asked_for.partition("=")
+    kind, _, option = path.split(".")
+    plan = planned(tmp_path, system=f"{{{kind}: {{options: {{{option}: {value}}}}}}}", **SERVED)
+    found = [lack for lack in asked(plan).lacks if "of memory" in lack.what]
+    assert len(found) == 1, "the same in both arms"
+    assert f" is {written}, and this place has 16384MiB of memory" in found[0].what
+    assert f"--set system.{path}=" in found[0].fix
+
+
+def test_a_cache_that_fits_or_is_a_guests_is_nothing_to_say(tmp_path: Path) -> None:
+    for system, place in (("16G", "{local: {}}"), ("20G", GUEST)):
+        options = f"{{mariadb: {{options: {{innodb_buffer_pool_size: {system}}}}}}}"
+        asked_for = {**SERVED, "primary": "log_written_bytes"}
+        found = asked(planned(tmp_path, system=options, place=place, **asked_for)).lacks
+        assert not [lack for lack in found if "innodb_buffer_pool_size" in lack.what]
+
+
+def test_a_server_that_several_studies_name_is_looked_for_once(tmp_path: Path) -> None:
+    plans = [
+        planned(tmp_path, system=f"{{mariadb: {{options: {{innodb_io_capacity: {n}}}}}}}", **SERVED) for n in (100, 200)
+    ]
+    at = seen(MEMORY, facts=FACTS, programs=ALL)
+    answer = has("mariadbd", "mysqld")
+    looked: list[tuple[str, ...]] = []
+
+    def noted(spawn: wire.Spawn) -> Ran:
+        looked.append(tuple(spawn.argv))
+        ran: Ran = answer(spawn)
+        return ran
+
+    with place_in_memory(noted, facts=FACTS) as (place, _fake):
+        found = outlooks(plans, place, at, at=LOCAL)
+    assert [each.can_run for each in found] == [False, False]
+    assert all("no mariadbd" in each.lacks[0].what for each in found)
+    servers = [argv for argv in looked if any("mariadbd" in word for word in argv)]
+    assert servers
+    assert len(servers) == len(set(servers)), "no look is repeated"

@@ -7,7 +7,9 @@ from typing import Final
 
 from fairtrial.analyse.models import Doubt
 from fairtrial.record.models import Finding, PlaceOpened, Plan
+from fairtrial.words import counted
 
+LOCKS: Final = "locks"  # a setting, and a workload
 SETS: Final = {"frequency_scaling": "governor"}  # findings that a setting of a study replaces
 
 
@@ -28,6 +30,21 @@ def doubts(plan: Plan, places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
                     f"{finding.value}; {finding.why}",
                     advice=finding.fix,
                 )
+        yield from _one_node(plan, opened, several=len(places) > 1)
+
+
+def _one_node(plan: Plan, opened: PlaceOpened, *, several: bool) -> Iterator[Doubt]:
+    """Where arms wait for locks in different ways, and no cache line can travel between nodes."""
+    here = [trial for arms in plan.resolved.values() for trial in arms.values() if trial.place == opened.place]
+    nodes = opened.facts.get("nodes", {})
+    if len(nodes) == 1 and any(LOCKS in trial.settings or LOCKS in trial.workload for trial in here):
+        processors = counted(len(opened.facts["processors"]), "processor")
+        yield Doubt(
+            code="one_node",
+            message=f"cross-node mechanism not testable here: the {_named(opened, several=several)} has one NUMA node "
+            f"({processors}), so no lock's cache line travels between nodes",
+            advice="claim no more than what waiting does on one node; run again on a machine with several",
+        )
 
 
 def _is_set(plan: Plan, opened: PlaceOpened, finding: Finding) -> bool:
@@ -38,6 +55,9 @@ def _is_set(plan: Plan, opened: PlaceOpened, finding: Finding) -> bool:
 
 
 def _where(opened: PlaceOpened, finding: Finding, *, several: bool) -> str:
-    kind = next(iter(opened.place))
-    place = f" {kind}" if several else ""
-    return f"before the run, at the {'host of the ' if finding.of_host else ''}place{place}, "
+    host = "host of the " if finding.of_host else ""
+    return f"before the run, at the {host}{_named(opened, several=several)}, "
+
+
+def _named(opened: PlaceOpened, *, several: bool) -> str:
+    return f"place {next(iter(opened.place))}" if several else "place"

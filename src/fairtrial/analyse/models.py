@@ -32,6 +32,7 @@ DOUBT_CODES: Final = (
     "not_at_rest",
     "emulated",
     "place_unfit",
+    "one_node",
     "client_saturated",
     "timed_out",
     "latency_saturated",

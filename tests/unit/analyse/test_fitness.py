@@ -9,7 +9,7 @@ from support.records import planned, tiny_plan, trial_record
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.fitness import doubts
-from fairtrial.record.models import Clock, Finding, Grade, PlaceOpened
+from fairtrial.record.models import Clock, Finding, Grade, PlaceOpened, Plan
 
 
 def finding(grade: Grade, **changed: Any) -> Finding:
@@ -23,10 +23,10 @@ def finding(grade: Grade, **changed: Any) -> Finding:
     return Finding.model_validate({**values, "grade": grade, **changed})
 
 
-def opened(*findings: Finding, place: str = "local") -> PlaceOpened:
+def opened(*findings: Finding, place: str = "local", facts: dict[str, Any] | None = None) -> PlaceOpened:
     return PlaceOpened(
         place={place: {}},
-        facts={},
+        facts=facts or {},
         agent_sha256="ab",
         clock=Clock(monotonic_ns=1, realtime_ns=2),
         server_user=None,
@@ -81,3 +81,30 @@ def test_a_guests_setting_does_not_mend_its_host() -> None:
     }
     host = opened(finding("caution", name="frequency_scaling", of_host=True))
     assert len(list(doubts(plan.model_copy(update={"resolved": {"all": fixed}}), [host]))) == 1
+
+
+ONE_NODE = {"nodes": {"0": [0, 1]}, "processors": [0, 1]}
+TWO_NODES = {"nodes": {"0": [0], "1": [1]}, "processors": [0, 1]}
+
+
+def with_locks(part: str) -> Plan:
+    """A plan one of whose arms waits for locks in another way, by a setting or as a workload."""
+    plan = tiny_plan()
+    cell = next(iter(plan.resolved))
+    arm, trial = next(iter(plan.resolved[cell].items()))
+    changed = trial.model_copy(update={part: {"locks": {}}})
+    return plan.model_copy(update={"resolved": {cell: {**plan.resolved[cell], arm: changed}}})
+
+
+@pytest.mark.parametrize("part", ["settings", "workload"])
+def test_locks_on_one_node_say_nothing_about_several(part: str) -> None:
+    (doubt,) = doubts(with_locks(part), [opened(facts=ONE_NODE)])
+    assert doubt.code == "one_node"
+    assert doubt.message.startswith(
+        "cross-node mechanism not testable here: the place has one NUMA node (2 processors)"
+    )
+
+
+def test_several_nodes_or_no_locks_need_no_word_of_it() -> None:
+    assert list(doubts(with_locks("settings"), [opened(facts=TWO_NODES)])) == []
+    assert list(doubts(tiny_plan(), [opened(facts=ONE_NODE)])) == []

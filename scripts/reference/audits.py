@@ -1,4 +1,7 @@
-"""docs/studies: what an audit of each publication finds."""
+"""docs/studies: each publication's question and findings, what our run shows, and what the audit finds.
+
+The prose of a page is in `pages/studies`; it stands between the source and the audit.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ from fairtrial.analyse import publications
 from fairtrial.analyse.publications import claims_file
 from fairtrial.report import audit
 
+PROSE = Path(__file__).parent / "pages" / "studies"
+AUDITED = "What `fairtrial audit "  # how the audit's own first paragraph begins
+
 
 def write(directory: Path) -> None:
     """Writes every page."""
@@ -17,7 +23,9 @@ def write(directory: Path) -> None:
     for name in publications.audited():
         with resources.as_file(publications.folder(name)) as folder:
             found = publications.audit(claims_file.read(folder / "claims.yaml"))
-        (directory / f"{name}.md").write_text(audit.page(found, name=name), encoding="utf-8")
+        before, begin, after = audit.page(found, name=name).partition(AUDITED)
+        page = f"{before}{(PROSE / f'{name}.md.jinja').read_text(encoding='utf-8')}\n## What the audit finds\n{begin}{after}"
+        (directory / f"{name}.md").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

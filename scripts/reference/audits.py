@@ -24,7 +24,8 @@ def write(directory: Path) -> None:
         with resources.as_file(publications.folder(name)) as folder:
             found = publications.audit(claims_file.read(folder / "claims.yaml"))
         before, begin, after = audit.page(found, name=name).partition(AUDITED)
-        page = f"{before}{(PROSE / f'{name}.md.jinja').read_text(encoding='utf-8')}\n## What the audit finds\n{begin}{after}"
+        prose = (PROSE / f"{name}.md.jinja").read_text(encoding="utf-8")
+        page = f"{before}{prose}\n## What the audit finds\n{begin}{after}"
         (directory / f"{name}.md").write_text(page, encoding="utf-8")
 
 

@@ -14,6 +14,7 @@ from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
 
 MIB: Final = 1 << 20
+CHUNK_MIB: Final = 128  # innodb_buffer_pool_chunk_size
 CACHE_ONE_IN: Final = 4  # of a place's memory, for a server that loads: what it writes goes through the page cache, too
 START_S: Final = 120.0  # recovery after a crash takes minutes with large memory, a prepared directory seconds
 POLL_S: Final = 0.1
@@ -23,8 +24,9 @@ PASSWORD_BYTES: Final = 16  # of a server that listens: guessing takes longer th
 
 
 def cache_mib(facts: Mapping[str, Any], *, most: int) -> int:
-    """How large a loading server's cache may be at a place, in MiB."""
-    return min(most, int(facts["memory_bytes"]) // CACHE_ONE_IN // MIB)
+    """How large a loading server's cache may be at a place, in MiB: whole chunks, to which MySQL rounds larger ones up."""
+    mib = min(most, int(facts["memory_bytes"]) // CACHE_ONE_IN // MIB)
+    return mib if mib < CHUNK_MIB else mib - mib % CHUNK_MIB
 
 
 def spawned(place: OpenPlace, argv: Sequence[str], launch: Launch) -> Process:

@@ -93,6 +93,10 @@ def test_what_makes_loading_fast_never_reaches_a_trial() -> None:
     assert loading["innodb_buffer_pool_size"] == "1024M"
     small = MARIADB.for_loading(asked, {"memory_bytes": 512 << 20})["options"]
     assert small["innodb_buffer_pool_size"] == "128M", "a small guest must hold more than the cache"
+    between = MARIADB.for_loading(asked, {"memory_bytes": 956 << 20})["options"]
+    assert between["innodb_buffer_pool_size"] == "128M", "MySQL rounds up to whole chunks"
+    smallest = MARIADB.for_loading(asked, {"memory_bytes": 288 << 20})["options"]
+    assert smallest["innodb_buffer_pool_size"] == "72M", "a chunk shrinks with the pool"
     assert loading["innodb_flush_log_at_trx_commit"] == 0, "no arm's own option is used to load"
     assert loading["innodb_page_size"] == "8k"
     assert asked["options"] == {"innodb_page_size": "8k", "innodb_flush_log_at_trx_commit": 1}

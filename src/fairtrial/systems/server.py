@@ -24,7 +24,7 @@ PASSWORD_BYTES: Final = 16  # of a server that listens: guessing takes longer th
 
 
 def cache_mib(facts: Mapping[str, Any], *, most: int) -> int:
-    """How large a loading server's cache may be at a place, in MiB: whole chunks, to which MySQL rounds larger ones up."""
+    """How large a loading server's cache may be at a place, in MiB: whole chunks, to which MySQL rounds larger ones."""
     mib = min(most, int(facts["memory_bytes"]) // CACHE_ONE_IN // MIB)
     return mib if mib < CHUNK_MIB else mib - mib % CHUNK_MIB
 

@@ -52,6 +52,47 @@ def test_a_slow_shutdown_that_is_cut_off_is_a_lower_bound_and_a_doubt(here: Desk
     here.fairtrial("verify", here.run)
 
 
+def test_every_kind_of_lock_excludes_and_is_the_kind_of_its_arm(here: Desk) -> None:
+    here.fairtrial("run", STUDIES / "lock-kinds.yaml", "--size", "ci")
+    found = record.read(here.run)
+    assert [trial.invalid_reason for trial in found.trials] == [""] * 36
+    assert {trial.trial.arm for trial in found.trials} == {"pthread", "adaptive", "fast", "ticket", "mcs", "clh"}
+    for trial in found.trials:
+        asked = json.loads(trial.resolved.model_dump_json())["workload"]["locks"]
+        assert asked["kind"] == trial.trial.arm
+        told = json.loads((found.trial_directory(trial.trial.id) / "contention.json").read_text())
+        assert len(told["threads"]) == asked["threads"]
+        assert (told["guarded"], told["intruded"], told["torn_lines"]) == (told["acquired"], 0, 0)
+        assert trial.scalars["acquisitions_per_s"] > 0
+    seeds = {(trial.trial.cell, trial.trial.block): trial.options["seed"] for trial in found.trials}
+    assert len(set(seeds.values())) == 6, "one per block, the same for its arms"
+    here.fairtrial("verify", here.run)
+    told["threads"][0]["acquisitions"] += 1
+    (found.trial_directory(trial.trial.id) / "contention.json").write_text(json.dumps(told))
+    done = here.fairtrial("verify", here.run, code=1)
+    assert "contention.json" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("mistake", "field", "said"),
+    [
+        ("threads: 0", "workload.locks.threads", "greater than or equal to 1"),
+        ("kind: mutex", "workload.locks.kind", "'pthread'"),
+        ("spins: 8", "workload.locks", "`pthread` does not"),
+        ("pading: false", "workload.locks.pading", "padding"),
+    ],
+)
+def test_a_mistake_about_locks_names_file_line_field_and_what_would_do(
+    here: Desk, *, mistake: str, field: str, said: str
+) -> None:
+    text = (STUDIES / "lock-kinds.yaml").read_text(encoding="utf-8").replace("{threads: 2, ", f"{{{mistake}, ", 1)
+    done = here.fairtrial("plan", here.study(text), code=2)
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if each.startswith("workload:"))
+    assert f":{line}:" in done.stderr, done.stderr
+    assert field in done.stderr, done.stderr
+    assert said in done.stderr, done.stderr
+
+
 @pytest.mark.skipif(shutil.which("sysbench") is None, reason="needs sysbench")
 def test_every_arm_has_the_mutex_that_it_is_named_after(here: Desk) -> None:
     done = here.fairtrial("run", STUDIES / "mariadb-fast-mutex.yaml", "--size", "ci", code=None)

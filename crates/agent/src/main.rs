@@ -52,6 +52,8 @@ enum Command {
     FileDrive,
     /// Read the kernel's counters once, and what a path lies on (`FileCountersOf` → `FileCounters`).
     FileCounters,
+    /// Take locks with many threads (`LockDrive` → `Driven`).
+    LockDrive,
     /// Run SQL statements (`Sql` → one `Rows` per statement).
     Sql,
     /// Measure what the client can do at most on this host (`Ceiling` → `ClientCeiling`).
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::FileLoad => native::file_load(),
         Command::FileDrive => native::file_drive(),
         Command::FileCounters => native::file_counters(),
+        Command::LockDrive => native::lock_drive(),
         Command::Sql => native::sql(),
         Command::Ceiling => native::ceiling(),
         Command::Noop => native::noop(),

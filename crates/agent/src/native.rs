@@ -90,6 +90,15 @@ pub fn file_counters() -> anyhow::Result<()> {
     print(&fairtrial_load::file_counters(&parameters()?)?)
 }
 
+/// Takes locks with many threads.
+pub fn lock_drive() -> anyhow::Result<()> {
+    let parameters = parameters()?;
+    print(&fairtrial_load::drive_locks(
+        &parameters,
+        &mut io::stdout(),
+    )?)
+}
+
 /// Runs SQL statements: one line of rows for each.
 pub fn sql() -> anyhow::Result<()> {
     fairtrial_load::sql(&parameters()?)?

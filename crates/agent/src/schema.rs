@@ -4,7 +4,7 @@
 //! tags, and every variant has a title (`WriteAction`, `FileOutput`) that becomes its class.
 
 use fairtrial_protocol::{
-    boot, event, file, govern, load, oltp, request, sample, script, state, step,
+    boot, event, file, govern, load, locks, oltp, request, sample, script, state, step,
 };
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -35,6 +35,8 @@ pub fn wire() -> Value {
     root::<file::FileDrive>(&mut generator);
     root::<file::FileCountersOf>(&mut generator);
     root::<file::FileCounters>(&mut generator);
+    root::<locks::LockDrive>(&mut generator);
+    root::<locks::Contention>(&mut generator);
     root::<load::Sql>(&mut generator);
     root::<load::Ceiling>(&mut generator);
     root::<load::ClientCeiling>(&mut generator);

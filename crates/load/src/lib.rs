@@ -8,6 +8,7 @@ mod calendar;
 mod ceiling;
 mod check;
 mod client;
+mod contention;
 mod drive;
 mod driver;
 mod error;
@@ -31,6 +32,7 @@ use fairtrial_protocol::file::{FileCounters, FileCountersOf, FileDrive, FileLoad
 use fairtrial_protocol::load::{
     Checked, Drive, Driven, Endpoint, Loaded, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
+use fairtrial_protocol::locks::LockDrive;
 use fairtrial_protocol::oltp::{OltpCheck, OltpDrive, OltpLoad};
 use fairtrial_protocol::script::{Preflighted, ScriptDrive, ScriptLoad, ScriptPreflight};
 use oltp::population::Rows;
@@ -138,6 +140,11 @@ pub fn load_files(parameters: &FileLoad, progress: &mut dyn Write) -> Result<Loa
 /// Accesses blocks of files and writes the same files as [`drive`], and `counters.json`.
 pub fn drive_files(parameters: &FileDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
     file_access::drive(parameters, progress)
+}
+
+/// Takes locks with many threads and writes the same files as [`drive`], and `contention.json`.
+pub fn drive_locks(parameters: &LockDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
+    contention::drive(parameters, progress)
 }
 
 /// The kernel's counters now, and what a path lies on.

@@ -11,9 +11,12 @@ pub const COUNT: &str = "FAIRTRIAL_LOCK_COUNT";
 /// The variable that says what becomes of a MySQL server's own fast mutex.
 pub const FAST_MUTEX: &str = "FAIRTRIAL_LOCK_FASTMUTEX";
 
-const FAST_SPINS: u32 = 8; // MY_PTHREAD_FASTMUTEX_SPINS
-const TICKET_SPINS: u32 = 100; // as many as glibc's adaptive mutex at most (sysdeps/nptl, max_adaptive_count)
-const MOST_SPINS: u32 = 1_000_000;
+/// How often MySQL's fast mutex tries by default.
+pub const FAST_SPINS: u32 = 8; // MY_PTHREAD_FASTMUTEX_SPINS
+/// How often a thread looks at its queue by default.
+pub const QUEUE_LOOKS: u32 = 100; // as many as glibc's adaptive mutex at most (sysdeps/nptl, max_adaptive_count)
+/// More than this is no waiting before sleeping, but waiting.
+pub const MOST_SPINS: u32 = 1_000_000;
 
 /// How threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +131,7 @@ impl Config {
             });
         }
         let spins = match given(SPINS) {
-            None if kind == Kind::Ticket => TICKET_SPINS,
+            None if kind == Kind::Ticket => QUEUE_LOOKS,
             None => FAST_SPINS,
             Some(value) => spins(value, kind)?,
         };

@@ -12,6 +12,7 @@ pub mod event;
 pub mod file;
 pub mod govern;
 pub mod load;
+pub mod locks;
 pub mod oltp;
 pub mod request;
 pub mod sample;

@@ -9,6 +9,7 @@ use fairtrial_protocol::file::{FileCounters, FileCountersOf, FileDrive, FileLoad
 use fairtrial_protocol::load::{
     Arrivals, Checked, Driven, Loaded, Progress, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
+use fairtrial_protocol::locks::{Contention, LockDrive};
 use fairtrial_protocol::oltp::{OltpCheck, OltpDrive, OltpLoad, Profile};
 use fairtrial_protocol::sample::{Sample, Source};
 use fairtrial_protocol::script::{Preflighted, ScriptDrive, ScriptLoad, ScriptPreflight};
@@ -136,6 +137,7 @@ fn parameters_survive_a_round_trip_and_refuse_what_they_do_not_know() {
     check_parameters::<FileLoad>("file_load");
     check_parameters::<FileDrive>("file_drive");
     check_parameters::<FileCountersOf>("file_counters_of");
+    check_parameters::<LockDrive>("lock_drive");
     check_parameters::<Sql>("sql");
     check_parameters::<Sample>("sample");
     check_parameters::<Restore>("restore");
@@ -150,6 +152,7 @@ fn results_survive_a_round_trip() {
     check::<Checked>("checked");
     check::<Preflighted>("preflighted");
     check::<FileCounters>("file_counters");
+    check::<Contention>("contention");
     check::<Rows>("rows");
     check::<Restored>("restored");
     check::<Settled>("settled");

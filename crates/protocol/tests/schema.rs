@@ -6,7 +6,9 @@
 use std::fs;
 use std::path::Path;
 
-use fairtrial_protocol::{VERSION, event, file, load, oltp, request, sample, script, state, step};
+use fairtrial_protocol::{
+    VERSION, event, file, load, locks, oltp, request, sample, script, state, step,
+};
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
@@ -52,6 +54,8 @@ fn wire() -> Value {
         file::FileDrive,
         file::FileCountersOf,
         file::FileCounters,
+        locks::LockDrive,
+        locks::Contention,
         load::Sql,
         load::Ceiling,
         load::ClientCeiling,

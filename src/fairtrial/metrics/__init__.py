@@ -17,6 +17,7 @@ from fairtrial.record.models import Window
 if TYPE_CHECKING:
     from fairtrial.metrics import (
         arrivals,
+        contention,
         drive,
         file_access,
         footprint,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "arrivals",
     "compute",
+    "contention",
     "drive",
     "file_access",
     "footprint",

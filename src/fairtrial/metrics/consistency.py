@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairtrial.metrics import drive, latency, timeline
+from fairtrial.metrics import contention, drive, latency, timeline
 
 
 def contradictions(directory: Path) -> list[str]:
@@ -21,6 +21,8 @@ def contradictions(directory: Path) -> list[str]:
         RecordError: a file is cut or damaged.
     """
     transactions = drive.read(directory).transactions
+    if (directory / contention.FILE).exists():  # of acquisitions only some are timed, and threads count them once more
+        return [*_timeline(directory, transactions), *contention.contradictions(directory)]
     return [*_timeline(directory, transactions), *_latencies(directory, transactions)]
 
 

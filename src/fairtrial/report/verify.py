@@ -34,6 +34,7 @@ DRIVEN: Final = {
     "script",
     "file_access",
     "fio",
+    "locks",
     "sysbench",
 }  # workloads whose files count everything thrice
 

@@ -1173,6 +1173,28 @@ class Tls(BaseModel):
     """
 
 
+class Turns(BaseModel):
+    """What one thread got inside the window."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    acquisitions: Annotated[int, Field(ge=0)]
+    """Acquisitions."""
+    contended: Annotated[int, Field(ge=0)]
+    """Those of them that found the lock taken."""
+    handed: Annotated[int, Field(ge=0)]
+    """Those of a lock whose last holder was another thread."""
+    longest_gap_ns: int
+    """
+    Longest time from one timed acquisition to the next, or to an end of the window: it got fewer than
+    `sample_every` in it.
+    """
+    sampled: Annotated[int, Field(ge=0)]
+    """Acquisitions that were timed."""
+
+
 class Undo(BaseModel):
     """Undoes applied steps, newest first."""
 
@@ -1412,6 +1434,33 @@ class ClosedArrivals(BaseModel):
     """Mean time a user thinks after a transaction, seconds."""
 
 
+class Contention(BaseModel):
+    """`contention.json`: what threads got, and whether the locks excluded."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    acquired: Annotated[int, Field(ge=0)]
+    """Acquisitions of the whole drive, as threads count them."""
+    clock_ns: float
+    """What reading the clock took then, nanoseconds; a timed acquisition reads it twice, once inside."""
+    guarded: Annotated[int, Field(ge=0)]
+    """The same as it was counted under the locks, without atomic additions: equal, or a lock did not exclude."""
+    intruded: Annotated[int, Field(ge=0)]
+    """Times that a thread found another one's mark inside, where nobody else should have been."""
+    lock_bytes: Annotated[int, Field(ge=0)]
+    """Bytes from one lock to the next."""
+    sample_every: Annotated[int, Field(ge=0)]
+    """One acquisition of so many was timed."""
+    threads: list[Turns]
+    """Inside the window, thread by thread."""
+    torn_lines: Annotated[int, Field(ge=0)]
+    """Guarded cache lines whose count is not that of their lock."""
+    turn_ns: float
+    """What a turn of the loop took right before ramp-up, the best of a few looks, nanoseconds."""
+
+
 class Exited(BaseModel):
     """A process ended."""
 
@@ -1510,6 +1559,47 @@ class IntegerDraw(BaseModel):
     kind: Literal["integer"] = "integer"
     low: int
     """Lowest."""
+
+
+class LockDrive(BaseModel):
+    """Takes locks with many threads."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    acquisitions: Annotated[int | None, Field(ge=0)] = None
+    """The window ends once one thread has made so many in it."""
+    critical_turns: Annotated[int, Field(ge=0)]
+    """Turns of the loop inside."""
+    duration_s: float | None = None
+    """Length of the window, seconds; exactly one of this and `acquisitions`."""
+    interval_ms: Annotated[int, Field(ge=0)]
+    """Width of timeline and histogram intervals, milliseconds."""
+    kind: Literal["pthread", "adaptive", "fast", "fast-local", "fast-constant", "ticket", "mcs", "clh", "spin"]
+    """Of every lock."""
+    lines: Annotated[int, Field(ge=0)]
+    """Cache lines that each acquisition writes inside; one at least."""
+    locks: Annotated[int, Field(ge=0)]
+    """Locks; each acquisition draws one."""
+    output_directory: str
+    """Directory for `result.json`, `latency.hlog`, `timeline.arrows` and `contention.json`; must exist."""
+    outside_turns: Annotated[int, Field(ge=0)]
+    """Turns of the loop outside, on average."""
+    padding: bool
+    """Whether each lock has cache lines of its own, or they lie side by side."""
+    ramp_up_s: float
+    """Load before the window, seconds."""
+    sample_every: Annotated[int, Field(ge=0)]
+    """One acquisition of so many, of each thread, is timed."""
+    seed: Annotated[int, Field(ge=0)]
+    """Seed of the run: every thread's draws derive from it."""
+    spacing: Literal["constant", "exponential"]
+    """How the latter are spread."""
+    spins: Annotated[int | None, Field(ge=0)] = None
+    """Tries, or looks at the queue, before sleeping; without it, those of the source. Not for kinds that have none."""
+    threads: Annotated[int, Field(ge=0)]
+    """Threads."""
 
 
 class MysqlEndpoint(BaseModel):
@@ -2276,6 +2366,7 @@ class Wire(
         | ClientLoop
         | ClosedArrivals
         | Condition
+        | Contention
         | Controller
         | CreateAction
         | DecimalDraw
@@ -2309,6 +2400,7 @@ class Wire(
         | Leftovers
         | Loaded
         | LoadingProgress
+        | LockDrive
         | MeasuringProgress
         | Medium
         | Mix
@@ -2380,6 +2472,7 @@ class Wire(
         | TpccCheck
         | TpccDrive
         | TpccLoad
+        | Turns
         | Undo
         | Undone
         | UniformDistribution
@@ -2407,6 +2500,7 @@ class Wire(
         | Literal["epoll", "blocking", "io_uring"]
         | Literal["rows", "bulk"]
         | Literal["alphanumeric", "digits"]
+        | Literal["pthread", "adaptive", "fast", "fast-local", "fast-constant", "ticket", "mcs", "clh", "spin"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]
         | Literal["p50", "p95", "p99", "p999"]
         | Literal[
@@ -2449,6 +2543,7 @@ class Wire(
         | ClientLoop
         | ClosedArrivals
         | Condition
+        | Contention
         | Controller
         | CreateAction
         | DecimalDraw
@@ -2482,6 +2577,7 @@ class Wire(
         | Leftovers
         | Loaded
         | LoadingProgress
+        | LockDrive
         | MeasuringProgress
         | Medium
         | Mix
@@ -2553,6 +2649,7 @@ class Wire(
         | TpccCheck
         | TpccDrive
         | TpccLoad
+        | Turns
         | Undo
         | Undone
         | UniformDistribution
@@ -2580,6 +2677,7 @@ class Wire(
         | Literal["epoll", "blocking", "io_uring"]
         | Literal["rows", "bulk"]
         | Literal["alphanumeric", "digits"]
+        | Literal["pthread", "adaptive", "fast", "fast-local", "fast-constant", "ticket", "mcs", "clh", "spin"]
         | Literal["trim", "words", "brackets", "integer", "boolean"]
         | Literal["p50", "p95", "p99", "p999"]
         | Literal[

@@ -17,6 +17,7 @@ def test_ready_studies_and_publications_are_listed() -> None:
     ready = [
         "file-engines",
         "innodb-adaptive-purge",
+        "lock-kinds",
         "mariadb-fast-mutex",
         "mariadb-oltp",
         "mariadb-script",

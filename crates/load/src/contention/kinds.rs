@@ -1,0 +1,409 @@
+//! The locks themselves: the algorithms of `fairtrial-locks` over memory whose layout is chosen here.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_int;
+use std::io;
+use std::marker::PhantomData;
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{self, AcqRel, Acquire, Relaxed, Release},
+};
+
+use fairtrial_locks::{
+    Algorithm, Beside, Clh, Holder, Mcs, Node, Observer, Place, Real, Spin, Ticket, Waiting, Word,
+};
+use rustix::thread::futex;
+
+/// `PTHREAD_MUTEX_ADAPTIVE_NP` of glibc, which has it alone.
+const ADAPTIVE: c_int = 3;
+
+/// What a thread brings to any lock: at most one is held at a time.
+pub struct Own<'a> {
+    /// Nodes of all threads, then of all locks.
+    nodes: &'a [Node<Futex>],
+    mine: u32,
+    holder: Holder,
+    looks: u32,
+}
+
+impl<'a> Own<'a> {
+    /// Of the thread with this number, from 0.
+    pub fn new(thread: u32, nodes: &'a [Node<Futex>], looks: u32) -> Self {
+        let mine = thread + 1;
+        Self {
+            nodes,
+            mine,
+            holder: Holder::new(mine),
+            looks,
+        }
+    }
+}
+
+/// A lock of one kind.
+pub trait Lock: Sync + Sized {
+    /// A free one that owns a node; `spins` is what algorithms read beside it.
+    fn new(node: u32, spins: u32) -> Self;
+    /// Finishes it where it will stay.
+    fn settle(&self) -> io::Result<()> {
+        Ok(())
+    }
+    /// Takes it.
+    fn lock<O: Observer>(&self, own: &mut Own<'_>, observer: &mut O);
+    /// Gives it back.
+    fn unlock(&self, own: &mut Own<'_>);
+}
+
+/// A word that threads sleep on by a futex.
+pub struct Futex(AtomicU32);
+
+impl Word for Futex {
+    fn new(value: u32) -> Self {
+        Self(AtomicU32::new(value))
+    }
+
+    fn load(&self, order: Ordering) -> u32 {
+        self.0.load(order)
+    }
+
+    fn store(&self, value: u32, order: Ordering) {
+        self.0.store(value, order);
+    }
+
+    fn swap(&self, value: u32, order: Ordering) -> u32 {
+        self.0.swap(value, order)
+    }
+
+    fn replace(&self, from: u32, to: u32, orders: (Ordering, Ordering)) -> bool {
+        self.0
+            .compare_exchange(from, to, orders.0, orders.1)
+            .is_ok()
+    }
+
+    fn park(&self, seen: u32) {
+        sleep(&self.0, seen);
+    }
+
+    fn wake(&self) {
+        wake(&self.0, 1);
+    }
+
+    fn relax() {
+        std::hint::spin_loop();
+    }
+
+    fn give_way() {
+        rustix::thread::sched_yield();
+    }
+}
+
+/// Sleeps while the word is `seen`; signals and other values only make the caller look again.
+fn sleep(word: &AtomicU32, seen: u32) {
+    let _ = futex::wait(word, futex::Flags::PRIVATE, seen, None);
+}
+
+fn wake(word: &AtomicU32, threads: u32) {
+    let _ = futex::wake(word, futex::Flags::PRIVATE, threads);
+}
+
+impl Lock for Mcs<Futex> {
+    fn new(_node: u32, _spins: u32) -> Self {
+        Mcs::new()
+    }
+
+    fn lock<O: Observer>(&self, own: &mut Own<'_>, observer: &mut O) {
+        Mcs::lock(self, own.nodes, own.mine, own.looks, observer);
+    }
+
+    fn unlock(&self, own: &mut Own<'_>) {
+        Mcs::unlock(self, own.nodes, own.mine);
+    }
+}
+
+impl Lock for Clh<Futex> {
+    fn new(node: u32, _spins: u32) -> Self {
+        Clh::new(node)
+    }
+
+    fn lock<O: Observer>(&self, own: &mut Own<'_>, observer: &mut O) {
+        Clh::lock(self, own.nodes, &mut own.holder, own.looks, observer);
+    }
+
+    fn unlock(&self, own: &mut Own<'_>) {
+        Clh::unlock(self, own.nodes, &mut own.holder);
+    }
+}
+
+impl Lock for Spin<Futex> {
+    fn new(_node: u32, _spins: u32) -> Self {
+        Spin::new()
+    }
+
+    fn lock<O: Observer>(&self, _own: &mut Own<'_>, observer: &mut O) {
+        Spin::lock(self, observer);
+    }
+
+    fn unlock(&self, _own: &mut Own<'_>) {
+        Spin::unlock(self);
+    }
+}
+
+/// The C library's mutex, of its default kind or adaptive.
+pub struct Mutex<const IS_ADAPTIVE: bool>(UnsafeCell<libc::pthread_mutex_t>);
+
+#[allow(unsafe_code)] // what a mutex is for
+// SAFETY: pthreads look at it through one address from many threads, and so does nobody else.
+unsafe impl<const IS_ADAPTIVE: bool> Sync for Mutex<IS_ADAPTIVE> {}
+
+impl<const IS_ADAPTIVE: bool> Mutex<IS_ADAPTIVE> {
+    fn give_back(&self) {
+        // SAFETY: it was initialised, and this thread holds it.
+        #[allow(unsafe_code)]
+        let answer = unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+        assert_eq!(answer, 0, "a plain mutex that is held can be unlocked");
+    }
+}
+
+#[allow(unsafe_code)] // pthreads are called
+impl<const IS_ADAPTIVE: bool> Real for Mutex<IS_ADAPTIVE> {
+    fn try_lock(&self) -> c_int {
+        // SAFETY: it was initialised and stays where it is.
+        unsafe { libc::pthread_mutex_trylock(self.0.get()) }
+    }
+
+    fn lock(&self) -> c_int {
+        // SAFETY: as above.
+        unsafe { libc::pthread_mutex_lock(self.0.get()) }
+    }
+}
+
+impl<const IS_ADAPTIVE: bool> Lock for Mutex<IS_ADAPTIVE> {
+    fn new(_node: u32, _spins: u32) -> Self {
+        Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
+    }
+
+    fn settle(&self) -> io::Result<()> {
+        if !IS_ADAPTIVE {
+            return Ok(());
+        }
+        let mut attribute = std::mem::MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
+        let attribute = attribute.as_mut_ptr();
+        // SAFETY: the attribute is initialised first, and nobody has used the mutex yet.
+        #[allow(unsafe_code)]
+        let answer = unsafe {
+            libc::pthread_mutexattr_init(attribute);
+            let answer = match libc::pthread_mutexattr_settype(attribute, ADAPTIVE) {
+                0 => libc::pthread_mutex_init(self.0.get(), attribute),
+                refused => refused,
+            };
+            libc::pthread_mutexattr_destroy(attribute);
+            answer
+        };
+        if answer == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(answer))
+        }
+    }
+
+    fn lock<O: Observer>(&self, _own: &mut Own<'_>, observer: &mut O) {
+        taken(Waiting::lock(self, observer));
+    }
+
+    fn unlock(&self, _own: &mut Own<'_>) {
+        self.give_back();
+    }
+}
+
+/// Plain mutexes have no other answer.
+fn taken(answer: c_int) {
+    assert_eq!(answer, 0, "a plain mutex can be locked");
+}
+
+/// `MySQL`'s fast mutex in one of its variants: a mutex, with tries and random state behind it as `my_pthread.h` has them.
+pub struct Fast<A> {
+    mutex: Mutex<false>,
+    spins: AtomicU32,
+    random: AtomicU32,
+    algorithm: PhantomData<fn() -> A>,
+}
+
+impl<A> Real for Fast<A> {
+    fn try_lock(&self) -> c_int {
+        self.mutex.try_lock()
+    }
+
+    fn lock(&self) -> c_int {
+        Real::lock(&self.mutex)
+    }
+}
+
+impl<A> Beside for Fast<A> {
+    fn random(&self) -> u32 {
+        self.random.load(Relaxed)
+    }
+
+    fn set_random(&self, state: u32) {
+        self.random.store(state, Relaxed);
+    }
+
+    fn spins(&self) -> u32 {
+        self.spins.load(Relaxed)
+    }
+}
+
+impl<A: Algorithm<Self>> Lock for Fast<A> {
+    fn new(node: u32, spins: u32) -> Self {
+        Self {
+            mutex: Mutex::new(node, spins),
+            spins: spins.into(),
+            random: 1.into(),
+            algorithm: PhantomData,
+        }
+    }
+
+    fn lock<O: Observer>(&self, _own: &mut Own<'_>, observer: &mut O) {
+        taken(A::lock(self, observer));
+    }
+
+    fn unlock(&self, _own: &mut Own<'_>) {
+        self.mutex.give_back();
+    }
+}
+
+/// Where threads sleep by ticket, as in the preloaded library; who is woken for another lock's sake sleeps again.
+static BEDS: [AtomicU32; 16_384] = [const { AtomicU32::new(0) }; 16_384];
+const HASH: usize = 0x9E37_79B9_7F4A_7C15; // 2^64 divided by the golden ratio (Knuth 6.4)
+
+/// A mutex with a queue of tickets before it.
+pub struct Ticketed {
+    mutex: Mutex<false>,
+    word: AtomicU64,
+}
+
+/// The same with the number of looks that a thread brings.
+struct Asked<'a> {
+    lock: &'a Ticketed,
+    looks: u32,
+}
+
+impl Asked<'_> {
+    fn bed(&self, ticket: u16) -> &'static AtomicU32 {
+        let first = (std::ptr::from_ref(self.lock) as usize).wrapping_mul(HASH) >> 48;
+        &BEDS[(first + usize::from(ticket)) % BEDS.len()]
+    }
+}
+
+impl Real for Asked<'_> {
+    fn try_lock(&self) -> c_int {
+        self.lock.mutex.try_lock()
+    }
+
+    fn lock(&self) -> c_int {
+        Real::lock(&self.lock.mutex)
+    }
+}
+
+impl Place for Asked<'_> {
+    fn word(&self) -> u64 {
+        self.lock.word.load(Acquire)
+    }
+
+    fn replace(&self, from: u64, to: u64) -> bool {
+        self.lock
+            .word
+            .compare_exchange_weak(from, to, AcqRel, Relaxed)
+            .is_ok()
+    }
+
+    fn add(&self, value: u64) -> u64 {
+        self.lock.word.fetch_add(value, AcqRel)
+    }
+
+    fn wakings(&self, ticket: u16) -> u32 {
+        self.bed(ticket).load(Acquire)
+    }
+
+    fn park(&self, ticket: u16, seen: u32) {
+        sleep(self.bed(ticket), seen);
+    }
+
+    fn wake(&self, ticket: u16) {
+        let bed = self.bed(ticket);
+        bed.fetch_add(1, Release);
+        wake(bed, i32::MAX.unsigned_abs());
+    }
+
+    /// Nothing forks here.
+    fn generation(&self) -> u16 {
+        0
+    }
+
+    fn looks(&self) -> u32 {
+        self.looks
+    }
+}
+
+impl Lock for Ticketed {
+    fn new(node: u32, spins: u32) -> Self {
+        Self {
+            mutex: Mutex::new(node, spins),
+            word: 0.into(),
+        }
+    }
+
+    fn lock<O: Observer>(&self, own: &mut Own<'_>, observer: &mut O) {
+        let asked = Asked {
+            lock: self,
+            looks: own.looks,
+        };
+        taken(Ticket::lock(&asked, observer));
+    }
+
+    fn unlock(&self, _own: &mut Own<'_>) {
+        self.mutex.give_back();
+    }
+}
+
+/// Locks in a row, side by side or apart.
+pub trait Row<L>: Sync {
+    /// That many, made by `new` from their numbers.
+    fn of(count: u32, new: impl Fn(u32) -> L) -> Self;
+    /// One of them.
+    fn at(&self, number: usize) -> &L;
+    /// How far one lies from the next.
+    const STRIDE: usize;
+}
+
+/// Side by side, as an array has them: as many in a cache line as there is space for.
+pub struct Packed<L>(Box<[L]>);
+
+impl<L: Sync> Row<L> for Packed<L> {
+    fn of(count: u32, new: impl Fn(u32) -> L) -> Self {
+        Self((0..count).map(new).collect())
+    }
+
+    fn at(&self, number: usize) -> &L {
+        &self.0[number]
+    }
+
+    const STRIDE: usize = size_of::<L>();
+}
+
+/// On two cache lines of its own: processors fetch them by pairs.
+#[repr(align(128))]
+struct Apart<L>(L);
+
+/// Each on cache lines of its own.
+pub struct Padded<L>(Box<[Apart<L>]>);
+
+impl<L: Sync> Row<L> for Padded<L> {
+    fn of(count: u32, new: impl Fn(u32) -> L) -> Self {
+        Self((0..count).map(|number| Apart(new(number))).collect())
+    }
+
+    fn at(&self, number: usize) -> &L {
+        &self.0[number].0
+    }
+
+    const STRIDE: usize = size_of::<Apart<L>>();
+}

@@ -1,0 +1,155 @@
+//! One thread's life: outside, into a lock, inside, and out again.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+
+use fairtrial_locks::{Observer, Unobserved};
+use fairtrial_protocol::arrivals::Spacing;
+use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::locks::{LockDrive, Turns};
+
+use super::kinds::{Lock, Own, Row};
+use super::section::{self, Draws, Sections};
+use super::tally::{Shelf, Tally, Timed};
+use crate::drive::schedule::{Moment, Schedule};
+
+/// What threads and the one that follows them share. Nothing of it is written between two intervals.
+pub struct Shared<'a> {
+    pub parameters: &'a LockDrive,
+    pub sections: Sections,
+    pub shelves: Vec<Shelf>,
+    pub schedule: OnceLock<Schedule>,
+    pub gate: Gate,
+    /// Ends everything: the window is over, or somebody asked.
+    pub stop: AtomicBool,
+}
+
+/// Threads wait here for each other: all begin at once, or none does.
+#[derive(Default)]
+pub struct Gate {
+    /// How many wait, and whether they may go, once that is known.
+    state: Mutex<(u32, Option<bool>)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    /// Waits; returns whether to begin.
+    fn wait(&self) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 += 1;
+        self.changed.notify_all();
+        loop {
+            if let Some(begins) = state.1 {
+                return begins;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until so many do.
+    pub fn gathered(&self, threads: u32) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_while(state, |state| state.0 < threads));
+    }
+
+    /// Lets all of them begin, or end.
+    pub fn open(&self, begins: bool) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(begins);
+        self.changed.notify_all();
+    }
+}
+
+/// What a thread leaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Left {
+    pub turns: Turns,
+    pub acquired: u64,
+    pub intruded: u64,
+}
+
+/// Notes whether a lock was found taken.
+struct Watch(bool);
+
+impl Observer for Watch {
+    fn contended(&mut self) {
+        self.0 = true;
+    }
+
+    fn spun(&mut self) {}
+}
+
+/// Lives until the drive stops.
+pub fn live<L: Lock, R: Row<L>>(
+    row: &R,
+    thread: u32,
+    mut own: Own<'_>,
+    shared: &Shared<'_>,
+) -> Left {
+    let asked = shared.parameters;
+    let spread = (asked.outside_turns, asked.spacing == Spacing::Exponential);
+    let mut draws = Draws::new((asked.seed, thread), asked.locks, spread);
+    if !shared.gate.wait() {
+        return Left::default();
+    }
+    let Some(schedule) = shared.schedule.get() else {
+        return Left::default();
+    };
+    let mut tally = Tally::new(schedule, &shared.shelves[thread as usize]);
+    let inside = u64::from(asked.critical_turns);
+    let mut untimed = 0_u64;
+    while !shared.stop.load(Relaxed) {
+        let (number, outside) = draws.next();
+        section::turn(outside);
+        let lock = row.at(number);
+        if untimed > 0 {
+            untimed -= 1;
+            lock.lock(&mut own, &mut Unobserved);
+            let handed = shared.sections.enter(number, thread);
+            section::turn(inside);
+            let intruded = shared.sections.leave(number, thread);
+            lock.unlock(&mut own);
+            tally.count(handed, intruded);
+            continue;
+        }
+        let mut watch = Watch(false);
+        let began_ns = monotonic_ns();
+        lock.lock(&mut own, &mut watch);
+        let got_ns = monotonic_ns();
+        let handed = shared.sections.enter(number, thread);
+        section::turn(inside);
+        let intruded = shared.sections.leave(number, thread);
+        lock.unlock(&mut own);
+        tally.count(handed, intruded);
+        let timed = Timed {
+            began_ns,
+            got_ns,
+            contended: watch.0,
+        };
+        if tally.place(timed) == Moment::After {
+            break;
+        }
+        untimed = until_next(asked, &tally.turns);
+        if asked.acquisitions == Some(tally.turns.acquisitions) {
+            schedule.end_by(got_ns + 1);
+            shared.stop.store(true, Relaxed);
+        }
+    }
+    let (turns, acquired, intruded) = tally.finish();
+    Left {
+        turns,
+        acquired,
+        intruded,
+    }
+}
+
+/// Acquisitions before the next timed one; fewer where the window ends with that one.
+fn until_next(asked: &LockDrive, turns: &Turns) -> u64 {
+    let every = u64::from(asked.sample_every);
+    let left = asked
+        .acquisitions
+        .map_or(every, |wanted| wanted - turns.acquisitions);
+    left.min(every).saturating_sub(1)
+}

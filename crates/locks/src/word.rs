@@ -122,7 +122,7 @@ impl<W: Word> Spin<W> {
 
     /// Takes it; never sleeps, whoever holds it and whether that one runs or not.
     pub fn lock<O: Observer>(&self, observer: &mut O) {
-        if self.taken.swap(1, Acquire) == NOBODY {
+        if self.take() {
             return;
         }
         observer.contended();
@@ -131,10 +131,14 @@ impl<W: Word> Spin<W> {
                 observer.spun();
                 W::relax();
             }
-            if self.taken.swap(1, Acquire) == NOBODY {
+            if self.take() {
                 return;
             }
         }
+    }
+
+    fn take(&self) -> bool {
+        self.taken.replace(NOBODY, 1, (Acquire, Relaxed))
     }
 
     /// Gives it back.

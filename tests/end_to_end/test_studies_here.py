@@ -93,7 +93,7 @@ metrics: {{primary: acquisitions_per_s}}
         ("locks: 70000", ":3:41: workload.locks.locks: expected a value less than or equal to 65536, found 70000"),
         ("kind: mutex", ":3:40: workload.locks.kind: expected 'pthread', 'adaptive'"),
         ("spins: 8", ":3:19: workload.locks: `spins` is for kinds that try or look before they sleep"),
-        ("pading: false", ":3:34: workload.locks.pading: unknown key"),
+        ("paddings: false", ":3:34: workload.locks.paddings: unknown key"),
     ],
 )
 def test_a_mistake_about_locks_names_file_line_field_and_what_would_do(here: Desk, mistake: str, said: str) -> None:

@@ -211,6 +211,7 @@ fn ramp_up_is_in_no_figure_but_in_what_is_guarded() {
             "{turns:?}"
         );
     }
+    assert!(driven.effective["mutexes_of"].contains("glibc"));
     assert!(contention.turn_ns > 0.0 && contention.clock_ns > 0.0);
 }
 

@@ -147,6 +147,19 @@ impl Lock for Spin<Futex> {
     }
 }
 
+/// Whose mutexes these are: the agent is linked statically, and brings its own.
+pub fn library() -> String {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: it is a string that lives as long as the program (gnu_get_libc_version(3)).
+        #[allow(unsafe_code)]
+        let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+        format!("glibc {}", version.to_string_lossy())
+    }
+    #[cfg(not(target_env = "gnu"))]
+    "not glibc".to_owned()
+}
+
 /// The C library's mutex, of its default kind or adaptive.
 pub struct Mutex<const IS_ADAPTIVE: bool>(UnsafeCell<libc::pthread_mutex_t>);
 

@@ -318,6 +318,7 @@ fn effective(parameters: &LockDrive, stride: usize) -> BTreeMap<String, String> 
             spins(parameters)
                 .map_or_else(|| "the lock's own".to_owned(), |spins| spins.to_string()),
         ),
+        ("mutexes_of", kinds::library()),
         ("seed", parameters.seed.to_string()),
     ]
     .map(|(name, value)| (name.to_owned(), value))

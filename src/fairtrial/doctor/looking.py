@@ -74,6 +74,7 @@ PROGRAMS: Final[Mapping[str, str]] = {
     "postgres": "--version",
     "fio": "--version",
     "sysbench": "--version",
+    "pgbench": "--version",
     "qemu-system-x86_64": "--version",
     "mkfs.xfs": "-V",
     "perf": "--version",

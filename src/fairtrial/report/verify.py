@@ -24,6 +24,7 @@ from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
 from fairtrial.report.scene import Scene
 from fairtrial.workloads import WORKLOADS
 from fairtrial.workloads.fio import agreeing as agreeing_with_fio
+from fairtrial.workloads.pgbench import agreeing as agreeing_with_pgbench
 from fairtrial.workloads.sysbench import agreeing as agreeing_with_sysbench
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
@@ -35,6 +36,7 @@ DRIVEN: Final = {
     "file_access",
     "fio",
     "locks",
+    "pgbench",
     "sysbench",
 }  # workloads whose files count everything thrice
 
@@ -139,6 +141,8 @@ def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
         return found
     if "fio" in trial.resolved.workload:
         found += agreeing_with_fio.contradictions(directory, json.loads((directory / "result.json").read_bytes()))
+    if "pgbench" in trial.resolved.workload:
+        found += agreeing_with_pgbench.contradictions(directory, trial.resolved.workload["pgbench"])
     if "sysbench" in trial.resolved.workload:
         found += agreeing_with_sysbench.contradictions(directory)
     return found + consistency.contradictions(directory)

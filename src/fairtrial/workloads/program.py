@@ -71,12 +71,14 @@ class Program:
         hint: what to do where it is missing.
         words: its own about a failure, from all its lines.
         stop_s: that it is given to end by itself once it was told to.
+        command: what starts it, if that is more than its name.
     """
 
     name: str
     hint: str
     words: Callable[[Sequence[str]], str]
     stop_s: float
+    command: Sequence[str] = ()
 
     def identify(self, place: OpenPlace) -> dict[str, str]:
         """Its path, version and SHA-256, by names that begin with its own.
@@ -94,7 +96,7 @@ class Program:
         lines: list[str] = []
         process = place.agent.spawn(
             name=running.name,
-            argv=[self.name, *arguments],
+            argv=[*(self.command or [self.name]), *arguments],
             directory=str(running.directory),
             **running.starting,
             on_line=lambda _stream, line: lines.append(line),

@@ -1,0 +1,93 @@
+"""pgbench's command lines, and how it finds the server: a password is in a file, in no list of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from fairtrial.workloads.command_runs import CLIENTS
+from fairtrial.workloads.pgbench.parameters import PgbenchParameters
+
+# Whatever the agent's own environment says of another server goes before what we say (libpq-envars).
+WITHOUT: Final = ("PGSERVICE", "PGSERVICEFILE", "PGHOSTADDR", "PGPASSWORD", "PGBENCH_RANDOM_SEED")
+NO_PROGRESS_S: Final = 1_000_000  # told an interval, pgbench measures the latencies that it reports; none is reached
+
+
+@dataclass(frozen=True)
+class Life:
+    """One run of pgbench: how long, and with which seed.
+
+    Attributes:
+        duration_s, transactions: one of them is None; transactions are those of each client.
+        log: beginning of the names of files with every transaction; None for a life that is in no figure.
+    """
+
+    duration_s: float | None
+    transactions: int | None
+    seed: int
+    log: PurePosixPath | None = None
+
+
+def clean(argv: list[str]) -> list[str]:
+    """A command line without what the agent's environment says of other servers."""
+    return ["env", *(part for name in WITHOUT for part in ("-u", name)), *argv]
+
+
+def environment(endpoint: Mapping[str, Any], *, passwords: PurePosixPath) -> dict[str, str]:
+    """Where the server is, as libpq reads it; messages in the language that is read here."""
+    named = CLIENTS["postgres"].items()
+    told = {variable: str(endpoint[name]) for name, variable in named if endpoint.get(name) not in (None, "")}
+    told.pop("PGPASSWORD", None)
+    return {**told, "PGPASSFILE": str(passwords), "LC_ALL": "C"}
+
+
+def password_file(endpoint: Mapping[str, Any]) -> str:
+    """Libpq's password file, for whatever it connects to; empty without a password."""
+    password = endpoint.get("password") or ""
+    escaped = str(password).replace("\\", "\\\\").replace(":", "\\:")
+    return f"*:*:*:*:{escaped}\n" if password else ""
+
+
+def initialize(asked: PgbenchParameters) -> list[str]:
+    """The options that make pgbench's own tables; generating at the client is the faster way, see docs/pgbench.md."""
+    return ["--initialize", "--quiet", f"--scale={asked.tables_scale}", *_options(asked.data)]
+
+
+def make(asked: PgbenchParameters, *, file: PurePosixPath) -> list[str]:
+    """Psql's options for SQL that makes data: the first error ends it."""
+    scale = [] if asked.tables_scale is None else [f"--set=scale={asked.tables_scale}"]
+    return ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", *scale, f"--file={file.name}"]
+
+
+def run(asked: PgbenchParameters, life: Life) -> list[str]:
+    """The options that drive; files of scripts lie where pgbench works."""
+    length = f"--time={int(life.duration_s)}" if life.duration_s else f"--transactions={life.transactions}"
+    own: dict[str, Any] = {
+        "client": asked.clients,
+        "jobs": asked.jobs,
+        "protocol": asked.protocol,
+        "max-tries": asked.max_tries,
+        "random-seed": life.seed,
+        "progress": NO_PROGRESS_S,
+    }
+    if asked.rate is not None:
+        own["rate"] = f"{asked.rate:.12g}"
+    if asked.latency_limit is not None:
+        own["latency-limit"] = f"{asked.latency_limit * 1000:.12g}"
+    if asked.tables_scale is not None and not asked.uses_builtins:  # else pgbench counts its branches
+        own["scale"] = asked.tables_scale
+    scripts = [
+        f"--file={file.name}@{weight}" if file else f"--builtin={name}@{weight}" for name, weight, file in asked.scripts
+    ]
+    logged = [] if life.log is None else ["--log", f"--log-prefix={life.log}"]
+    defined = [f"--define={name}={value}" for name, value in asked.define.items()]
+    ours = ["--no-vacuum", "--failures-detailed", length, *_options(own)]
+    return [*scripts, *defined, *_options(asked.options), *ours, *logged]
+
+
+def _options(given: Mapping[Any, Any]) -> list[str]:
+    """`true` is an option without a value, `false` is none."""
+    named = ((name, value) for name, value in given.items() if value is not False)
+    return [f"--{name}" if value is True else f"--{name}={value}" for name, value in named]

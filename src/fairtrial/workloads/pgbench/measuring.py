@@ -1,0 +1,95 @@
+"""A finished life of pgbench as a trial's files: its window, and what its transactions and its report say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairtrial.errors import PlaceError
+from fairtrial.record.models import Window
+from fairtrial.wire import generated as wire
+from fairtrial.workloads.pgbench import agreeing, output
+from fairtrial.workloads.pgbench.transactions import FILE, Counted, Edges, Layout, edges, kept
+from fairtrial.workloads.program import Ran
+
+NANOSECONDS_PER_US: Final = 1000
+CLOCKS_NS: Final = 5_000_000  # by which transactions may lie outside of their process's life
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one life gave.
+
+    Attributes:
+        files: of the trial, by name: content, or where it lies here.
+        window: None if no transaction ended well.
+        done: transactions that did.
+    """
+
+    files: Mapping[str, bytes | Path]
+    window: Window | None
+    done: int
+
+
+def measured(ran: Ran, logs: Sequence[Path], *, layout: Layout, clock: wire.Reading) -> Measured:
+    """Reads what pgbench printed and logged; the logs' directory gets the table of transactions.
+
+    Args:
+        ran: the life.
+        logs: of its threads, here.
+        layout: of their lines.
+        clock: the place's clocks just before pgbench started.
+
+    Raises:
+        PlaceError: there is no report, the log is not what it reports, or a clock was set meanwhile.
+    """
+    told = output.report(ran.text)
+    if not told.whole.processed or not logs:
+        return Measured({}, None, told.whole.processed)
+    table = logs[0].with_name(FILE)
+    kept(logs, table, layout=layout, shift_us=(clock.realtime_ns - clock.monotonic_ns) // NANOSECONDS_PER_US)
+    found = edges(table)
+    if found is None:
+        raise PlaceError("pgbench's log has none of the transactions that it reports", hint="see log/load.log")
+    start_ns, end_ns = _window(told, found, life=ran.life)
+    counted = Counted.of(table, layout=layout, window=(start_ns, end_ns))
+    result = {
+        **counted.result(),
+        "connecting_ms": told.connecting_ms,
+        "window": {"start_ns": start_ns, "end_ns": end_ns},
+        "client": ran.usage.model_dump(),
+        "effective": {},
+    }
+    if differing := list(agreeing.reported(told, result)):
+        raise PlaceError(
+            f"pgbench's log of transactions is not what it reports: {'; '.join(differing)}",
+            hint="see whether the place's disk was full",
+        )
+    files: dict[str, bytes | Path] = {
+        "result.json": json.dumps(result).encode(),
+        "latency.hlog": counted.latency_log().encode(),
+        "timeline.parquet": counted.timeline(),
+        FILE: table,
+    }
+    if layout.is_open:
+        files[agreeing.LATENESS] = counted.lateness_log().encode()
+    return Measured(files, Window(start_ns=start_ns, end_ns=end_ns), told.whole.processed)
+
+
+def _window(told: output.Report, found: Edges, *, life: Window) -> tuple[int, int]:
+    """Pgbench's own time, placed by its first transaction, or by the process's end where that is earlier.
+
+    In a closed loop the first transaction begins with the window. In an open loop it should begin some time after, and
+    the process ends as soon as the last one has: then its end says more.
+    """
+    if found.first_ns < life.start_ns - CLOCKS_NS or found.last_ns > life.end_ns + CLOCKS_NS:
+        raise PlaceError(
+            "pgbench's transactions lie outside of its process's life: the place's time of day was set meanwhile",
+            hint="keep other programs from setting the clock while a study runs; slewing it does no harm",
+        )
+    whole_ns = told.whole_us * NANOSECONDS_PER_US
+    start_ns = max(min(found.first_ns, life.end_ns - whole_ns), found.last_ns - whole_ns)
+    return start_ns, start_ns + whole_ns

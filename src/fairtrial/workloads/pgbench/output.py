@@ -1,0 +1,127 @@
+"""What pgbench prints at its end: its own counts, means and rates, to be held against the transactions it logged.
+
+Source: pgbench.c of 15, `printResults`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from fairtrial.errors import PlaceError
+
+WORDS: Final = 400  # characters of pgbench's own that are kept of a failure
+ROUNDED_MS: Final = 0.0005  # half of the last digit that pgbench prints
+MICROSECONDS_PER_S: Final = 1e6
+_SECTION: Final = re.compile(r"^SQL script [0-9]+: ", re.MULTILINE)
+
+
+class Moments(BaseModel):
+    """Mean and standard deviation (of the whole population), milliseconds of three decimals."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mean_ms: float
+    deviation_ms: float
+
+
+class Lag(BaseModel):
+    """How late transactions began, milliseconds of three decimals."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mean_ms: float
+    max_ms: float
+
+
+class Counted(BaseModel):
+    """Transactions of a script, or of all.
+
+    Attributes:
+        processed: that ended well.
+        retries: attempts after a first one, of all transactions.
+        latency: None of less than one transaction.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    processed: int
+    serialization: int = 0
+    deadlock: int = 0
+    retries: int = 0
+    skipped: int = 0
+    latency: Moments | None = None
+
+
+class Report(BaseModel):
+    """The whole report.
+
+    Attributes:
+        late: above the latency limit.
+        connecting_ms: until all clients were connected; 0 where each transaction connects anew.
+        scripts: what is told of each, if there are several.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    whole: Counted
+    late: int
+    lag: Lag | None
+    connecting_ms: float
+    tps: float
+    scripts: list[Counted]
+
+    @property
+    def whole_us(self) -> int:
+        """Pgbench's own time, from the last connection to the last transaction: what `tps` was divided by."""
+        return round(self.whole.processed / self.tps * MICROSECONDS_PER_S) if self.tps else 0
+
+
+def report(text: str) -> Report:
+    """The report in an output.
+
+    Raises:
+        PlaceError: it is not there.
+    """
+    head, *sections = _SECTION.split(text)
+    found = re.search(r"^tps = ([0-9.]+) \(", head, re.MULTILINE)
+    whole = _counted(head, prefix="", processed=r"number of transactions actually processed: ([0-9]+)")
+    if found is None or whole is None:
+        raise PlaceError(f"pgbench printed no report: {text[-WORDS:]}", hint="see log/load.log")
+    scripts = [_counted(section, prefix=" - ", processed=r"([0-9]+) transactions \(") for section in sections]
+    lag = re.search(r"^rate limit schedule lag: avg ([0-9.]+) \(max ([0-9.]+)\) ms$", head, re.MULTILINE)
+    return Report(
+        whole=whole,
+        late=int(_number(head, r"number of transactions above the .* latency limit: ([0-9]+)/")),
+        lag=Lag(mean_ms=float(lag[1]), max_ms=float(lag[2])) if lag else None,
+        connecting_ms=float(_number(head, r"initial connection time = ([0-9.]+) ms")),
+        tps=float(found[1]),
+        scripts=[each for each in scripts if each is not None],
+    )
+
+
+def _counted(text: str, *, prefix: str, processed: str) -> Counted | None:
+    """None where not even the number of transactions is."""
+    # From 18 on a script's first number is of all its transactions, and a line of its own tells the processed.
+    own = re.search(rf"^{prefix}number of transactions actually processed: ([0-9]+)", text, re.MULTILINE)
+    first = own or re.search(rf"^{prefix}{processed}", text, re.MULTILINE)
+    if first is None:
+        return None
+    mean = re.search(rf"^{prefix}latency average = ([0-9.]+) ms", text, re.MULTILINE)
+    deviation = re.search(rf"^{prefix}latency stddev = ([0-9.]+) ms$", text, re.MULTILINE)
+    return Counted(
+        processed=int(first[1]),
+        serialization=int(_number(text, rf"{prefix}number of serialization failures: ([0-9]+) ")),
+        deadlock=int(_number(text, rf"{prefix}number of deadlock failures: ([0-9]+) ")),
+        retries=int(_number(text, rf"{prefix}total number of retries: ([0-9]+)$")),
+        skipped=int(_number(text, rf"{prefix}number of transactions skipped: ([0-9]+) ")),
+        latency=Moments(mean_ms=float(mean[1]), deviation_ms=float(deviation[1])) if mean and deviation else None,
+    )
+
+
+def _number(text: str, expression: str) -> str:
+    """0 where nothing is said."""
+    found = re.search(f"^{expression}", text, re.MULTILINE)
+    return found[1] if found else "0"

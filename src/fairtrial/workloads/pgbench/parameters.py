@@ -1,0 +1,289 @@
+"""What a study says of pgbench: scripts with their weights, what the data are made from, and how the clients behave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self, get_args
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from fairtrial.study.problems import FILE_OF, did_you_mean
+from fairtrial.study.quantities import Rate, Seconds
+from fairtrial.workloads.pgbench.scripts import SqlFile
+
+Builtin = Literal["tpcb-like", "simple-update", "select-only"]
+DataOption = Literal["fillfactor", "foreign-keys", "partition-method", "partitions", "unlogged-tables"]
+OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z-]*[a-z]$")]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
+BUILTINS: Final = get_args(Builtin)
+
+# What the run sets itself, and the key of the study under which it is asked for; empty: not to be had.
+RESERVED: Final = {
+    "builtin": "script",
+    "select-only": "script",
+    "skip-some-updates": "script",
+    "file": "file",
+    "define": "define",
+    "client": "clients",
+    "jobs": "jobs",
+    "protocol": "protocol",
+    "rate": "rate",
+    "latency-limit": "latency_limit",
+    "max-tries": "max_tries",
+    "time": "duration",
+    "transactions": "transactions",
+    "scale": "scale",
+    "random-seed": "trials.seed",
+    **dict.fromkeys(get_args(DataOption), "data"),
+    **dict.fromkeys(
+        (
+            "aggregate-interval",
+            "dbname",
+            "debug",
+            "failures-detailed",
+            "help",
+            "host",
+            "index-tablespace",
+            "init-steps",
+            "initialize",
+            "log",
+            "log-prefix",
+            "no-vacuum",
+            "port",
+            "progress",
+            "progress-timestamp",
+            "quiet",
+            "sampling-rate",
+            "show-script",
+            "tablespace",
+            "username",
+            "vacuum-all",
+            "version",
+        ),
+        "",
+    ),
+}
+
+
+def _spelt(value: object) -> object:
+    """YAML's numbers as pgbench reads them; `true` is an option without a value."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value) if isinstance(value, int | float) else value
+
+
+OptionValue = Annotated[
+    Annotated[str, Field(pattern=r"^[^\n]+$")] | bool,
+    BeforeValidator(_spelt),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
+]
+VariableValue = Annotated[
+    str,
+    Field(pattern=r"^[^\n]+$"),
+    BeforeValidator(_spelt),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
+]
+
+
+def _file(value: str, info: ValidationInfo, *path: str) -> dict[str, str]:
+    """A path becomes the file, seen from the study file that names it."""
+    file_of = (info.context or {}).get(FILE_OF)
+    beside = Path(file_of(*path)).parent if file_of else Path()
+    found = beside / value
+    try:
+        return {"name": found.name, "text": found.read_text(encoding="utf-8")}
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ValueError(f"cannot read {found}: {reason}") from error
+
+
+def _read(value: Any, info: ValidationInfo) -> Any:
+    return _file(value, info, str(info.field_name)) if isinstance(value, str) else value
+
+
+Sql = Annotated[
+    SqlFile, BeforeValidator(_read), WithJsonSchema({"type": "string", "description": "A file of SQL, `.sql`."})
+]
+
+
+class Weighted(BaseModel):
+    """How often a script of a mix is drawn, relative to the others; its file if it is no builtin."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weight: int = Field(ge=0, le=1_000_000)
+    file: SqlFile | None = None
+
+
+def _mixed(value: Any, info: ValidationInfo) -> Any:
+    """Weights by name become scripts: what ends with `.sql` is a file, anything else one of pgbench's."""
+    if not isinstance(value, Mapping):
+        return value
+    found: dict[str, Any] = {}
+    for name, weight in value.items():
+        if not str(name).endswith(".sql") and name not in BUILTINS:
+            known = ", ".join(f"`{each}`" for each in BUILTINS)
+            near = did_you_mean(str(name), BUILTINS)
+            raise ValueError(
+                f"`{name}` is no script: expected {known} or a file `.sql`" + (f"; {near}" if near else "")
+            )
+        if isinstance(weight, int) and not isinstance(weight, bool):
+            file = _file(str(name), info, "mix", str(name)) if str(name).endswith(".sql") else None
+            found[str(name)] = {"weight": weight, "file": file}
+        else:
+            found[str(name)] = weight
+    return found
+
+
+Mix = Annotated[
+    dict[str, Weighted],
+    BeforeValidator(_mixed),
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}),
+]
+
+
+class PgbenchParameters(BaseModel):
+    """Scripts of pgbench on a PostgreSQL: its own, or anyone's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    script: Builtin | None = Field(None, description="A script that pgbench brings.")
+    file: Sql | None = Field(
+        None, description="A script of one's own instead, `.sql`; relative to the file that names it."
+    )
+    mix: Mix | None = Field(
+        None,
+        description="Several scripts instead, with how often each is drawn: `{select-only: 9, own.sql: 1}`; files end "
+        "with `.sql`.",
+    )
+    define: dict[VariableName, VariableValue] = Field(
+        default_factory=dict, description="Variables of the scripts, pgbench's `--define`."
+    )
+    scale: int | None = Field(
+        None,
+        ge=1,
+        le=2_000_000,
+        description="Size of pgbench's own tables, in 100,000 accounts; 1 if left out, and none where `init` makes "
+        "the data.",
+    )
+    data: dict[DataOption, OptionValue] = Field(
+        default_factory=dict, description="Options that make pgbench's tables, as pgbench spells them: `partitions: 8`."
+    )
+    init: Sql | None = Field(
+        None,
+        description="SQL that makes the data of one's own scripts, run by psql; after pgbench's if `scale` is said.",
+    )
+    clients: int = Field(1, ge=1, le=100_000, description="pgbench's `--client`: users, each with a connection.")
+    jobs: int = Field(1, ge=1, le=1000, description="Its threads; no more than there are clients start.")
+    protocol: Literal["simple", "extended", "prepared"] = Field("simple", description="How statements are sent.")
+    rate: Rate | None = Field(
+        None,
+        description="Transactions per second that begin at random times, whoever is busy: an open loop, and latencies "
+        "count from when a transaction should have begun.",
+    )
+    latency_limit: Seconds | None = Field(
+        None, gt=0, description="Latencies above it are counted; with `rate`, what is later than it is skipped."
+    )
+    max_tries: int = Field(
+        1, ge=1, le=1_000_000, description="Attempts at a transaction that deadlocked or could not be serialized."
+    )
+    ramp_up: Seconds = Field(
+        10.0,
+        ge=0,
+        description="Load before the measured window, by a process of its own with a seed of its own, in no figure.",
+    )
+    duration: Seconds | None = Field(None, gt=0, description="Length of the measured window, whole seconds.")
+    transactions: int | None = Field(
+        None,
+        ge=1,
+        description="Length of the measured window as a number of transactions of all clients together, instead of "
+        "`duration`; a multiple of `clients`.",
+    )
+    interval: Seconds = Field(1.0, ge=0.1, le=60, description="Width of timeline intervals.")
+    keep_log: bool = Field(
+        default=True,
+        description="Keep every transaction in the record, 3 bytes each, from which `verify` computes all again.",
+    )
+    options: dict[OptionName, OptionValue] = Field(
+        default_factory=dict, description="Other options of the run, by their long names without the dashes."
+    )
+
+    @field_validator("ramp_up", "duration")
+    @classmethod
+    def _whole(cls, seconds: float | None) -> float | None:
+        if seconds is not None and seconds != int(seconds):
+            raise ValueError(f"pgbench knows whole seconds only, found {seconds:g} s")
+        return seconds
+
+    @model_validator(mode="after")
+    def _lasting(self) -> Self:
+        if (self.duration is None) == (self.transactions is None):
+            raise ValueError("exactly one of `duration` and `transactions` ends the measured window")
+        if self.transactions is not None and self.transactions % self.clients:
+            near = max(1, round(self.transactions / self.clients)) * self.clients
+            raise ValueError(
+                f"`transactions` must be a multiple of the {self.clients} `clients`, each of which runs as many: {near}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _scripted(self) -> Self:
+        if [self.script, self.file, self.mix].count(None) != 2:  # noqa: PLR2004 - of the three one is said
+            raise ValueError("exactly one of `script`, `file` and `mix` names what pgbench runs")
+        if not any(weight for _name, weight, _file in self.scripts):
+            raise ValueError("`mix` draws nothing: give one of its scripts a weight above 0")
+        files = [file.name for _name, _weight, file in self.scripts if file]
+        if len(set(files)) < len(files) or len(set(self.types)) < len(self.types):
+            raise ValueError("two scripts of `mix` have one name: metrics could not tell them apart; rename one")
+        return self
+
+    @model_validator(mode="after")
+    def _loadable(self) -> Self:
+        if self.tables_scale is None and self.data:
+            raise ValueError("`data` is of pgbench's own tables: say their `scale`, or leave it out beside `init`")
+        if self.tables_scale is None and self.uses_builtins:
+            raise ValueError("pgbench's own scripts need pgbench's own tables: say their `scale` beside `init`")
+        return self
+
+    @property
+    def scripts(self) -> list[tuple[str, int, SqlFile | None]]:
+        """Name, weight and file of each script, as pgbench numbers them; pgbench's own have no file."""
+        if self.mix is not None:
+            return [(name, each.weight, each.file) for name, each in self.mix.items()]
+        return [(self.file.name, 1, self.file)] if self.file is not None else [(str(self.script), 1, None)]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Each script's name as the beginning of a metric's: `tpcb_like`."""
+        return tuple(
+            re.sub(r"[^a-z0-9]+", "_", Path(name).name.removesuffix(".sql").lower()).strip("_") or "script"
+            for name, _weight, _file in self.scripts
+        )
+
+    @property
+    def uses_builtins(self) -> bool:
+        """Whether one of pgbench's own scripts is among them."""
+        return any(file is None for _name, _weight, file in self.scripts)
+
+    @property
+    def tables_scale(self) -> int | None:
+        """Of pgbench's own tables; None if there are none."""
+        return 1 if self.scale is None and self.init is None else self.scale
+
+
+def reserved(option: str) -> str | None:
+    """The key under which the run takes an option; empty: under none; None for any other option."""
+    return RESERVED.get(option)

@@ -1,0 +1,127 @@
+"""A script of pgbench's taken apart: its commands, their lines, and mistakes that can be named before a server sees it.
+
+Commands are counted from 0: statements, and what begins with a backslash. Source: pgbench's manual page, "Custom
+Scripts" and "Meta Commands", and exprscan.l of 15.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fairtrial.study.problems import did_you_mean
+
+ENDING: Final = ("gset", "aset")  # they end the statement before them instead of being commands of their own
+CONDITIONAL: Final = ("if", "elif", "else", "endif")
+META: Final = (
+    *CONDITIONAL,
+    *ENDING,
+    "endpipeline",
+    "set",
+    "setshell",
+    "shell",
+    "sleep",
+    "startpipeline",
+    "syncpipeline",
+)
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<skipped>--[^\n]*|/\*.*?\*/|\s+)
+    | (?P<quoted>[eE]'(?:[^'\\]|''|\\.)*' | '(?:[^']|'')*' | "[^"]*" | (?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag))
+    | (?P<joined>\\;)
+    | \\(?P<meta>[A-Za-z]\w*)(?:\\\n|[^\n])*
+    | (?P<end>;)
+    | (?P<word>\w+|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class SqlFile(BaseModel):
+    """A file of SQL as a plan holds it: its text is sent to the place, so that a record can be run again without it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]+\.sql$")
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """Of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a script.
+
+    Attributes:
+        line: on which it begins, from 1.
+        meta: its name if it is one of pgbench's own; empty for a statement.
+    """
+
+    line: int
+    meta: str = ""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a script, and on which line."""
+
+    line: int
+    message: str
+    suggestion: str = ""
+
+
+def commands(text: str) -> list[Command]:
+    """What pgbench numbers, in its order."""
+    return [command for command in _all(text) if command.meta not in ENDING]
+
+
+def _all(text: str) -> Iterator[Command]:
+    begun = 0  # the line of a statement that has not ended
+    for token in _TOKEN.finditer(text):
+        if token["skipped"] is not None:
+            continue
+        line = text.count("\n", 0, token.start()) + 1
+        if token["meta"] is None and token["end"] is None:
+            begun = begun or line
+            continue
+        if begun:
+            yield Command(begun)
+        begun = 0
+        if token["meta"] is not None:
+            yield Command(line, token["meta"])
+    if begun:
+        yield Command(begun)
+
+
+def faults(text: str) -> Iterator[Fault]:
+    """Commands that pgbench does not know, conditions that do not close, and a script without anything."""
+    found = list(_all(text))
+    if not commands(text):
+        yield Fault(1, "a script without a command", "write an SQL statement")
+    is_open: list[Command] = []
+    for command in found:
+        if command.meta and command.meta not in META:
+            nearest = did_you_mean(command.meta, META).replace("`", "`\\", 1)
+            yield Fault(command.line, f"pgbench knows no `\\{command.meta}`", nearest)
+        if command.meta == "if":
+            is_open.append(command)
+        elif command.meta in CONDITIONAL and not is_open:
+            yield Fault(command.line, f"`\\{command.meta}` without an `\\if` before it")
+        elif command.meta == "endif":
+            is_open.pop()
+    for command in is_open:
+        yield Fault(command.line, "`\\if` without an `\\endif`")
+
+
+def line_of(text: str, number: int) -> int | None:
+    """The line of the command to which pgbench gives this number; None if it is not found."""
+    found = commands(text)
+    return found[number].line if number < len(found) else None

@@ -1,0 +1,278 @@
+"""pgbench's log of transactions as a table on the place's clock, and what our own files say of it.
+
+pgbench reads the monotonic clock throughout; its log adds one difference from the time of day, taken as it starts. A
+look at both clocks just before takes that off again. Source: pgbench.c of 15, `doLog`, `epoch_shift`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from fairtrial.errors import PlaceError
+from fairtrial.workloads.latency_log import Line, written
+
+FILE: Final = "transactions.parquet"
+NANOSECONDS_PER_US: Final = 1000
+MICROSECONDS_PER_S: Final = 1_000_000
+SKIPPED: Final = "skipped"
+GIVEN_UP: Final = ("serialization", "deadlock")
+SCHEMA: Final = {
+    "time_us": pl.Int64,
+    "client": pl.Int32,
+    "script": pl.Int16,
+    "outcome": pl.String,
+    "latency_us": pl.Int64,
+    "lag_us": pl.Int64,
+    "retries": pl.Int32,
+}
+_COMMENT: Final = "{what} of pgbench's transactions, nanoseconds, from whole microseconds"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns a log has, and what its numbers mean.
+
+    Attributes:
+        types: of scripts, in pgbench's order.
+        is_open: transactions have times at which they should begin.
+        tries_again: their attempts are counted.
+        limit_us: of latencies; None without one.
+        interval_ns: width of the timeline's.
+    """
+
+    types: Sequence[str]
+    is_open: bool
+    tries_again: bool
+    limit_us: int | None
+    interval_ns: int
+
+    @property
+    def columns(self) -> list[str]:
+        """Of a line of the log."""
+        lag, retries = ["lag_us"] * self.is_open, ["retries"] * self.tries_again
+        return ["client", "number", "latency", "script", "time_s", "time_rest_us", *lag, *retries]
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], types: Sequence[str]) -> Layout:
+        """What a trial's parameters say of its log; pgbench cuts limits to whole microseconds."""
+        limit = parameters["latency_limit"]
+        return cls(
+            types=types,
+            is_open=parameters["rate"] is not None,
+            tries_again=parameters["max_tries"] != 1,
+            limit_us=None if limit is None else int(limit * MICROSECONDS_PER_S),
+            interval_ns=round(parameters["interval"] * 1e9),
+        )
+
+
+def kept(logs: Sequence[Path], into: Path, *, layout: Layout, shift_us: int) -> None:
+    """Writes all threads' logs as one table.
+
+    Args:
+        logs: of each thread.
+        into: the table's file.
+        layout: of a line.
+        shift_us: the time of day without the place's monotonic clock.
+
+    Raises:
+        PlaceError: a line is cut or damaged.
+    """
+    parts = [_table(path, layout=layout, shift_us=shift_us) for path in logs if path.stat().st_size]
+    table = pl.concat(parts) if parts else pl.LazyFrame(schema=SCHEMA)
+    try:
+        table.sink_parquet(into, compression="zstd")
+    except pl.exceptions.PolarsError as error:
+        first = str(error).splitlines()[0]
+        raise PlaceError(
+            f"pgbench's log of transactions has a damaged line: {first}",
+            hint="see whether the place's disk was full",
+        ) from error
+
+
+def _table(path: Path, *, layout: Layout, shift_us: int) -> pl.LazyFrame:
+    numbers = dict.fromkeys(layout.columns, pl.Int64)
+    raw = pl.scan_csv(
+        path,
+        separator=" ",
+        has_header=False,
+        new_columns=layout.columns,
+        schema_overrides={**numbers, "latency": pl.String},
+        quote_char=None,
+    )
+    done = pl.col("latency").str.contains("^[0-9]+$")
+    latency = pl.when(done).then(pl.col("latency"))
+    found = {
+        "time_us": pl.col("time_s") * MICROSECONDS_PER_S + pl.col("time_rest_us") - shift_us,
+        "client": pl.col("client"),
+        "script": pl.col("script"),
+        "outcome": pl.when(~done).then(pl.col("latency")),
+        "latency_us": latency,
+        "lag_us": pl.when(done).then(pl.col("lag_us")) if layout.is_open else pl.lit(None),
+        "retries": pl.col("retries") if layout.tries_again else pl.lit(0),
+    }
+    return raw.select(expression.cast(SCHEMA[name]).alias(name) for name, expression in found.items())
+
+
+@dataclass(frozen=True)
+class Edges:
+    """When the first transaction began, or should have, and the last one ended, on the place's clock."""
+
+    first_ns: int
+    last_ns: int
+
+
+def edges(path: Path) -> Edges | None:
+    """None of a log without a transaction that ended well."""
+    began = pl.col("time_us") - pl.col("latency_us")
+    found = pl.scan_parquet(path).select(first=began.min(), last=pl.col("time_us").max()).collect().row(0, named=True)
+    if found["first"] is None:
+        return None
+    return Edges(found["first"] * NANOSECONDS_PER_US, found["last"] * NANOSECONDS_PER_US)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How often each latency came, by script, interval and outcome, and each lag.
+
+    Attributes:
+        latencies: `script`, `interval`, `outcome`, `latency_us`, `n`, `retries`.
+        lags: `script`, `lag_us`, `n`.
+        starts_ns: of intervals.
+        end_ns: of the last.
+    """
+
+    layout: Layout
+    latencies: pl.DataFrame
+    lags: pl.DataFrame
+    starts_ns: Sequence[int]
+    end_ns: int
+
+    @classmethod
+    def of(cls, path: Path, *, layout: Layout, window: tuple[int, int]) -> Counted:
+        """Counts a table of transactions; a rest of less than half an interval belongs to the last one."""
+        start_ns, end_ns = window
+        many = max(1, round((end_ns - start_ns) / layout.interval_ns))
+        after_ns = pl.col("time_us") * NANOSECONDS_PER_US - start_ns
+        interval = (after_ns // layout.interval_ns).clip(0, many - 1).alias("interval")
+        table = pl.scan_parquet(path)
+        counts = [pl.len().cast(pl.Int64).alias("n"), pl.col("retries").cast(pl.Int64).sum()]
+        latencies = table.group_by("script", interval, "outcome", "latency_us").agg(counts)
+        lags = table.filter(pl.col("lag_us").is_not_null()).group_by("script", "lag_us").agg(counts[:1])
+        order = ["script", "interval", "outcome", "latency_us"]
+        return cls(
+            layout=layout,
+            latencies=latencies.collect(engine="streaming").sort(order),
+            lags=lags.collect(engine="streaming").sort("script", "lag_us"),
+            starts_ns=[start_ns + number * layout.interval_ns for number in range(many)],
+            end_ns=end_ns,
+        )
+
+    @property
+    def done(self) -> pl.DataFrame:
+        """Those that ended well."""
+        return self.latencies.filter(pl.col("outcome").is_null())
+
+    def result(self) -> dict[str, Any]:
+        """The part of `result.json` that the transactions give, in the shape of the load engine's."""
+        scripts = range(len(self.layout.types))
+        outcomes = {kind: self._outcome(script) for kind, script in zip(self.layout.types, scripts, strict=True)}
+        kinds = {kind: self._n(self.latencies, kind) for kind in GIVEN_UP}
+        kinds["retried"] = int(self.latencies["retries"].sum())
+        limit_us = self.layout.limit_us
+        late = self.done.filter(pl.col("latency_us") > limit_us)["n"].sum() if limit_us is not None else None
+        return {
+            "transactions": outcomes,
+            "errors": [{"kind": kind, "count": count} for kind, count in kinds.items() if count],
+            "skipped": self._n(self.latencies, SKIPPED),
+            "late": late,
+            "latency_us": sums(self.done, "latency_us"),
+            "lag_us": sums(self.lags, "lag_us") if self.layout.is_open else None,
+        }
+
+    def _outcome(self, script: int) -> dict[str, Any]:
+        own = self.latencies.filter(pl.col("script") == script)
+        return {
+            "committed": int(own.filter(pl.col("outcome").is_null())["n"].sum()),
+            "rolled_back": 0,
+            "failed": sum(self._n(own, kind) for kind in GIVEN_UP),
+            "retried": int(own["retries"].sum()),
+            "skipped": self._n(own, SKIPPED),
+            "latency_us": sums(own.filter(pl.col("outcome").is_null()), "latency_us"),
+        }
+
+    def _n(self, table: pl.DataFrame, outcome: str) -> int:
+        return int(table.filter(pl.col("outcome") == outcome)["n"].sum())
+
+    def latency_log(self) -> str:
+        """`latency.hlog`: a line for each interval and script."""
+        ends_ns = [*self.starts_ns[1:], self.end_ns]
+        groups = self.done.partition_by("interval", "script", as_dict=True, maintain_order=True)
+        lines = [
+            Line(
+                tag=self.layout.types[script],
+                start_ns=self.starts_ns[interval],
+                end_ns=ends_ns[interval],
+                counts=_bins(rows, "latency_us"),
+            )
+            for (interval, script), rows in sorted(groups.items())
+        ]
+        return written(_COMMENT.format(what="Latencies"), lines)
+
+    def lateness_log(self) -> str:
+        """`lateness.hlog`: a line for each script, of the window."""
+        groups = self.lags.partition_by("script", as_dict=True, maintain_order=True)
+        lines = [
+            Line(
+                tag=self.layout.types[script],
+                start_ns=self.starts_ns[0],
+                end_ns=self.end_ns,
+                counts=_bins(rows, "lag_us"),
+            )
+            for (script,), rows in sorted(groups.items())
+        ]
+        return written(_COMMENT.format(what="Schedule lags"), lines)
+
+    def timeline(self) -> bytes:
+        """`timeline.parquet`: how transactions ended in each interval."""
+        columns: dict[str, pl.Series] = {}
+        for script, kind in enumerate(self.layout.types):
+            own = self.latencies.filter(pl.col("script") == script)
+            for name, counted in {
+                "committed": own.filter(pl.col("outcome").is_null()).select("interval", count="n"),
+                "rolled_back": own.clear().select("interval", count="n"),
+                "failed": own.filter(pl.col("outcome").is_in(GIVEN_UP)).select("interval", count="n"),
+                "retried": own.select("interval", count="retries"),
+            }.items():
+                columns[f"{kind}_{name}"] = self._by_interval(counted)
+        frame = pl.DataFrame(
+            {
+                "time_ns": pl.Series(self.starts_ns, dtype=pl.Int64),
+                "measured": pl.Series([True] * len(self.starts_ns), dtype=pl.Boolean),
+                **columns,
+            }
+        )
+        content = io.BytesIO()
+        frame.write_parquet(content)
+        return content.getvalue()
+
+    def _by_interval(self, counted: pl.DataFrame) -> pl.Series:
+        found = dict(counted.group_by("interval").agg(pl.col("count").sum()).iter_rows())
+        return pl.Series([found.get(number, 0) for number in range(len(self.starts_ns))], dtype=pl.UInt64)
+
+
+def sums(table: pl.DataFrame, column: str) -> dict[str, float]:
+    """Exact count, sum and largest of a column with counts; the squares' sum, whose 64 bits may not do, rounded."""
+    squares = pl.col(column).cast(pl.Float64) ** 2 * pl.col("n")
+    found = table.select(n=pl.col("n").sum(), sum=(pl.col(column) * pl.col("n")).sum(), squares=squares.sum())
+    return {**found.row(0, named=True), "max": table[column].max() or 0}
+
+
+def _bins(rows: pl.DataFrame, column: str) -> list[tuple[int, int]]:
+    merged = rows.group_by(column).agg(pl.col("n").sum()).sort(column)
+    return [(value * NANOSECONDS_PER_US, count) for value, count in merged.iter_rows()]

@@ -88,11 +88,19 @@ def kept(logs: Sequence[Path], into: Path, *, layout: Layout, shift_us: int) -> 
     try:
         table.sink_parquet(into, compression="zstd")
     except pl.exceptions.PolarsError as error:
-        first = str(error).splitlines()[0]
-        raise PlaceError(
-            f"pgbench's log of transactions has a damaged line: {first}",
-            hint="see whether the place's disk was full",
-        ) from error
+        raise _damaged(str(error).splitlines()[0]) from error
+    whole = pl.all_horizontal(pl.col("time_us", "client", "script", "retries").is_not_null())
+    known = pl.col("outcome").is_in([SKIPPED, *GIVEN_UP]) | (
+        pl.col("outcome").is_null() & pl.col("latency_us").is_not_null()
+    ).fill_null(value=False)
+    wrong = pl.scan_parquet(into).filter(~(whole & known)).head(1).collect()
+    if len(wrong):
+        raise _damaged(f"{wrong.row(0, named=True)}")
+
+
+def _damaged(words: str) -> PlaceError:
+    said = f"pgbench's log of transactions has a damaged line: {words}"
+    return PlaceError(said, hint="see whether the place's disk was full")
 
 
 def _table(path: Path, *, layout: Layout, shift_us: int) -> pl.LazyFrame:

@@ -1,0 +1,188 @@
+"""What a study may say of pgbench, with the line of what it may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from support.pgbench import MIX, SCRIPTS, parameters
+
+from fairtrial.catalogue import catalogue
+from fairtrial.errors import InputError, Problem
+from fairtrial.study import load
+from fairtrial.workloads import native, pgbench
+from fairtrial.workloads.pgbench.parameters import PgbenchParameters, reserved
+
+STUDY = """\
+study: one
+question: Does it?
+system: {postgres: {}}
+workload:
+  pgbench:
+    duration: 5s
+WORKLOAD
+factors:
+  users:
+    one: {}
+    two: {workload: {pgbench: {clients: 2}}}
+arm: users
+metrics: {primary: throughput_tps}
+"""
+
+
+def written(directory: Path, workload: str) -> Path:
+    if "file:" not in workload and "mix:" not in workload:
+        workload += "\nscript: tpcb-like"
+    path = directory / "study.yaml"
+    path.write_text(STUDY.replace("WORKLOAD", "\n".join(f"    {line}" for line in workload.splitlines())))
+    return path
+
+
+def problems(directory: Path, workload: str) -> list[Problem]:
+    try:
+        load(written(directory, workload), catalogue=catalogue())
+    except InputError as error:
+        return error.problems
+    return []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"duration": None}, "exactly one of `duration` and `transactions`"),
+        ({"transactions": 5, "duration": "5s"}, "exactly one of `duration` and `transactions`"),
+        ({"transactions": 40, "clients": 3}, "a multiple of the 3 `clients`, each of which runs as many: 39"),
+        ({"transactions": 1, "clients": 4}, "each of which runs as many: 4"),
+        ({"duration": "1500ms"}, "whole seconds only, found 1.5 s"),
+        ({"ramp_up": "100ms"}, "whole seconds only, found 0.1 s"),
+        ({"interval": "50ms"}, "interval"),
+        ({"script": "tpcb"}, "script"),
+        ({"script": "tpcb-like", "file": SCRIPTS["ser"]}, "exactly one of `script`, `file` and `mix`"),
+        ({"script": None}, "exactly one of `script`, `file` and `mix`"),
+        ({"mix": {"select-onl": 1}}, "`select-onl` is no script: expected `tpcb-like`"),
+        ({"mix": {"select-onl": 1}}, "did you mean `select-only`?"),
+        ({"mix": {"select-only": 0}}, "`mix` draws nothing"),
+        ({"mix": {"select-only": -1}}, "weight"),
+        ({"mix": {"select-only": 1, "select_only.sql": {"weight": 1, "file": {"name": "select_only.sql", "text": ""}}}},
+         "two scripts of `mix` have one name"),
+        ({"data": {"fillfactor": 90}, "init": SCRIPTS["ser"], "file": SCRIPTS["ser"]}, "say their `scale`"),
+        ({"init": SCRIPTS["ser"]}, "pgbench's own scripts need pgbench's own tables: say their `scale`"),
+        ({"data": {"fill-factor": 90}}, "fillfactor"),
+        ({"options": {"--connect": True}}, "options"),
+        ({"options": {"verbose-errors": "1\n2"}}, "options"),
+        ({"define": {"a b": 1}}, "define"),
+        ({"define": {"a": ""}}, "define"),
+        ({"protocol": "binary"}, "protocol"),
+        ({"max_tries": 0}, "max_tries"),
+        ({"rate": -1}, "rate"),
+        ({"clients": 0}, "clients"),
+        ({"scale": 0}, "scale"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(wrong: dict[str, Any], message: str) -> None:
+    named = {} if wrong.keys() & {"file", "mix", "script"} else {"script": "tpcb-like"}
+    lasting = {} if wrong.keys() & {"transactions", "duration"} else {"duration": "5s"}
+    with pytest.raises(ValidationError) as raised:
+        PgbenchParameters.model_validate({**named, **lasting, **wrong})
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "suggestion"),
+    [
+        ("time", "say it by `duration`"),
+        ("random-seed", "say it by `trials.seed`"),
+        ("client", "say it by `clients`"),
+        ("select-only", "say it by `script`"),
+        ("partitions", "say it by `data`"),
+        ("log-prefix", "leave it out"),
+        ("sampling-rate", "leave it out"),
+        ("username", "leave it out"),
+    ],
+)
+def test_what_the_run_sets_is_refused_with_the_key_that_says_it(tmp_path: Path, option: str, suggestion: str) -> None:
+    (found,) = problems(tmp_path, f"options:\n  connect: true\n  {option}: 4")
+    assert found.message == f"pgbench's `{option}` is set by the run"
+    assert (found.line, found.field) == (9, f"workload.pgbench.options.{option}")
+    assert found.suggestion == suggestion
+
+
+@pytest.mark.parametrize("option", ["connect", "report-per-command", "verbose-errors", "exit-on-abort"])
+def test_other_options_are_the_studys(option: str) -> None:
+    assert reserved(option) is None
+
+
+def test_scripts_of_ones_own_are_read_beside_the_study_and_become_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "sql").mkdir()
+    (tmp_path / "sql" / "mine.sql").write_text("SELECT 1;\n")
+    (tmp_path / "make.sql").write_text("CREATE TABLE t (i int);\n")
+    path = written(tmp_path, "mix: {select-only: 9, sql/mine.sql: 1}\ninit: make.sql\nscale: 2")
+    given = load(path, catalogue=catalogue()).resolve({"users": "two"}).workload["pgbench"]
+    assert given["mix"] == {
+        "select-only": {"weight": 9, "file": None},
+        "sql/mine.sql": {"weight": 1, "file": {"name": "mine.sql", "text": "SELECT 1;\n"}},
+    }
+    assert given["init"] == {"name": "make.sql", "text": "CREATE TABLE t (i int);\n"}
+    assert PgbenchParameters.model_validate(given).types == ("select_only", "mine")
+
+
+@pytest.mark.parametrize("key", ["file: mine.sql", "mix: {select-only: 1, mine.sql: 2}", "init: mine.sql"])
+def test_a_script_that_is_not_there_is_said_with_its_line(tmp_path: Path, key: str) -> None:
+    (found,) = problems(tmp_path, f"clients: 3\n{key}\n")
+    assert f"cannot read {tmp_path}/mine.sql: No such file or directory" in found.message
+    assert found.line == 8
+
+
+@pytest.mark.parametrize("key", ["file: mine.sql", "mix: {mine.sql: 2}"])
+def test_what_pgbench_will_not_take_of_a_script_is_said_with_the_scripts_line(tmp_path: Path, key: str) -> None:
+    (tmp_path / "mine.sql").write_text("SELECT 1;\n\\sett a 1\n")
+    (found,) = problems(tmp_path, key)
+    assert (found.file, found.line) == ("mine.sql", 2)
+    assert found.message == "pgbench knows no `\\sett`"
+    assert found.suggestion == "did you mean `\\set`?"
+    assert found.field.startswith("workload.pgbench.")
+
+
+def test_data_are_those_of_the_tables_whichever_script_runs() -> None:
+    own = {"file": SCRIPTS["ser"]}
+    make = {"name": "make.sql", "text": "CREATE TABLE t (i int)"}
+    assert pgbench.data(parameters(script="select-only", clients=9, rate=5)) == pgbench.data(parameters(scale=1))
+    assert pgbench.data(parameters(**own)) == pgbench.data(parameters(scale=1))
+    different = [
+        parameters(),
+        parameters(scale=2),
+        parameters(data={"fillfactor": 80}),
+        parameters(data={"unlogged-tables": True}),
+        parameters(**own, init=make),
+        parameters(**own, init={**make, "text": "CREATE TABLE u (i int)"}),
+        parameters(**own, init=make, scale=1),
+    ]
+    assert len({str(pgbench.data(each)) for each in different}) == len(different)
+
+
+def test_types_are_beginnings_of_metrics() -> None:
+    mixed = PgbenchParameters.model_validate({"mix": MIX, "duration": 5})
+    assert mixed.types == ("ser", "dead", "select_only")
+    defined = pgbench.KIND.metrics(mixed)
+    assert {"ser_latency_ns_p99", "select_only_latency_ns_mean", "latency_ns_p50", "retries"} <= defined.keys()
+    assert not {"skipped", "over_limit_share", "lateness_ns_p50"} & defined.keys()
+    one = pgbench.KIND.metrics(PgbenchParameters.model_validate(parameters(rate=9, latency_limit="1s")))
+    assert {"skipped", "over_limit_share", "lateness_ns_p50", "offered_per_s"} <= one.keys()
+    assert not [name for name in one if name.startswith("tpcb_like")]
+
+
+def test_room_is_that_of_the_tables_or_unknown() -> None:
+    assert pgbench.KIND.disk_bytes(parameters(scale=10)) == 160 << 20
+    assert pgbench.KIND.disk_bytes(parameters(scale=10, data={"fillfactor": 50})) == 320 << 20
+    assert pgbench.KIND.disk_bytes(parameters(file=SCRIPTS["ser"], init=SCRIPTS["dead"])) == 0
+
+
+def test_it_says_when_its_window_begins_so_that_probes_wait_for_it() -> None:
+    assert native.announces(parameters())
+
+
+def test_a_trial_lasts_its_ramp_up_and_its_window() -> None:
+    assert pgbench.KIND.duration_s(parameters(ramp_up="3s")) == 8
+    assert pgbench.KIND.duration_s(parameters(transactions=1000, ramp_up=0)) == 2

@@ -89,7 +89,7 @@ class Server:
             seed=7,
             directory=PurePosixPath(directory),
             work_directory=PurePosixPath(directory / "work"),
-            environment={},
+            environment={"PGOPTIONS": "-c deadlock_timeout=10ms"},
             processors=None,
             on_progress=lambda _line: None,
         )
@@ -190,11 +190,9 @@ def test_the_server_counts_the_same_transactions(server: Server) -> None:
 
 def test_failures_and_retries_of_an_open_loop_are_those_it_reports(server: Server) -> None:
     server.load(parameters(scale=1))
-    mix = {
-        name: {"weight": 1, "file": file} for name, file in (("ser.sql", SCRIPTS["ser"]), ("x.sql", SCRIPTS["dead"]))
-    }
+    scripts = {"ser.sql": SCRIPTS["ser"], "dead.sql": SCRIPTS["dead"]}
     given = parameters(
-        mix=mix,
+        mix={name: {"weight": 1, "file": file} for name, file in scripts.items()},
         clients=4,
         jobs=2,
         rate=400,
@@ -210,7 +208,7 @@ def test_failures_and_retries_of_an_open_loop_are_those_it_reports(server: Serve
     found = pgbench.scalars(directory, given, driven.window)
     assert found["retries"] > 0
     assert found["skipped"] + found["over_limit_share"] > 0
-    assert found["offered_per_s"] == pytest.approx(400, rel=0.3)
+    assert 100 < found["arrived_per_s"] < 500  # what is due while all clients are busy at the end is not counted
     assert driven.window.end_ns - driven.window.start_ns == pytest.approx(2e9, rel=0.3)
 
 

@@ -61,11 +61,11 @@ def _arrived(directory: Path, told: Mapping[str, Any], *, seconds: float) -> dic
         return {}
     late = latency.scalars(latency.merged(latency.read(directory, file=arrivals.FILE).values()))
     ended = [own["committed"] + own["failed"] + own["skipped"] for own in told["transactions"].values()]
-    offered = sum(ended)
+    logged = sum(ended)
     return {f"lateness_ns_{name}": late[f"latency_ns_{name}"] for name in arrivals.STATISTICS if late} | {
-        "offered_per_s": offered / seconds,
+        "arrived_per_s": logged / seconds,
         "skipped": float(told["skipped"]),
-        "skipped_share": told["skipped"] / offered if offered else 0.0,
+        "skipped_share": told["skipped"] / logged if logged else 0.0,
     }
 
 
@@ -150,11 +150,12 @@ _OPEN: Final = {
     each.name: each
     for each in (
         drive.definition(
-            "offered_per_s",
-            "offered load",
+            "arrived_per_s",
+            "arrivals that a client took up",
             unit="transactions/s",
             better="higher",
-            source="transactions that ended well, were given up or skipped, per second",
+            source="transactions that ended well, were given up or skipped, per second; what was due while every "
+            "client was busy until the end is in none of pgbench's figures",
         ),
         drive.definition(
             "skipped",

@@ -50,7 +50,7 @@ def test_an_open_loop_has_its_lag_and_what_it_skipped(tmp_path: Path) -> None:
     assert found["skipped"] == 147
     assert found["skipped_share"] == pytest.approx(147 / 298)
     assert found["over_limit_share"] == pytest.approx(67 / 151)
-    assert found["offered_per_s"] == pytest.approx(298 / 151 * found["throughput_tps"])
+    assert found["arrived_per_s"] == pytest.approx(298 / 151 * found["throughput_tps"])
     assert found["lateness_ns_max"] == pytest.approx(11.224e6, rel=0.001)
 
 
@@ -66,7 +66,7 @@ def test_every_scalar_is_defined_and_what_pgbench_does_not_tell_is_no_metric(tmp
 
 def test_kinds_and_resolutions() -> None:
     defined = pgbench.definitions(("tpcb_like",), is_open=True, has_limit=True)
-    wall_clock = {"throughput_tps", "client_cpu_s", "connecting_s", "offered_per_s", "lateness_ns_p99"}
+    wall_clock = {"throughput_tps", "client_cpu_s", "connecting_s", "arrived_per_s", "lateness_ns_p99"}
     assert {defined[name].kind for name in wall_clock} == {"wall_clock"}
     counts = {"skipped", "retries", "deadlock_failures", "serialization_failures"}
     assert {defined[name].kind for name in counts} == {"count"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -80,3 +81,10 @@ def test_seeds_follow_from_the_trials_and_its_part_alone() -> None:
     seeds = {program.seed_of(trial, part) for trial in range(50) for part in ("window", "warm-up", "centre")}
     assert len(seeds) == 150
     assert all(0 <= seed < 1 << 48 for seed in seeds)
+
+
+def test_what_starts_it_may_be_more_than_its_name(place: OpenPlace) -> None:
+    starting: Starting = {"environment": {}, "processors": None, "groups": ()}
+    started = replace(shell("named"), command=("env", "ADDED=1", "sh"))
+    ran = started.run(place, ["-c", "echo $ADDED; exit 2"], Running("load", PurePosixPath("/tmp"), 20, starting))
+    assert ran.failure == "named ended with exit code 2: 1"

@@ -35,7 +35,7 @@ FAILED: Final = re.compile(
     r"^(?:psql:.*: |(?:\S*/)?pgbench: )(?!hint:|detail:|setting random seed)(?:error: |fatal: )?(.*)$"
 )
 HARMLESS: Final = re.compile(r": warning: |^pgbench: setting |^(?:\S*/)?pgbench: hint: ")
-ABORTED: Final = re.compile(r"aborted|perhaps the backend died")
+ABORTED: Final = re.compile(r"client [0-9]+ (script [0-9]+ )?aborted|Run was aborted|perhaps the backend died")
 NUMBERED: Final = re.compile(r"script ([0-9]+) aborted in command ([0-9]+)")
 CLIENT: Final = re.compile(r"client [0-9]+ ")
 WORDS: Final = 400  # characters of pgbench's own that are kept of a failure

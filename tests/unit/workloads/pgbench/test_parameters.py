@@ -169,7 +169,7 @@ def test_types_are_beginnings_of_metrics() -> None:
     assert {"ser_latency_ns_p99", "select_only_latency_ns_mean", "latency_ns_p50", "retries"} <= defined.keys()
     assert not {"skipped", "over_limit_share", "lateness_ns_p50"} & defined.keys()
     one = pgbench.KIND.metrics(PgbenchParameters.model_validate(parameters(rate=9, latency_limit="1s")))
-    assert {"skipped", "over_limit_share", "lateness_ns_p50", "offered_per_s"} <= one.keys()
+    assert {"skipped", "over_limit_share", "lateness_ns_p50", "arrived_per_s"} <= one.keys()
     assert not [name for name in one if name.startswith("tpcb_like")]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairtrial.metrics import arrivals, search
+from fairtrial.metrics import arrivals, pgbench, search
 from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
 from reference.markdown import render, table
 
@@ -17,6 +17,7 @@ def page(catalogue: Catalogue) -> str:
         open_loop=definitions(arrivals.DEFINITIONS.values()),
         timed_out=definitions(arrivals.TIMED_OUT.values()),
         search=definitions(search.DEFINITIONS.values()),
+        pgbench=definitions({**pgbench.OPEN, **pgbench.LIMITED}.values()),
         telemetry=definitions(catalogue.telemetry_metrics.values()),
     )
 

@@ -190,7 +190,7 @@ def test_the_server_counts_the_same_transactions(server: Server) -> None:
 
 def test_failures_and_retries_of_an_open_loop_are_those_it_reports(server: Server) -> None:
     server.load(parameters(scale=1))
-    scripts = {"ser.sql": SCRIPTS["ser"], "dead.sql": SCRIPTS["dead"]}
+    scripts = {"pay.sql": SCRIPTS["pay"], "dead.sql": SCRIPTS["dead"]}
     given = parameters(
         mix={name: {"weight": 1, "file": file} for name, file in scripts.items()},
         clients=4,
@@ -233,7 +233,7 @@ def test_ramping_up_may_fail_as_well_and_an_unknown_option_is_named(server: Serv
 
 
 def test_sql_that_makes_no_data_is_named_with_its_file_and_line(server: Server) -> None:
-    own, wrong = {"name": "own.sql", "text": OWN}, {"name": "make.sql", "text": f"{MAKE}CREATE TABEL two (i int);\n"}
+    own, wrong = {"name": "own.sql", "text": OWN}, {"name": "make.sql", "text": f"{MAKE}CREATE TABLE own (i int);\n"}
     with pytest.raises(PlaceError, match=r"loading failed: psql ended with exit code 3: .*make\.sql:3: ERROR"):
         server.load(parameters(file=own, init=wrong))
     with pytest.raises(PlaceError, match="`init` left no table"):

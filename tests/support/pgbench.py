@@ -16,17 +16,17 @@ from fairtrial.workloads.pgbench.transactions import Layout
 from fairtrial.workloads.program import Ran
 
 OUTPUTS = Path(__file__).parents[1] / "unit" / "workloads" / "pgbench" / "outputs"
-SCRIPTS = {name: {"name": f"{name}.sql", "text": (OUTPUTS / f"{name}.sql").read_text()} for name in ("ser", "dead")}
+SCRIPTS = {name: {"name": f"{name}.sql", "text": (OUTPUTS / f"{name}.sql").read_text()} for name in ("pay", "dead")}
 MIX = {
-    "ser.sql": {"weight": 2, "file": SCRIPTS["ser"]},
+    "pay.sql": {"weight": 2, "file": SCRIPTS["pay"]},
     "dead.sql": {"weight": 1, "file": SCRIPTS["dead"]},
     "select-only": 3,
 }
 ASKED: dict[str, dict[str, Any]] = {
     "plain": {"script": "tpcb-like", "clients": 3, "jobs": 2, "transactions": 60},
     "mixed": {"mix": MIX, "clients": 4, "jobs": 2, "transactions": 120, "max_tries": 3, "interval": 0.1},
-    "failing": {"file": SCRIPTS["ser"], "clients": 4, "transactions": 60},
-    "rated": {"file": SCRIPTS["ser"], "duration": "1s", "rate": 300, "latency_limit": "4ms", "interval": "250ms"},
+    "failing": {"file": SCRIPTS["pay"], "clients": 4, "transactions": 60},
+    "rated": {"file": SCRIPTS["pay"], "duration": "1s", "rate": 300, "latency_limit": "4ms", "interval": "250ms"},
 }
 BOOTED_NS = 1_795_340_000_000_000_000  # time of day at which the monotonic clock of these runs is taken to have begun
 

@@ -82,8 +82,8 @@ def definitions(types: Sequence[str], *, is_open: bool, has_limit: bool) -> Mapp
         latencies[name] = latencies[name].model_copy(update={"resolution": 0.0, "source": source})
     found = {**common, **latencies, **_OWN}
     if is_open:
-        found |= _OPEN
-    return found | _LIMITED if has_limit else found
+        found |= OPEN
+    return found | LIMITED if has_limit else found
 
 
 _EXACT: Final = {
@@ -142,7 +142,7 @@ _OWN: Final = {
         ),
     )
 }
-_OPEN: Final = {
+OPEN: Final = {
     name: each.model_copy(update={"source": f"{arrivals.FILE}: pgbench's schedule lag of transactions that ended well"})
     for name, each in arrivals.DEFINITIONS.items()
     if name.startswith("lateness_")
@@ -171,7 +171,7 @@ _OPEN: Final = {
         ),
     )
 }
-_LIMITED: Final = {
+LIMITED: Final = {
     "over_limit_share": drive.definition(
         "over_limit_share",
         "share above the latency limit",

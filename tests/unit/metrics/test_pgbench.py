@@ -39,7 +39,7 @@ def test_failures_and_retries_are_counted_apart(tmp_path: Path) -> None:
         "serialization_failures": 5.0,
         "deadlock_failures": 1.0,
         "failed_share": 6 / 120,
-        "ser_latency_count": 39.0,
+        "pay_latency_count": 39.0,
         "connecting_s": 0.039628,
     }
     assert {name: found[name] for name in expected} == pytest.approx(expected)

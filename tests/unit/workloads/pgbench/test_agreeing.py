@@ -30,9 +30,9 @@ def changed(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 @pytest.mark.parametrize(
     ("said", "change"),
     [
-        ("152 committed of all", lambda found: found["transactions"]["ser"].update(committed=152)),
-        ("1 failed of all", lambda found: found["transactions"]["ser"].update(failed=1)),
-        ("146 skipped of all", lambda found: found["transactions"]["ser"].update(skipped=146)),
+        ("152 committed of all", lambda found: found["transactions"]["pay"].update(committed=152)),
+        ("1 failed of all", lambda found: found["transactions"]["pay"].update(failed=1)),
+        ("146 skipped of all", lambda found: found["transactions"]["pay"].update(skipped=146)),
         ("66 above the latency limit", lambda found: found.update(late=66)),
         ("mean latency of all is 7.1", lambda found: found["latency_us"].update(sum=151 * 7100)),
         ("deviation of latency of all", lambda found: found["latency_us"].update(squares=1e12)),
@@ -78,7 +78,7 @@ def test_other_intervals_are_found(run: Kept) -> None:
     trial = run.trial()
     path = trial / "timeline.parquet"
     frame = pl.read_parquet(path)
-    frame.with_columns(ser_committed=pl.col("ser_committed").reverse()).write_parquet(path)
+    frame.with_columns(pay_committed=pl.col("pay_committed").reverse()).write_parquet(path)
     assert agreeing.contradictions(trial, run.parameters) == [
         "timeline.parquet: other intervals than transactions.parquet gives"
     ]
@@ -89,10 +89,10 @@ def test_scripts_are_compared_one_by_one(tmp_path: Path) -> None:
     trial = run.trial()
 
     def swapped(found: dict[str, Any]) -> None:
-        found["transactions"]["ser"]["retried"] -= 1
+        found["transactions"]["pay"]["retried"] -= 1
         found["transactions"]["dead"]["retried"] += 1
 
     changed(trial / "result.json", swapped)
     found = agreeing.contradictions(trial, run.parameters)
-    assert "result.json: 29 retried of ser, but log/load.log says 30" in found
+    assert "result.json: 29 retried of pay, but log/load.log says 30" in found
     assert "result.json: 17 retried of dead, but log/load.log says 16" in found

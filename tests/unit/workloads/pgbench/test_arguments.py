@@ -26,7 +26,7 @@ def test_loading_is_told_what_makes_the_data_and_nothing_of_the_run() -> None:
 
 def test_ones_own_data_are_made_by_psql_until_the_first_error() -> None:
     file = {"name": "make.sql", "text": "CREATE TABLE t (i int)"}
-    argv = arguments.make(asked(file=SCRIPTS["ser"], init=file), file=PurePosixPath("/w/init/make.sql"))
+    argv = arguments.make(asked(file=SCRIPTS["pay"], init=file), file=PurePosixPath("/w/init/make.sql"))
     assert argv == ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--file=make.sql"]
     told = arguments.make(asked(scale=2, init=file), file=PurePosixPath("/w/init/make.sql"))
     assert "--set=scale=2" in told
@@ -54,14 +54,14 @@ def test_a_run_is_told_all_of_it() -> None:
 
 def test_scripts_are_numbered_in_their_order_with_their_weights() -> None:
     argv = arguments.run(asked(mix=MIX, define={"rows": 7}), Life(None, 30, seed=1))
-    assert argv[:4] == ["--file=ser.sql@2", "--file=dead.sql@1", "--builtin=select-only@3", "--define=rows=7"]
+    assert argv[:4] == ["--file=pay.sql@2", "--file=dead.sql@1", "--builtin=select-only@3", "--define=rows=7"]
     assert "--transactions=30" in argv
     assert not [each for each in argv if each.startswith(("--time", "--log", "--scale"))]
 
 
 def test_scripts_of_ones_own_know_the_scale_of_pgbenchs_tables() -> None:
-    assert "--scale=6" in arguments.run(asked(file=SCRIPTS["ser"], scale=6), Life(5.0, None, seed=1))
-    without = asked(file=SCRIPTS["ser"], init={"name": "make.sql", "text": "x"})
+    assert "--scale=6" in arguments.run(asked(file=SCRIPTS["pay"], scale=6), Life(5.0, None, seed=1))
+    without = asked(file=SCRIPTS["pay"], init={"name": "make.sql", "text": "x"})
     assert not [each for each in arguments.run(without, Life(5.0, None, seed=1)) if each.startswith("--scale")]
 
 

@@ -59,16 +59,16 @@ def problems(directory: Path, workload: str) -> list[Problem]:
         ({"ramp_up": "100ms"}, "whole seconds only, found 0.1 s"),
         ({"interval": "50ms"}, "interval"),
         ({"script": "tpcb"}, "script"),
-        ({"script": "tpcb-like", "file": SCRIPTS["ser"]}, "exactly one of `script`, `file` and `mix`"),
+        ({"script": "tpcb-like", "file": SCRIPTS["pay"]}, "exactly one of `script`, `file` and `mix`"),
         ({"script": None}, "exactly one of `script`, `file` and `mix`"),
-        ({"mix": {"select-onl": 1}}, "`select-onl` is no script: expected `tpcb-like`"),
-        ({"mix": {"select-onl": 1}}, "did you mean `select-only`?"),
+        ({"mix": {"select": 1}}, "`select` is no script: expected `tpcb-like`"),
+        ({"mix": {"select": 1}}, "did you mean `select-only`?"),
         ({"mix": {"select-only": 0}}, "`mix` draws nothing"),
         ({"mix": {"select-only": -1}}, "weight"),
         ({"mix": {"select-only": 1, "select_only.sql": {"weight": 1, "file": {"name": "select_only.sql", "text": ""}}}},
          "two scripts of `mix` have one name"),
-        ({"data": {"fillfactor": 90}, "init": SCRIPTS["ser"], "file": SCRIPTS["ser"]}, "say their `scale`"),
-        ({"init": SCRIPTS["ser"]}, "pgbench's own scripts need pgbench's own tables: say their `scale`"),
+        ({"data": {"fillfactor": 90}, "init": SCRIPTS["pay"], "file": SCRIPTS["pay"]}, "say their `scale`"),
+        ({"init": SCRIPTS["pay"]}, "pgbench's own scripts need pgbench's own tables: say their `scale`"),
         ({"data": {"fill-factor": 90}}, "fillfactor"),
         ({"options": {"--connect": True}}, "options"),
         ({"options": {"verbose-errors": "1\n2"}}, "options"),
@@ -146,7 +146,7 @@ def test_what_pgbench_will_not_take_of_a_script_is_said_with_the_scripts_line(tm
 
 
 def test_data_are_those_of_the_tables_whichever_script_runs() -> None:
-    own = {"file": SCRIPTS["ser"]}
+    own = {"file": SCRIPTS["pay"]}
     make = {"name": "make.sql", "text": "CREATE TABLE t (i int)"}
     assert pgbench.data(parameters(script="select-only", clients=9, rate=5)) == pgbench.data(parameters(scale=1))
     assert pgbench.data(parameters(**own)) == pgbench.data(parameters(scale=1))
@@ -164,9 +164,9 @@ def test_data_are_those_of_the_tables_whichever_script_runs() -> None:
 
 def test_types_are_beginnings_of_metrics() -> None:
     mixed = PgbenchParameters.model_validate({"mix": MIX, "duration": 5})
-    assert mixed.types == ("ser", "dead", "select_only")
+    assert mixed.types == ("pay", "dead", "select_only")
     defined = pgbench.KIND.metrics(mixed)
-    assert {"ser_latency_ns_p99", "select_only_latency_ns_mean", "latency_ns_p50", "retries"} <= defined.keys()
+    assert {"pay_latency_ns_p99", "select_only_latency_ns_mean", "latency_ns_p50", "retries"} <= defined.keys()
     assert not {"skipped", "over_limit_share", "lateness_ns_p50"} & defined.keys()
     one = pgbench.KIND.metrics(PgbenchParameters.model_validate(parameters(rate=9, latency_limit="1s")))
     assert {"skipped", "over_limit_share", "lateness_ns_p50", "arrived_per_s"} <= one.keys()
@@ -176,7 +176,7 @@ def test_types_are_beginnings_of_metrics() -> None:
 def test_room_is_that_of_the_tables_or_unknown() -> None:
     assert pgbench.KIND.disk_bytes(parameters(scale=10)) == 160 << 20
     assert pgbench.KIND.disk_bytes(parameters(scale=10, data={"fillfactor": 50})) == 320 << 20
-    assert pgbench.KIND.disk_bytes(parameters(file=SCRIPTS["ser"], init=SCRIPTS["dead"])) == 0
+    assert pgbench.KIND.disk_bytes(parameters(file=SCRIPTS["pay"], init=SCRIPTS["dead"])) == 0
 
 
 def test_it_says_when_its_window_begins_so_that_probes_wait_for_it() -> None:

@@ -56,7 +56,7 @@ def test_failures_and_retries_are_told_by_script(tmp_path: Path) -> None:
         kind: [outcome[name] for name in ("committed", "failed", "retried")]
         for kind, outcome in found["transactions"].items()
     }
-    assert told == {"ser": [39, 5, 30], "dead": [29, 1, 16], "select_only": [46, 0, 0]}
+    assert told == {"pay": [39, 5, 30], "dead": [29, 1, 16], "select_only": [46, 0, 0]}
     assert found["errors"] == [
         {"kind": "serialization", "count": 5},
         {"kind": "deadlock", "count": 1},
@@ -94,7 +94,7 @@ def test_intervals_add_up_and_have_the_transactions_that_ended_in_them(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("name", "kinds", "many"), [("mixed", ("ser", "dead", "select_only"), 3), ("rated", ("ser",), 4)]
+    ("name", "kinds", "many"), [("mixed", ("pay", "dead", "select_only"), 3), ("rated", ("pay",), 4)]
 )
 def test_the_latency_log_has_a_line_for_each_interval_and_script(
     tmp_path: Path, *, name: str, kinds: tuple[str, ...], many: int

@@ -274,11 +274,16 @@ class Counted:
         return pl.Series([found.get(number, 0) for number in range(len(self.starts_ns))], dtype=pl.UInt64)
 
 
-def sums(table: pl.DataFrame, column: str) -> dict[str, float]:
-    """Exact count, sum and largest of a column with counts; the squares' sum, whose 64 bits may not do, rounded."""
-    squares = pl.col(column).cast(pl.Float64) ** 2 * pl.col("n")
-    found = table.select(n=pl.col("n").sum(), sum=(pl.col(column) * pl.col("n")).sum(), squares=squares.sum())
-    return {**found.row(0, named=True), "max": table[column].max() or 0}
+def sums(table: pl.DataFrame, column: str) -> dict[str, int]:
+    """Number, sum, sum of squares and largest of a column with counts, exact: squares of seconds leave 64 bits."""
+    merged = table.group_by(column).agg(pl.col("n").sum())
+    found = {"n": 0, "sum": 0, "squares": 0, "max": 0}
+    for value, n in merged.iter_rows():
+        found["n"] += n
+        found["sum"] += value * n
+        found["squares"] += value * value * n
+        found["max"] = max(found["max"], value)
+    return found
 
 
 def _bins(rows: pl.DataFrame, column: str) -> list[tuple[int, int]]:

@@ -9,12 +9,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.pgbench import ASKED, BOOTED_NS, Kept, kept
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency, latency
 from fairtrial.workloads.pgbench import agreeing
-from fairtrial.workloads.pgbench.transactions import FILE, Counted, edges
+from fairtrial.workloads.pgbench.transactions import FILE, Counted, edges, sums
 from fairtrial.workloads.pgbench.transactions import kept as keep
 
 NAMES = list(ASKED)
@@ -154,3 +156,14 @@ def test_a_log_without_a_transaction_is_no_log_of_this_run(tmp_path: Path) -> No
     assert ran.lines
     with pytest.raises(PlaceError, match="none of the transactions that it reports"):
         run.measured()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3_600_000_000), st.integers(1, 10_000)), max_size=20))
+def test_sums_are_exact_however_long_transactions_took(counted: list[tuple[int, int]]) -> None:
+    table = pl.DataFrame({"latency_us": [each[0] for each in counted], "n": [each[1] for each in counted]})
+    assert sums(table.cast(pl.Int64), "latency_us") == {
+        "n": sum(n for _value, n in counted),
+        "sum": sum(value * n for value, n in counted),
+        "squares": sum(value * value * n for value, n in counted),
+        "max": max((value for value, _n in counted), default=0),
+    }

@@ -61,7 +61,8 @@ class Report(BaseModel):
     Attributes:
         late: above the latency limit.
         connecting_ms: until all clients were connected; 0 where each transaction connects anew.
-        scripts: what is told of each, if there are several.
+        scripts: what is told of each, if there are several; threads add to it without a lock, and may lose some.
+        threads: that ran.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -72,6 +73,7 @@ class Report(BaseModel):
     connecting_ms: float
     tps: float
     scripts: list[Counted]
+    threads: int
 
     @property
     def whole_us(self) -> int:
@@ -99,6 +101,7 @@ def report(text: str) -> Report:
         connecting_ms=float(_number(head, r"initial connection time = ([0-9.]+) ms")),
         tps=float(found[1]),
         scripts=[each for each in scripts if each is not None],
+        threads=int(_number(head, r"number of threads: ([0-9]+)$")),
     )
 
 

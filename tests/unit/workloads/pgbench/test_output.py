@@ -19,7 +19,7 @@ def test_a_plain_run_has_its_counts_and_its_own_time() -> None:
     assert told.whole.processed == 60
     assert (told.whole.serialization, told.whole.deadlock, told.whole.retries, told.whole.skipped) == (0, 0, 0, 0)
     assert told.whole_us == round(60 / told.tps * 1e6)
-    assert (told.lag, told.late, told.scripts) == (None, 0, [])
+    assert (told.lag, told.late, told.scripts, told.threads) == (None, 0, [], 2)
 
 
 def test_several_scripts_are_told_apart_with_their_failures_and_retries() -> None:

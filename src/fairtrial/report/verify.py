@@ -25,6 +25,7 @@ from fairtrial.report.scene import Scene
 from fairtrial.workloads import WORKLOADS
 from fairtrial.workloads.fio import agreeing as agreeing_with_fio
 from fairtrial.workloads.pgbench import agreeing as agreeing_with_pgbench
+from fairtrial.workloads.hammerdb import agreeing as agreeing_with_hammerdb
 from fairtrial.workloads.sysbench import agreeing as agreeing_with_sysbench
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
@@ -137,6 +138,8 @@ def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
     """Where a drive's own files disagree: scalars and figures read some of them only."""
     directory = record.trial_directory(trial.trial.id)
     found = merged_latency.contradictions(directory)
+    if trial.window is not None and (asked := trial.resolved.workload.get("hammerdb")):
+        return found + agreeing_with_hammerdb.contradictions(directory, asked)  # it counts everything once only
     if trial.window is None or not DRIVEN & set(trial.resolved.workload):
         return found
     if "fio" in trial.resolved.workload:

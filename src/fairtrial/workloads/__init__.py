@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairtrial.workloads import command, file_access, fio, locks, oltp, pgbench, script, sysbench, tpcc
+from fairtrial.workloads import command, file_access, fio, hammerdb, locks, oltp, pgbench, script, sysbench, tpcc
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, Workload
 
 __all__ = ["WORKLOADS", "Drive", "Driven", "Loaded", "OnProgress", "Workload"]
 
 WORKLOADS: Mapping[str, Workload] = {
-    module.KIND.name: module for module in (command, file_access, fio, locks, oltp, pgbench, script, sysbench, tpcc)
+    module.KIND.name: module for module in (command, file_access, fio, hammerdb, locks, oltp, pgbench, script, sysbench, tpcc)
 }

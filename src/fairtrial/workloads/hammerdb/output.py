@@ -1,0 +1,193 @@
+"""HammerDB's output as our own files: its result, the lines of `observing.tcl`, and xtprof's report.
+
+HammerDB reads the server's counters twice and divides by the minutes it was asked for, down to whole numbers; the times
+of its two counts are known from the lines that it prints before and after each. Times in the output are of the place's
+clock of the day, in microseconds; `Clock` makes them those of its monotonic clock. Source: HammerDB 4.12's
+mysqloltp.tcl, pgoltp.tcl, gentccli.tcl and xtprof-1.0.tm.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from fairtrial.errors import PlaceError
+
+TYPE: Final = "transaction"  # HammerDB counts what the server ended, of whatever type
+PROCEDURES: Final = {
+    "NEWORD": "new_order",
+    "PAYMENT": "payment",
+    "OSTAT": "order_status",
+    "DELIVERY": "delivery",
+    "SLEV": "stock_level",
+}
+STATISTICS: Final = ("AVG", "MAX", "P50", "P95", "P99")
+SECONDS_PER_MINUTE: Final = 60
+NANOSECONDS_PER_US: Final = 1000
+NANOSECONDS_PER_MS: Final = 1e6
+WORDS: Final = 400  # characters of HammerDB's own that are kept of a failure
+_NOTE: Final = re.compile(r"^fairtrial: ([0-9]+) ([a-z ]+?)(?: ([0-9]+))?$", re.MULTILINE)
+_RESULT: Final = (
+    re.compile(r"TEST RESULT : System achieved (?P<nopm>-?[0-9]+) NOPM from (?P<tpm>-?[0-9]+) \S+ TPM"),
+    re.compile(r"TEST RESULT : System achieved (?P<tpm>-?[0-9]+) \S+ TPM at (?P<nopm>-?[0-9]+) NOPM"),
+)
+_MINUTES: Final = re.compile(r"Timing test period of ([0-9]+) in minutes")
+_USER: Final = re.compile(r"^ ?Vuser +([0-9]+):(.*)$")
+# What a user says that is no error.
+_USUAL: Final = re.compile(
+    r"\s*$|RUNNING|FINISHED|Processing [0-9]+ transactions|Ssl_cipher|Initializing xtprof|SSL|DBVersion"
+)
+_USER_PART: Final = ">>>>> VIRTUAL USER "
+_WHOLE_PART: Final = ">>>>> SUMMARY OF "
+_PROCEDURE: Final = re.compile(r">>>>> PROC: ([A-Z]+)\n(CALLS: [^\n]*)\n([^\n]*)\n")
+_FIGURE: Final = re.compile(r"([A-Z0-9]+): ([0-9.]+)")
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What the place's clock of the day is ahead of its monotonic one, nanoseconds: before HammerDB ran, and after."""
+
+    before_ns: int
+    after_ns: int
+
+    @property
+    def moved_ns(self) -> int:
+        """By so much the clock of the day was set while HammerDB ran."""
+        return abs(self.after_ns - self.before_ns)
+
+    def monotonic_ns(self, time_us: int) -> int:
+        """On the monotonic clock."""
+        return time_us * NANOSECONDS_PER_US - (self.before_ns + self.after_ns) // 2
+
+
+@dataclass(frozen=True)
+class Note:
+    """A line of `observing.tcl`: `counting`, `begun`, `ended`, `counted`, `tpm` with its number, `complete`."""
+
+    time_us: int
+    name: str
+    number: int | None
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The measured window: after the first count, before the second.
+
+    Attributes:
+        counting_ns: what both counts took; HammerDB's own window is longer than this one by at most so much.
+    """
+
+    start_ns: int
+    end_ns: int
+    counting_ns: int
+
+
+def notes(text: str) -> list[Note]:
+    """All of them, in their order."""
+    return [Note(int(time), name, int(number) if number else None) for time, name, number in _NOTE.findall(text)]
+
+
+def edges(text: str, clock: Clock) -> Edges:
+    """When HammerDB measured, on the place's monotonic clock.
+
+    Raises:
+        PlaceError: it said no such thing.
+    """
+    found = {note.name: clock.monotonic_ns(note.time_us) for note in notes(text)}
+    if missing := [name for name in ("counting", "begun", "ended", "counted") if name not in found]:
+        raise PlaceError(f"HammerDB's output has no line `{missing[0]}`", hint="see log/load.log")
+    start_ns, end_ns = found["begun"], found["ended"]
+    return Edges(start_ns, end_ns, start_ns - found["counting"] + found["counted"] - end_ns)
+
+
+def result(text: str, clock: Clock) -> dict[str, Any]:
+    """The part of `result.json` that HammerDB's output gives, in the shape of the load engine's.
+
+    Raises:
+        PlaceError: it has no result.
+    """
+    match = next((found for each in _RESULT if (found := each.search(text))), None)
+    minutes = _MINUTES.search(text)
+    if match is None or minutes is None:
+        raise PlaceError(f"HammerDB printed no TEST RESULT: {text[-WORDS:]}", hint="see log/load.log")
+    nopm, tpm, length_min = int(match["nopm"]), int(match["tpm"]), int(minutes[1])
+    outcome = {"committed": tpm * length_min, "rolled_back": 0, "failed": 0, "retried": 0, "statements": 0}
+    window = edges(text, clock)
+    failures = errors(text)
+    return {
+        "window": {"start_ns": window.start_ns, "end_ns": window.end_ns},
+        "counting_ns": window.counting_ns,
+        "clock": {"before_ns": clock.before_ns, "after_ns": clock.after_ns},
+        "nopm": nopm,
+        "tpm": tpm,
+        "minutes": length_min,
+        "transactions": {TYPE: outcome},
+        "errors": [{"kind": "transaction", "count": len(failures)}] if failures else [],
+        "latency_ms": profile(text),
+    }
+
+
+def errors(text: str) -> list[str]:
+    """What users said inside the window that is none of their usual lines; the monitor is user 1."""
+    inside, found = False, []
+    for line in text.splitlines():
+        if note := _NOTE.match(line):
+            inside = note[2] == "begun" or (inside and note[2] != "ended")
+        elif inside and (said := _USER.match(line)) and int(said[1]) > 1 and not _USUAL.match(said[2]):
+            found.append(said[2].strip())
+    return found
+
+
+def profile(text: str) -> dict[str, dict[str, float]]:
+    """The report of xtprof over all users, by type, milliseconds; empty if it was not asked for.
+
+    `calls` adds up the users' own: in the summary of HammerDB 4.12 each call is there twice, which moves no percentile.
+    """
+    users, mark, whole = text.partition(_WHOLE_PART)
+    if not mark:
+        return {}
+    calls: dict[str, float] = {}
+    for name, told in _profiled(users.partition(_USER_PART)[2]):
+        calls[name] = calls.get(name, 0) + told["CALLS"]
+    return {
+        name: {"calls": calls.get(name, 0), **{each.lower(): told[each] for each in STATISTICS}}
+        for name, told in _profiled(whole)
+    }
+
+
+def _profiled(text: str) -> Iterator[tuple[str, dict[str, float]]]:
+    for name, *lines in _PROCEDURE.findall(text):
+        if name in PROCEDURES:
+            yield PROCEDURES[name], {key: float(value) for key, value in _FIGURE.findall("\t".join(lines))}
+
+
+def timeline(text: str, clock: Clock, *, interval_s: int) -> bytes:
+    """`timeline.parquet`: what HammerDB's counter saw the server end in each interval.
+
+    Intervals that lie in the window only in part are not measured ones: their counts are of both sides.
+    """
+    found = edges(text, clock)
+    counted = [(clock.monotonic_ns(each.time_us), each.number or 0) for each in notes(text) if each.name == "tpm"]
+    rows = [
+        (start_ns, found.start_ns <= start_ns and end_ns <= found.end_ns, tpm // (SECONDS_PER_MINUTE // interval_s))
+        for (start_ns, _before), (end_ns, tpm) in itertools.pairwise(counted)
+        if start_ns < found.end_ns
+    ]
+    nothing = pl.Series([0] * len(rows), dtype=pl.UInt64)
+    frame = pl.DataFrame(
+        {
+            "time_ns": pl.Series([row[0] for row in rows], dtype=pl.Int64),
+            "measured": pl.Series([row[1] for row in rows], dtype=pl.Boolean),
+            f"{TYPE}_committed": pl.Series([row[2] for row in rows], dtype=pl.UInt64),
+            **{f"{TYPE}_{name}": nothing for name in ("rolled_back", "failed", "retried")},
+        }
+    )
+    content = io.BytesIO()
+    frame.write_parquet(content)
+    return content.getvalue()

@@ -1,0 +1,143 @@
+"""What a study says of HammerDB: what every run is asked, and any other setting as HammerDB spells it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+
+from fairtrial.study.quantities import Seconds
+
+MINUTE_S: Final = 60
+SETTABLE: Final = r"[A-Za-z0-9_./:@%+=,-]*"  # what means itself in a script of Tcl, however often it is read
+
+
+def _spelt(value: object) -> object:
+    """YAML's booleans and numbers as HammerDB reads them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+OptionValue = Annotated[
+    str,
+    Field(pattern=rf"^{SETTABLE}$"),
+    BeforeValidator(_spelt),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
+]
+
+PREFIXES: Final = ("mysql_", "maria_", "pg_")
+MAKING_DATA: Final = ("cituscompat", "history_pk", "oracompat", "partition", "storage_engine", "tspace")
+# What the run sets itself, and the key of the study under which it is asked for; empty: not to be had.
+RESERVED: Final = {
+    "count_ware": "warehouses",
+    "num_vu": "load_users",
+    "rampup": "ramp_up",
+    "duration": "duration",
+    "total_iterations": "duration",
+    "allwarehouse": "all_warehouses",
+    "keyandthink": "key_and_think",
+    "no_stored_procs": "procedures",
+    "storedprocs": "procedures",
+    "prepared": "prepared",
+    "raiseerror": "raise_error",
+    "timeprofile": "time_profile",
+    **dict.fromkeys(
+        (
+            *("user", "pass", "dbase", "superuser", "superuserpass", "defaultdbase", "driver"),
+            *("async_scale", "async_client", "async_verbose", "async_delay", "connect_pool"),
+        ),
+        "",
+    ),
+}
+
+
+class HammerdbParameters(BaseModel):
+    """TPROC-C by HammerDB's CLI; defaults are HammerDB's own unless a description says otherwise."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    directory: str | None = Field(
+        None,
+        pattern=r"^/",
+        description="Where HammerDB is at the place; if it is left out, where the PATH's `hammerdbcli` leads.",
+    )
+    db: Literal["mysql", "maria"] | None = Field(
+        None,
+        description="HammerDB's `dbset db` for MariaDB and MySQL: which client library and procedures; `mysql` if it "
+        "is left out. PostgreSQL always has `pg`.",
+    )
+    warehouses: int = Field(1, ge=1, le=100_000, description="`count_ware`: about 100 MiB of data each.")
+    virtual_users: int = Field(1, ge=1, le=10_000, description="`vuset vu`: users, each with a connection.")
+    load_users: int = Field(
+        1, ge=1, le=1024, description="`num_vu`: users that build; no more work than there are warehouses."
+    )
+    ramp_up: Seconds = Field(120.0, ge=0, description="`rampup`: load before the measured window, whole minutes.")
+    duration: Seconds = Field(gt=0, description="`duration`: length of the measured window, whole minutes.")
+    all_warehouses: bool = Field(
+        default=False,
+        description="`allwarehouse`: each transaction draws its home warehouse anew; false: each user keeps one.",
+    )
+    key_and_think: bool = Field(default=False, description="`keyandthink`: keying and thinking times.")
+    procedures: bool | None = Field(
+        None,
+        description="Each transaction is one call of a stored procedure (`no_stored_procs`, `storedprocs`); by default "
+        "on MariaDB and MySQL. False: statement by statement there; on PostgreSQL, by default, a call of a function.",
+    )
+    prepared: bool = Field(default=False, description="`prepared`: calls are prepared; MariaDB and MySQL only.")
+    raise_error: bool = Field(
+        default=True,
+        description="`raiseerror`: an error, a deadlock too, ends its user and makes the trial invalid; HammerDB's own "
+        "default is false, where users go on: such errors are counted.",
+    )
+    time_profile: bool = Field(
+        default=False, description="`timeprofile`: latencies of each type by HammerDB's xtprof, which costs its client."
+    )
+    interval: Seconds = Field(
+        1.0, ge=1, le=30, description="`tcset refreshrate`: width of timeline intervals, seconds that divide a minute."
+    )
+    data: dict[OptionName, OptionValue] = Field(
+        default_factory=dict,
+        description="HammerDB's settings that make the schema, without their prefix (`history_pk`, `partition`): given "
+        "to the build and to the run.",
+    )
+    options: dict[OptionName, OptionValue] = Field(
+        default_factory=dict, description="HammerDB's other settings of its dictionary `tpcc`, without their prefix."
+    )
+
+    @field_validator("ramp_up", "duration")
+    @classmethod
+    def _whole_minutes(cls, seconds: float) -> float:
+        if seconds % MINUTE_S:
+            raise ValueError(f"HammerDB knows whole minutes only, found {seconds:g} s")
+        return seconds
+
+    @field_validator("interval")
+    @classmethod
+    def _dividing(cls, seconds: float) -> float:
+        if seconds != int(seconds) or MINUTE_S % seconds:
+            raise ValueError(f"HammerDB counts exactly only in whole seconds that divide a minute, found {seconds:g} s")
+        return seconds
+
+    @field_validator("data", "options")
+    @classmethod
+    def _without_prefix(cls, given: dict[str, str]) -> dict[str, str]:
+        for name in given:
+            prefix = next((each for each in PREFIXES if name.startswith(each)), None)
+            if prefix:
+                raise ValueError(f"say `{name.removeprefix(prefix)}`: the run adds `{prefix}` by itself")
+        return given
+
+    @model_validator(mode="after")
+    def _options_once(self) -> Self:
+        if misplaced := sorted(name for name in self.options if name in MAKING_DATA):
+            raise ValueError(f"`{misplaced[0]}` makes the data: say it under `data`")
+        if twice := sorted(self.data.keys() & self.options.keys()):
+            raise ValueError(f"`{twice[0]}` is said twice, in `data` and in `options`: leave one out")
+        return self
+
+
+def reserved(option: str) -> str | None:
+    """The key under which the run takes a setting; empty: under none; None for any other setting."""
+    return RESERVED.get(option)

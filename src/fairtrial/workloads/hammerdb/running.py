@@ -1,0 +1,140 @@
+"""HammerDB at a place: where it is and which one, its files, and its processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from fairtrial.errors import PlaceError
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads.hammerdb import script
+from fairtrial.workloads.hammerdb.output import Clock
+from fairtrial.workloads.program import Program, Ran, Running
+from fairtrial.workloads.workload import Drive, Starting
+
+HINT: Final = (
+    "install HammerDB at the place, and name its directory by `workload.hammerdb.directory` or lead a `hammerdbcli` of "
+    "the PATH there"
+)
+VERSION: Final = re.compile(r"HammerDB CLI v?([0-9]+)\.([0-9]+)")
+OLDEST: Final = (4, 6)  # before it, `vurun` did not wait, and a script ended its own run
+OBSERVER: Final = "observing.tcl"
+LOAD_S: Final = 24 * 3600.0
+STOP_S: Final = 10.0
+GRACE_S: Final = 300.0  # beyond what is asked: connections are opened, and the last transactions end
+# All files that decide what it does, by their names and contents; libraries below `lib` are not among them.
+SUM: Final = "find hammerdbcli config modules src -type f -exec sha256sum {} + 2>/dev/null | LC_ALL=C sort | sha256sum"
+TROUBLE: Final = re.compile(
+    r"^Error|FINISHED FAILED|exists but key \"|^Failed to|^Unknown (prefix|benchmark)|could not be established"
+    r"|^Transaction Counter (Error|Failed)|^While loading|can't find package|:ERROR:|:error, failed to"
+    r"|Virtual Users remain running"
+)
+PASSWORD: Final = re.compile(r"_(super)?(user)?pass\b")
+WORDS: Final = 400  # characters of HammerDB's own that are kept of a failure
+LAST_LINES: Final = 5
+
+
+def _trouble(lines: Sequence[str]) -> str:
+    return "; ".join(dict.fromkeys(line.strip() for line in lines if TROUBLE.search(line)))[:WORDS]
+
+
+def _words(lines: Sequence[str]) -> str:
+    return _trouble(lines) or "; ".join(lines[-LAST_LINES:])[-WORDS:]
+
+
+# By a path below the directory in which it runs: it finds its own files in no other.
+PROGRAM: Final = Program("./hammerdbcli", HINT, words=_words, stop_s=STOP_S)
+
+
+def find(place: OpenPlace, parameters: Mapping[str, Any]) -> PurePosixPath:
+    """HammerDB's directory.
+
+    Raises:
+        PlaceError: there is none.
+    """
+    if parameters["directory"] is not None:
+        place.require(["test", "-x", f"{parameters['directory']}/hammerdbcli"], hint=HINT)
+        return PurePosixPath(parameters["directory"])
+    path = place.require(["sh", "-c", 'readlink -f "$(command -v hammerdbcli)"'], hint=HINT).strip()
+    if not path:
+        raise PlaceError("there is no hammerdbcli on the place's PATH", hint=HINT)
+    return PurePosixPath(path).parent
+
+
+def identify(place: OpenPlace, directory: PurePosixPath) -> dict[str, str]:
+    """Which HammerDB this is.
+
+    Raises:
+        PlaceError: it does not start, or is of an older generation.
+    """
+    within = ["sh", "-c", 'cd "$1" && shift && eval "$*"', "sh", str(directory)]
+    said = place.require([*within, "./hammerdbcli version"], hint=HINT)  # it knows no such word, and says who it is
+    version = VERSION.search(said)
+    if version is None or (int(version[1]), int(version[2])) < OLDEST:
+        raise PlaceError(f"{directory}/hammerdbcli says: {said[:WORDS].strip()}: 4.6 or later is needed", hint=HINT)
+    digest = place.require([*within, SUM], hint=HINT).split()[0]
+    return {"hammerdb": str(directory), "hammerdb_version": f"{version[1]}.{version[2]}", "hammerdb_sha256": digest}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """HammerDB with its files in a directory of the place that only its user can read.
+
+    Attributes:
+        home: where HammerDB is.
+        scratch: ours; HammerDB keeps its settings there, the password among them.
+    """
+
+    place: OpenPlace
+    parameters: Mapping[str, Any]
+    endpoint: Mapping[str, Any]
+    home: PurePosixPath
+    scratch: PurePosixPath
+
+    @classmethod
+    def set_up(
+        cls, place: OpenPlace, parameters: Mapping[str, Any], *, endpoint: Mapping[str, Any], directory: PurePosixPath
+    ) -> Bench:
+        """Makes the directory, and puts what observes HammerDB there."""
+        scratch = directory / "hammerdb"
+        place.require(["mkdir", "-p", "-m", "700", str(scratch)], hint="check the place's disk")
+        observer = resources.files("fairtrial.workloads.hammerdb").joinpath(OBSERVER).read_bytes()
+        place.agent.put(str(scratch / OBSERVER), observer)
+        return cls(place, parameters, endpoint, find(place, parameters), scratch)
+
+    def build(self) -> Ran:
+        """Fills the database."""
+        text = script.building(self.parameters, self.endpoint, observer=self.scratch / OBSERVER)
+        starting: Starting = {"environment": {}, "processors": None, "groups": ()}
+        return self._execute(text, name="build", limit_s=LOAD_S, starting=starting)
+
+    def run(self, drive: Drive) -> tuple[Ran, Clock]:
+        """Drives; what HammerDB prints becomes part of the trial's record."""
+        text = script.driving(self.parameters, self.endpoint, observer=self.scratch / OBSERVER)
+        late_s = script.PROFILE_S if self.parameters["time_profile"] else script.END_S
+        limit_s = self.parameters["ramp_up"] + self.parameters["duration"] + late_s + GRACE_S
+        before_ns = self._ahead_ns()
+        ran = self._execute(text, name="load", limit_s=limit_s, starting=drive.starting)
+        clock = Clock(before_ns, self._ahead_ns())
+        self.place.agent.put(str(drive.directory / "log" / "load.log"), ran.text.encode(), mode=0o644)
+        return ran, clock
+
+    def _ahead_ns(self) -> int:
+        now = self.place.agent.clock()
+        return now.realtime_ns - now.monotonic_ns
+
+    def _execute(self, text: str, *, name: str, limit_s: float, starting: Starting) -> Ran:
+        path = self.scratch / f"{name}.tcl"
+        self.place.agent.put(str(path), text.encode(), mode=0o600)
+        starting["environment"] = {**starting["environment"], "TMP": str(self.scratch)}
+        ran = PROGRAM.run(self.place, ["tcl", "auto", str(path)], Running(name, self.home, limit_s, starting))
+        lines = [line.strip("\r") for line in ran.lines]  # it ends its own lines for a terminal
+        ran = replace(ran, lines=[line for line in lines if not PASSWORD.search(line)])
+        said = _trouble(ran.lines)
+        if said and said not in ran.failure:  # a script goes on after most of what its commands refuse
+            return replace(ran, failure=f"{ran.failure or 'HammerDB ended with exit code 0'}, and said: {said}")
+        return ran

@@ -46,6 +46,12 @@ def _words(lines: Sequence[str]) -> str:
     return _trouble(lines) or "; ".join(lines[-LAST_LINES:])[-WORDS:]
 
 
+def _without_passwords(lines: Sequence[str], password: str | None) -> list[str]:
+    """What HammerDB printed, which repeats every setting; it ends its own lines as for a terminal."""
+    plain = [line.strip("\r") for line in lines if not PASSWORD.search(line)]
+    return [line for line in plain if not password or password not in line]
+
+
 # By a path below the directory in which it runs: it finds its own files in no other.
 PROGRAM: Final = Program("./hammerdbcli", HINT, words=_words, stop_s=STOP_S)
 
@@ -132,8 +138,7 @@ class Bench:
         self.place.agent.put(str(path), text.encode(), mode=0o600)
         starting["environment"] = {**starting["environment"], "TMP": str(self.scratch)}
         ran = PROGRAM.run(self.place, ["tcl", "auto", str(path)], Running(name, self.home, limit_s, starting))
-        lines = [line.strip("\r") for line in ran.lines]  # it ends its own lines for a terminal
-        ran = replace(ran, lines=[line for line in lines if not PASSWORD.search(line)])
+        ran = replace(ran, lines=_without_passwords(ran.lines, self.endpoint.get("password")))
         said = _trouble(ran.lines)
         if said and said not in ran.failure:  # a script goes on after most of what its commands refuse
             return replace(ran, failure=f"{ran.failure or 'HammerDB ended with exit code 0'}, and said: {said}")

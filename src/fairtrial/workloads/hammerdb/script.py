@@ -13,11 +13,13 @@ from fairtrial.workloads.hammerdb.parameters import MINUTE_S, SETTABLE
 HERE: Final = "127.0.0.1"  # with this host, and a socket that is not `null`, HammerDB takes the socket
 ENDLESS: Final = 2_000_000_000  # transactions of a user, which the end of the window ends before
 START_DELAY_MS: Final = 500  # between the starts of two users: HammerDB's default, and the most
-# HammerDB reads an empty password as none, and the next word for it. Read as Tcl once or twice, this is an empty word.
-# On PostgreSQL the password counts only where the server asks for one.
-NO_PASSWORD: Final = {"mysql": r"\"\"", "maria": r"\"\"", "pg": "none"}
+# Its kind `mysql` would take the word after an empty password for it; read as Tcl twice, this is an empty word. `maria`
+# has a word for none. On PostgreSQL a password counts only where the server asks for one.
+NO_PASSWORD: Final = {"mysql": r"\"\"", "maria": "null", "pg": "none"}
 PROFILE_S: Final = 600  # for users to hand over what they have timed
 END_S: Final = 120  # for users to see the end
+
+DELAYS: Final = ("delay", "repeat")  # before 6.0 each of them sets the other; users run once, so neither does harm
 
 Setting = tuple[str, str, object]
 
@@ -52,7 +54,7 @@ def driving(parameters: Mapping[str, Any], endpoint: Mapping[str, Any], *, obser
     commands = [
         "print dict",
         "loadscript",
-        f"vuset delay {start_delay_ms(parameters['ramp_up'], users)}",
+        *(f"vuset {each} {start_delay_ms(parameters['ramp_up'], users)}" for each in DELAYS),
         f"vuset vu {users}",
         "vucreate",
         f"tcset refreshrate {int(parameters['interval'])}",

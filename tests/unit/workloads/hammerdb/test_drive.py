@@ -1,0 +1,153 @@
+"""A drive at a place in memory, whose HammerDB prints what the real one printed, or fails as it does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from support.places import place_in_memory, spawned
+
+from fairtrial.errors import PlaceError
+from fairtrial.wire import generated as wire
+from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.workloads import Drive, Driven, hammerdb
+from fairtrial.workloads.hammerdb.parameters import HammerdbParameters
+
+PRINTED = (Path(__file__).parent / "printed.txt").read_text(encoding="utf-8").splitlines()
+OUT = PurePosixPath("/w/out")
+WORK = PurePosixPath("/w/work")
+PASSWORD = "5ec2e7"
+ENDPOINT = {
+    "kind": "mysql",
+    "host": "10.0.0.2",
+    "port": 3310,
+    "user": "fairtrial",
+    "password": PASSWORD,
+    "database": "fairtrial",
+}
+ABOUT_US = "HammerDB CLI v4.12"
+
+
+def place_with(load: Ran, said: str = ABOUT_US) -> Callable[[wire.Spawn], Ran]:
+    """A place where HammerDB is, whose one drive prints and ends so."""
+
+    def run(spawn: wire.Spawn) -> Ran:
+        if spawn.name == "load":
+            return load
+        text = " ".join(spawn.argv)
+        if "readlink" in text:
+            return Ran(stdout=["/opt/hammerdb/hammerdbcli"])
+        return Ran(stdout=[said if "hammerdbcli version" in text else "c0ffee  -"])
+
+    return run
+
+
+def driven(load: Ran, **given: Any) -> tuple[Driven, FakeTransport]:
+    asked = HammerdbParameters.model_validate({"duration": "1min", "time_profile": True, **given})
+    drive = Drive(
+        endpoint=ENDPOINT,
+        seed=99,
+        directory=OUT,
+        work_directory=WORK,
+        environment={"LD_PRELOAD": "/lib/one.so"},
+        processors=(1, 2),
+        on_progress=lambda _line: None,
+    )
+    with place_in_memory(place_with(load)) as (place, fake):
+        return hammerdb.drive(place, asked.model_dump(mode="json"), drive), fake
+
+
+def test_a_drive_leaves_its_output_and_what_was_made_of_it() -> None:
+    found, fake = driven(Ran(stdout=PRINTED))
+    assert not found.invalid_reason
+    assert found.effective == {
+        "hammerdb": "/opt/hammerdb",
+        "hammerdb_version": "4.12",
+        "hammerdb_sha256": "c0ffee",
+    }
+    assert fake.files[str(OUT / "log" / "load.log")].decode().splitlines() == PRINTED
+    told = json.loads(fake.files[str(OUT / "result.json")])
+    assert told["nopm"] == 15794
+    assert told["window"] == found.window.model_dump()
+    assert "user_s" in told["client"]
+    assert str(OUT / "timeline.parquet") in fake.files
+
+
+def test_it_runs_in_its_own_directory_and_keeps_its_files_in_the_trials() -> None:
+    _, fake = driven(Ran(stdout=PRINTED))
+    started = spawned(fake, "load")
+    assert started.argv == ["./hammerdbcli", "tcl", "auto", "/w/work/hammerdb/load.tcl"]
+    assert started.directory == "/opt/hammerdb"
+    assert started.environment == {"LD_PRELOAD": "/lib/one.so", "TMP": "/w/work/hammerdb"}
+    assert started.processors == [1, 2]
+
+
+def test_a_password_is_in_a_file_that_only_its_user_can_read_and_in_nothing_that_stays() -> None:
+    talkative = [*PRINTED, f"Changed tpcc:mysql_pass from mysql to {PASSWORD} for MySQL", f"given {PASSWORD}"]
+    _, fake = driven(Ran(stdout=talkative))
+    puts = {each.path: each.mode for each in fake.requests if isinstance(each, wire.Put)}
+    holding = [path for path, content in fake.files.items() if PASSWORD.encode() in content]
+    assert holding == ["/w/work/hammerdb/load.tcl"]
+    assert puts[holding[0]] == 0o600
+    assert not any(PASSWORD in word for each in fake.requests if isinstance(each, wire.Spawn) for word in each.argv)
+
+
+FAILED = [
+    "Vuser 3:RUNNING",
+    "Error in Virtual User 3: Payment : Lost connection",
+    "Vuser 3:FINISHED FAILED",
+]
+
+
+@pytest.mark.parametrize(
+    ("load", "reason"),
+    [
+        (
+            Ran(code=1, stdout=FAILED),
+            "./hammerdbcli ended with exit code 1: Error in Virtual User 3: Payment : Lost connection; Vuser 3:FINISHED",
+        ),
+        (
+            Ran(stdout=[*PRINTED, *FAILED]),
+            "HammerDB ended with exit code 0, and said: Error in Virtual User 3:",
+        ),
+        (
+            Ran(stdout=['Dictionary "tpcc" for MySQL exists but key "mysql_bogus" doesn\'t', *PRINTED]),
+            'and said: Dictionary "tpcc" for MySQL exists but key "mysql_bogus" doesn\'t',
+        ),
+        (Ran(stdout=PRINTED[:40]), "HammerDB printed no TEST RESULT"),
+        (Ran(stdout=[line for line in PRINTED if not line.endswith(" begun")]), "no line `begun`"),
+        (Ran(stdout=[]), "HammerDB printed no TEST RESULT"),
+        (
+            Ran(stdout=[line.replace("15794 NOPM", "0 NOPM") for line in PRINTED]),
+            "HammerDB counted no new order inside its window",
+        ),
+        (Ran(stdout=[line.replace("SUMMARY", "") for line in PRINTED]), "HammerDB printed no time profile"),
+        (Ran(code=127, stdout=["./hammerdbcli: exec: ./bin/tclsh8.6: not found"]), "tclsh8.6: not found"),
+    ],
+)
+def test_a_run_that_failed_is_invalid_in_hammerdbs_words(load: Ran, reason: str) -> None:
+    found, fake = driven(load)
+    assert reason in found.invalid_reason
+    assert str(OUT / "log" / "load.log") in fake.files
+
+
+@pytest.mark.parametrize("said", ["HammerDB CLI v4.5", "HammerDB CLI v3.3", "exec: ./bin/tclsh8.6: not found"])
+def test_an_older_one_or_none_is_refused(said: str) -> None:
+    older = pytest.raises(PlaceError, match=r"4\.6 or later is needed")
+    with place_in_memory(place_with(Ran(), said)) as (place, _), older:
+        hammerdb.identify(place, PurePosixPath("/opt/hammerdb"))
+
+
+def test_a_study_may_say_where_it_is() -> None:
+    _, fake = driven(Ran(stdout=PRINTED), directory="/srv/HammerDB-4.12")
+    assert spawned(fake, "load").directory == "/srv/HammerDB-4.12"
+
+
+def test_no_system_is_an_error() -> None:
+    asked = HammerdbParameters.model_validate({"duration": "1min"}).model_dump(mode="json")
+    drive = Drive(None, 1, OUT, WORK, environment={}, processors=None, on_progress=lambda _line: None)
+    with place_in_memory(place_with(Ran())) as (place, _), pytest.raises(PlaceError, match="needs a database"):
+        hammerdb.drive(place, asked, drive)

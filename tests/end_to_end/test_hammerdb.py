@@ -68,14 +68,10 @@ def test_a_study_runs_to_its_report_and_every_number_is_found_again(here: Desk) 
     here.fairtrial("report", here.run)
     assert "recomputed" in here.fairtrial("verify", here.run).stdout
     assert here.processes() == {}
-
-
-def test_a_changed_figure_does_not_pass_for_hammerdbs(here: Desk) -> None:
-    here.fairtrial("run", study(here))
     path = next(here.run.glob("trials/*/result.json"))
     told = json.loads(path.read_text())
     path.write_text(json.dumps({**told, "nopm": told["nopm"] + 1}))
-    assert "nopm is" in here.fairtrial("verify", here.run, code=None).stdout
+    assert f"log/load.log gives {told['nopm']:.0f}" in here.fairtrial("verify", here.run, code=None).stdout
 
 
 @pytest.mark.skipif(POSTGRES is None, reason="no PostgreSQL on this machine")

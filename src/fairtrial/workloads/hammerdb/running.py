@@ -39,7 +39,8 @@ LAST_LINES: Final = 5
 
 
 def _trouble(lines: Sequence[str]) -> str:
-    return "; ".join(dict.fromkeys(line.strip() for line in lines if TROUBLE.search(line)))[:WORDS]
+    plain = (line.strip() for line in lines)
+    return "; ".join(dict.fromkeys(line for line in plain if TROUBLE.search(line)))[:WORDS]
 
 
 def _words(lines: Sequence[str]) -> str:

@@ -107,7 +107,7 @@ FAILED = [
     [
         (
             Ran(code=1, stdout=FAILED),
-            "./hammerdbcli ended with exit code 1: Error in Virtual User 3: Payment : Lost connection; Vuser 3:FINISHED",
+            "./hammerdbcli ended with exit code 1: Error in Virtual User 3: Payment : Lost connection; Vuser 3:",
         ),
         (
             Ran(stdout=[*PRINTED, *FAILED]),

@@ -12,6 +12,7 @@ from support.command_line import Desk, eventually
 
 from fairtrial import record
 from fairtrial.record import Record
+from fairtrial.report.verify import recompute
 
 POSTGRES = next((found.parents[1] for found in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))), None)
 STUDY = """\
@@ -71,7 +72,7 @@ def test_a_study_runs_to_its_report_and_every_number_is_found_again(here: Desk) 
     path = next(here.run.glob("trials/*/result.json"))
     told = json.loads(path.read_text())
     path.write_text(json.dumps({**told, "nopm": told["nopm"] + 1}))
-    assert f"log/load.log gives {told['nopm']:.0f}" in here.fairtrial("verify", here.run, code=None).stdout
+    assert any(f"but log/load.log gives {told['nopm']}" in text for text in recompute(record.read(here.run)))
 
 
 @pytest.mark.skipif(POSTGRES is None, reason="no PostgreSQL on this machine")

@@ -31,7 +31,7 @@ SUM: Final = "find hammerdbcli config modules src -type f -exec sha256sum {} + 2
 TROUBLE: Final = re.compile(
     r"^Error|FINISHED FAILED|exists but key \"|^Failed to|^Unknown (prefix|benchmark)|could not be established"
     r"|^Transaction Counter (Error|Failed)|^While loading|can't find package|:ERROR:|:error, failed to"
-    r"|Virtual Users remain running"
+    r"|^fairtrial: [0-9]+ too many lines"
 )
 PASSWORD: Final = re.compile(r"_(super)?(user)?pass\b")
 WORDS: Final = 400  # characters of HammerDB's own that are kept of a failure

@@ -24,8 +24,8 @@ from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
 from fairtrial.report.scene import Scene
 from fairtrial.workloads import WORKLOADS
 from fairtrial.workloads.fio import agreeing as agreeing_with_fio
-from fairtrial.workloads.pgbench import agreeing as agreeing_with_pgbench
 from fairtrial.workloads.hammerdb import agreeing as agreeing_with_hammerdb
+from fairtrial.workloads.pgbench import agreeing as agreeing_with_pgbench
 from fairtrial.workloads.sysbench import agreeing as agreeing_with_sysbench
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more

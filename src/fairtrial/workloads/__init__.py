@@ -14,5 +14,6 @@ from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, Work
 __all__ = ["WORKLOADS", "Drive", "Driven", "Loaded", "OnProgress", "Workload"]
 
 WORKLOADS: Mapping[str, Workload] = {
-    module.KIND.name: module for module in (command, file_access, fio, hammerdb, locks, oltp, pgbench, script, sysbench, tpcc)
+    module.KIND.name: module
+    for module in (command, file_access, fio, hammerdb, locks, oltp, pgbench, script, sysbench, tpcc)
 }

@@ -23,6 +23,7 @@ from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import contents, tpcc
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters, reserved
 from fairtrial.workloads.hammerdb.running import Bench, find, identify
+from fairtrial.workloads.told import refuse_kept
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
@@ -32,16 +33,7 @@ CLOCK_MOVES_NS: Final = 500_000_000  # beyond it the window's place on the monot
 def _check(parameters: HammerdbParameters, branch: Branch, problems: Problems) -> None:
     """Notes every setting that the run sets itself."""
     for part in ("data", "options"):
-        options = branch.below(part)
-        for name in getattr(parameters, part):
-            key = reserved(name)
-            if key is not None:
-                problems.add(
-                    f"HammerDB's `{name}` is set by the run",
-                    options.node.where(name),
-                    field=options.field(name),
-                    suggestion=f"say it by `{key}`" if key else "leave it out",
-                )
+        refuse_kept(getattr(parameters, part), branch.below(part), problems, program="HammerDB", kept=reserved)
 
 
 def _definitions(parameters: HammerdbParameters) -> Mapping[str, MetricDefinition]:

@@ -26,6 +26,7 @@ from fairtrial.workloads.pgbench.parameters import PgbenchParameters, reserved
 from fairtrial.workloads.pgbench.running import Bench, identify
 from fairtrial.workloads.pgbench.scripts import faults
 from fairtrial.workloads.program import seed_of
+from fairtrial.workloads.told import refuse_kept
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
@@ -44,16 +45,7 @@ def _definitions(parameters: PgbenchParameters) -> Mapping[str, MetricDefinition
 
 def _check(parameters: PgbenchParameters, branch: Branch, problems: Problems) -> None:
     """Notes every option that the run sets itself, and what pgbench will not take of a script, with its line."""
-    options = branch.below("options")
-    for name in parameters.options:
-        key = reserved(name)
-        if key is not None:
-            problems.add(
-                f"pgbench's `{name}` is set by the run",
-                options.node.where(name),
-                field=options.field(name),
-                suggestion=f"say it by `{key}`" if key else "leave it out",
-            )
+    refuse_kept(parameters.options, branch.below("options"), problems, program="pgbench", kept=reserved)
     for name, _weight, file in parameters.scripts:
         if file is None:
             continue

@@ -18,9 +18,10 @@ from pydantic import (
     model_validator,
 )
 
-from fairtrial.study.problems import FILE_OF, did_you_mean
+from fairtrial.study.problems import did_you_mean
 from fairtrial.study.quantities import Rate, Seconds
 from fairtrial.workloads.pgbench.scripts import SqlFile
+from fairtrial.workloads.told import text_file
 
 Builtin = Literal["tpcb-like", "simple-update", "select-only"]
 DataOption = Literal["fillfactor", "foreign-keys", "partition-method", "partitions", "unlogged-tables"]
@@ -98,20 +99,8 @@ VariableValue = Annotated[
 ]
 
 
-def _file(value: str, info: ValidationInfo, *path: str) -> dict[str, str]:
-    """A path becomes the file, seen from the study file that names it."""
-    file_of = (info.context or {}).get(FILE_OF)
-    beside = Path(file_of(*path)).parent if file_of else Path()
-    found = beside / value
-    try:
-        return {"name": found.name, "text": found.read_text(encoding="utf-8")}
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ValueError(f"cannot read {found}: {reason}") from error
-
-
 def _read(value: Any, info: ValidationInfo) -> Any:
-    return _file(value, info, str(info.field_name)) if isinstance(value, str) else value
+    return text_file(value, info) if isinstance(value, str) else value
 
 
 Sql = Annotated[
@@ -141,7 +130,7 @@ def _mixed(value: Any, info: ValidationInfo) -> Any:
                 f"`{name}` is no script: expected {known} or a file `.sql`" + (f"; {near}" if near else "")
             )
         if isinstance(weight, int) and not isinstance(weight, bool):
-            file = _file(str(name), info, "mix", str(name)) if str(name).endswith(".sql") else None
+            file = text_file(str(name), info, "mix", str(name)) if str(name).endswith(".sql") else None
             found[str(name)] = {"weight": weight, "file": file}
         else:
             found[str(name)] = weight

@@ -6,15 +6,15 @@ Scripts" and "Meta Commands", and exprscan.l of 15.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from fairtrial.study.problems import did_you_mean
+from fairtrial.workloads.told import TextFile
 
 ENDING: Final = ("gset", "aset")  # they end the statement before them instead of being commands of their own
 CONDITIONAL: Final = ("if", "elif", "else", "endif")
@@ -42,18 +42,10 @@ _TOKEN: Final = re.compile(
 )
 
 
-class SqlFile(BaseModel):
-    """A file of SQL as a plan holds it: its text is sent to the place, so that a record can be run again without it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class SqlFile(TextFile):
+    """A file of SQL."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+\.sql$")
-    text: str
-
-    @property
-    def sha256(self) -> str:
-        """Of the text."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)

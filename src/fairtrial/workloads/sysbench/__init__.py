@@ -25,6 +25,7 @@ from fairtrial.workloads.program import Ran
 from fairtrial.workloads.sysbench.arguments import BULK_INSERT, Life, preparing_threads, seed_of
 from fairtrial.workloads.sysbench.parameters import NATIVE, SysbenchParameters, reserved
 from fairtrial.workloads.sysbench.running import Bench, identify
+from fairtrial.workloads.told import refuse_kept
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
@@ -40,16 +41,7 @@ def _definitions(_parameters: SysbenchParameters) -> Mapping[str, MetricDefiniti
 def _check(parameters: SysbenchParameters, branch: Branch, problems: Problems) -> None:
     """Notes every option that the run sets itself."""
     for part in ("data", "options"):
-        options = branch.below(part)
-        for name in getattr(parameters, part):
-            key = reserved(name)
-            if key is not None:
-                problems.add(
-                    f"sysbench's `{name}` is set by the run",
-                    options.node.where(name),
-                    field=options.field(name),
-                    suggestion=f"say it by `{key}`" if key else "leave it out",
-                )
+        refuse_kept(getattr(parameters, part), branch.below(part), problems, program="sysbench", kept=reserved)
 
 
 def _disk_bytes(parameters: Mapping[str, Any]) -> int:

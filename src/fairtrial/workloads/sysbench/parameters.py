@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -18,8 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from fairtrial.study.problems import FILE_OF
 from fairtrial.study.quantities import Seconds
+from fairtrial.workloads.told import TextFile, text_file
 
 OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
 
@@ -85,32 +83,14 @@ SHARED: Final = ("oltp_", "select_random_")  # sysbench's scripts of these names
 NATIVE: Final = {"tables": 1, "table-size": 10_000}  # what our own loader is told, with sysbench's defaults
 
 
-class LuaFile(BaseModel):
-    """A file of Lua as a plan holds it: its text is sent to the place, so that a record can be run again without it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class LuaFile(TextFile):
+    """A file of Lua."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+\.lua$")
-    text: str
-
-    @property
-    def sha256(self) -> str:
-        """Of the text."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 def _read(value: Any, info: ValidationInfo) -> Any:
-    """A path becomes the file, seen from the study file that names it."""
-    if not isinstance(value, str):
-        return value
-    file_of = (info.context or {}).get(FILE_OF)
-    beside = Path(file_of(info.field_name)).parent if file_of else Path()
-    path = beside / value
-    try:
-        return {"name": path.name, "text": path.read_text(encoding="utf-8")}
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ValueError(f"cannot read {path}: {reason}") from error
+    return text_file(value, info) if isinstance(value, str) else value
 
 
 Lua = Annotated[

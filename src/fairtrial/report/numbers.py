@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 MEAN_DIGITS: Final = 4  # significant digits of a mean: one more than run-to-run noise of 0.1 % can carry
+SMALLEST_DIGITS: Final = 2  # of the smallest mean beside one that is larger by powers of ten
+MORE_DECIMALS: Final = 3  # at most, for its sake
 RATIO_DECIMALS: Final = 3
 RATIO_LARGE: Final = 100  # from here on decimals say nothing
 P_SMALLEST: Final = 1e-4  # smaller ones are printed as a bound: their digits depend on tails nobody checked
@@ -44,12 +46,19 @@ class Scale:
 
 
 def scale(unit: str, values: Iterable[float | None]) -> Scale:
-    """The scale that prints all `values` of one metric readably: the largest decides unit and decimals."""
-    largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
+    """The scale that prints all `values` of one metric readably.
+
+    The largest decides the unit and its own digits; where the smallest would be printed as next to nothing, it gets more.
+    """
+    found = [abs(value) for value in values if value is not None and math.isfinite(value)]
+    largest = max(found, default=0.0)
     divisor, printed = next(((d, u) for d, u in _STEPS.get(unit, ()) if largest >= d), (1.0, unit))
     if unit.split(maxsplit=1)[:1] == [SHARE]:
         divisor, printed = 0.01, "%" + unit.removeprefix(SHARE)
-    return Scale(divisor=divisor, unit=printed, decimals=decimals(largest / divisor))
+    wanted = decimals(largest / divisor)
+    smallest = min((value for value in found if value), default=largest) / divisor
+    for_smallest = decimals(smallest) - MEAN_DIGITS + SMALLEST_DIGITS
+    return Scale(divisor=divisor, unit=printed, decimals=max(wanted, min(for_smallest, wanted + MORE_DECIMALS)))
 
 
 def decimals(largest: float) -> int:

@@ -29,6 +29,20 @@ def test_one_scale_prints_a_column_with_four_digits_of_its_largest(
     assert chosen.value(values[0]) == printed
 
 
+@pytest.mark.parametrize(
+    ("values", "printed"),
+    [
+        ([12_340_000.0, 120_000.0], "0.12"),
+        ([12_340_000.0, 1_200.0], "0.0012"),
+        ([12_340_000.0, 24.0], "0.00002"),
+        ([12_340_000.0, 0.24], "0.00000"),
+        ([12_340_000.0, 0.0], "0.00"),
+    ],
+)
+def test_the_smallest_of_a_column_is_not_printed_as_nothing(values: list[float], printed: str) -> None:
+    assert numbers.scale("ns", values).value(values[1]) == printed
+
+
 def test_scale_of_nothing_or_of_zeros_still_prints() -> None:
     assert numbers.scale("ns", []).value(0.0) == "0"
     assert numbers.scale("errors", [0.0, 0.0]).value(0.0) == "0"

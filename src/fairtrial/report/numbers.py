@@ -48,7 +48,7 @@ class Scale:
 def scale(unit: str, values: Iterable[float | None]) -> Scale:
     """The scale that prints all `values` of one metric readably.
 
-    The largest decides the unit and its own digits; where the smallest would be printed as next to nothing, it gets more.
+    The largest decides the unit and its own digits; the smallest gets more where it would be printed as nothing.
     """
     found = [abs(value) for value in values if value is not None and math.isfinite(value)]
     largest = max(found, default=0.0)

@@ -12,6 +12,7 @@ SMALLEST_DIGITS: Final = 2  # of the smallest mean beside one that is larger by 
 MORE_DECIMALS: Final = 3  # at most, for its sake
 RATIO_DECIMALS: Final = 3
 RATIO_LARGE: Final = 100  # from here on decimals say nothing
+RATIO_HUGE: Final = 1e6  # from here on only the power of ten does, and all digits would break their column
 P_SMALLEST: Final = 1e-4  # smaller ones are printed as a bound: their digits depend on tails nobody checked
 ABSENT: Final = "–"
 
@@ -69,9 +70,11 @@ def decimals(largest: float) -> int:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio: `1.080`, `124`."""
+    """A ratio: `1.080`, `124`, `9.7e10`."""
     if value is None or not math.isfinite(value):
         return ABSENT
+    if abs(value) >= RATIO_HUGE:
+        return f"{value:.1e}".replace("e+", "e").replace("e0", "e")
     return f"{value:,.0f}" if abs(value) >= RATIO_LARGE else f"{value:.{RATIO_DECIMALS}f}"
 
 

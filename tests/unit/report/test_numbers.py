@@ -65,6 +65,9 @@ def test_small_p_is_a_bound_and_large_ratios_lose_decimals() -> None:
     assert numbers.p_value(0.03124) == "0.0312"
     assert numbers.ratio(1.0804) == "1.080"
     assert numbers.ratio(1234.5) == "1,234"
+    assert numbers.ratio(999_999.4) == "999,999"
+    assert numbers.ratio(1_000_000) == "1.0e6"
+    assert numbers.ratio_interval(0.0, 97_366_077_450) == "0.000 – 9.7e10"
 
 
 def test_changes_and_percent() -> None:

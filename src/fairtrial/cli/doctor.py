@@ -91,8 +91,12 @@ def examined(place: dict[str, Any], plans: Sequence[Plan]) -> Examined:
 
 
 @contextlib.contextmanager
-def looked_at(place: Mapping[str, Any]) -> Iterator[tuple[OpenPlace, Seen]]:
+def looked_at(place: Mapping[str, Any], *, boots: bool = True) -> Iterator[tuple[OpenPlace, Seen]]:
     """A place that is open while its programs, memory and kernel have been looked at.
+
+    Args:
+        place: kind and parameters.
+        boots: whether a kernel is booted to find out if KVM works, where nobody has yet; it may take a minute.
 
     Raises:
         PlaceError: it cannot be reached, or another session holds it.
@@ -107,7 +111,7 @@ def looked_at(place: Mapping[str, Any]) -> Iterator[tuple[OpenPlace, Seen]]:
     with open_place(kind, parameters, holder=HOLDER, lock=kind in BOOTED) as agent:
         opened = OpenPlace(agent=agent, facts={})
         opened.facts = {**opened.native("facts", {}, timeout_s=SHORT_S), **agent.carried}
-        if kind == LOCAL:
+        if kind == LOCAL and boots:
             accelerators.try_out(state=Path(opened.state_directory) / "vm")
         yield opened, look(opened, programs=True)
 

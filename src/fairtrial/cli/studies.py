@@ -59,7 +59,7 @@ def _ready() -> Iterator[_Ready]:
 
     local: dict[str, Any] = {doctor.LOCAL: {}}
     servers: dict[str, list[Lack]] = {}
-    with doctor.looked_at(local) as (place, seen):
+    with doctor.looked_at(local, boots=False) as (place, seen):
         for file in doctor.bundled():
             sizes = YAML(typ="safe", pure=True).load(file).get("sizes", {})
             plans = {size: places.planned(file, size=size) for size in sizes} or {"as it stands": places.planned(file)}

@@ -3,13 +3,16 @@
 After a wanted change: FAIRTRIAL_REGOLD=1 pytest tests/golden/test_published.py, then read the difference.
 """
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fairtrial.analyse import publications
-from fairtrial.cli import studies
+from fairtrial.cli import doctor, studies
+from fairtrial.errors import PlaceError
 
 HERE = Path(__file__).parent
 
@@ -31,3 +34,20 @@ def test_the_list_names_every_study_and_publication(capsys: pytest.CaptureFixtur
     for name in [*publications.names(), *ready]:
         assert name in printed
     assert any("  ci, published  " in line for line in printed.splitlines()), "sizes that run anywhere"
+
+
+def test_names_are_listed_where_the_machine_cannot_be_asked(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextlib.contextmanager
+    def closed(*_place: object, **_options: object) -> Iterator[None]:
+        raise PlaceError("no agent here", hint="build it")
+        yield
+
+    monkeypatch.setattr(doctor, "looked_at", closed)
+    studies.listing()
+    printed = capsys.readouterr()
+    assert "sqlite-wal" in printed.out
+    assert "Does SQLite's write-ahead log" in printed.out
+    assert "mglru-fio-pmem" in printed.out.partition("published data")[2]
+    assert "could not be asked what it can run: no agent here" in printed.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,9 +17,15 @@ if TYPE_CHECKING:
 def listing() -> None:
     """Prints every ready study with the sizes that this machine can run, and every publication with its title."""
     from fairtrial.analyse import publications
+    from fairtrial.cli.doctor import bundled
+    from fairtrial.errors import PlaceError
     from fairtrial.report import columns
 
-    found = list(_ready())
+    try:
+        found = list(_ready())
+    except PlaceError as error:  # names are worth having without it
+        found = [_Ready(file.stem, _question(file), "not asked", "") for file in bundled()]
+        typer.echo(f"this machine could not be asked what it can run: {error}", err=True)
     width = max(len(each.here) for each in found)
     typer.echo("ready studies: fairtrial run studies/NAME.yaml --size SIZE")
     typer.echo(f"  {'study':22}  {'runs here':{width}}  question")
@@ -51,9 +58,18 @@ class _Ready:
     lacks: str
 
 
-def _ready() -> Iterator[_Ready]:
+def _written(file: Path) -> dict[str, Any]:
     from ruamel.yaml import YAML
 
+    found: dict[str, Any] = YAML(typ="safe", pure=True).load(file)
+    return found
+
+
+def _question(file: Path) -> str:
+    return str(_written(file).get("question", ""))
+
+
+def _ready() -> Iterator[_Ready]:
     from fairtrial.cli import doctor, places
     from fairtrial.run.outlook import Lack, outlook
 
@@ -61,12 +77,12 @@ def _ready() -> Iterator[_Ready]:
     servers: dict[str, list[Lack]] = {}
     with doctor.looked_at(local, boots=False) as (place, seen):
         for file in doctor.bundled():
-            sizes = YAML(typ="safe", pure=True).load(file).get("sizes", {})
+            sizes = _written(file).get("sizes", {})
             plans = {size: places.planned(file, size=size) for size in sizes} or {"as it stands": places.planned(file)}
             seen_of = {size: outlook(plan, place, seen, at=local, servers=servers) for size, plan in plans.items()}
             yield _Ready(
                 name=file.stem,
-                question=next(iter(plans.values())).question,
+                question=_question(file),
                 here=", ".join(size for size, found in seen_of.items() if found.can_run) or "no size",
                 lacks="; ".join(f"{size}: {found.lacks[0].what}" for size, found in seen_of.items() if found.lacks),
             )

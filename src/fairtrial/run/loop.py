@@ -41,6 +41,8 @@ from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.words import STOP_REASONS, counted
 
+# Programs of others that load, by the option of a trial that has their hash.
+LOADS = {f"{name}_sha256": name for name in ("fio", "sysbench", "pgbench", "hammerdb")}
 STREAMS_LOST_IN_A_ROW = 3  # between trials, without one finished: the place is not coming back by itself
 
 
@@ -83,6 +85,7 @@ class Run:
     examined: set[str] = field(default_factory=set)
     prepared: set[str] = field(default_factory=set)
     subjects: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    loads: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     lost_in_a_row: int = 0
 
     def __post_init__(self) -> None:
@@ -243,13 +246,16 @@ class Run:
             )
 
     def _same_subject(self, record: TrialRecord) -> None:
-        """A run may not go on with another build of the system, the agent or the kernel: blocks would mix them."""
+        """A run may not go on with another build of the system, its load, the agent or the kernel: blocks would mix."""
         key = (record.trial.cell, record.trial.arm)
         if "sha256" not in record.system_facts:
             return  # the trial was lost before its system was looked at
         subject = {**record.subject, "system": str(record.system_facts["sha256"])}
         known = self.subjects.setdefault(key, subject)
         changed = [name for name in known if known[name] != subject.get(name)]
+        loads = {name: value for name, value in record.options.items() if name in LOADS}
+        builds = self.loads.setdefault(key, {})
+        changed += [LOADS[name] for name, value in loads.items() if builds.setdefault(name, value) != value]
         if changed:
             raise PlaceError(
                 f"{record.trial.id} ran on another {' and '.join(changed)} than the trials of this arm before it",

@@ -26,6 +26,8 @@ from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import mysql_options, postgres_options
 from fairtrial.systems.installation import awaited
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads.hammerdb import running as hammerdb
+from fairtrial.workloads.pgbench import running as pgbench
 
 LOCAL: Final = "local"
 ROOT: Final = 0
@@ -37,6 +39,11 @@ CACHES: Final[Mapping[str, tuple[str, Callable[[str], str | float]]]] = {
     "mariadb": ("innodb_buffer_pool_size", mysql_options.normal),
     "mysql": ("innodb_buffer_pool_size", mysql_options.normal),
     "postgres": ("shared_buffers", postgres_options.normal),
+}
+# Programs that must be of some version, or that no PATH leads to: asked as a drive asks them.
+IDENTIFIED: Final[Mapping[str, Callable[[OpenPlace, Mapping[str, Any]], object]]] = {
+    "pgbench": lambda place, _parameters: pgbench.identify(place),
+    "hammerdb": lambda place, parameters: hammerdb.identify(place, hammerdb.find(place, parameters)),
 }
 PROGRAMS_OF_PROBES: Final[Mapping[str, str]] = {"perf_stat": "perf", "perf_record": "perf", "bpftrace": "bpftrace"}
 
@@ -191,6 +198,11 @@ def _workload(workload: Mapping[str, Any], place: OpenPlace, seen: Seen) -> Iter
     kind, parameters = next(iter(workload.items()))
     if kind in PROGRAMS:
         yield from _program(seen, kind)
+    if kind in IDENTIFIED and (kind not in PROGRAMS or kind in seen.programs):
+        try:
+            IDENTIFIED[kind](place, parameters)
+        except PlaceError as error:
+            yield Lack(str(error), error.hint)
     run = parameters.get("run") if isinstance(parameters, Mapping) else None
     if isinstance(run, str) and run:
         program = shlex.split(run)[0]

@@ -14,6 +14,8 @@ from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 from fairtrial.workloads.workload import Starting
 
+OnLine = Callable[[str], None]
+
 SEED_BITS: Final = 48  # fio multiplies seeds with job numbers in 64 bits
 
 
@@ -54,12 +56,14 @@ class Running:
         directory: in which it works.
         limit_s: after which it is stopped.
         starting: what the settings say about it.
+        on_line: gets each of its lines as it comes, in the stream's thread; must not call the agent.
     """
 
     name: str
     directory: PurePosixPath
     limit_s: float
     starting: Starting
+    on_line: OnLine | None = None
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,18 @@ class Program:
     def run(self, place: OpenPlace, arguments: Sequence[str], running: Running) -> Ran:
         """Runs it to its end."""
         lines: list[str] = []
+
+        def heard(_stream: str, line: str) -> None:
+            lines.append(line)
+            if running.on_line is not None:
+                running.on_line(line)
+
         process = place.agent.spawn(
             name=running.name,
             argv=[*(self.command or [self.name]), *arguments],
             directory=str(running.directory),
             **running.starting,
-            on_line=lambda _stream, line: lines.append(line),
+            on_line=heard,
         )
         failure = ""
         try:

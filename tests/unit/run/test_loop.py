@@ -195,6 +195,21 @@ def test_a_resumed_run_does_not_go_on_with_another_build(
     assert isinstance(writer.record().events[-1], RunInterrupted)
 
 
+def test_a_resumed_run_does_not_go_on_with_another_build_of_its_load(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same = {"subject": {"kernel": "2"}, "system_facts": {"sha256": "3"}}
+    writer.begin(planned(1, "a").id)
+    writer.commit(trial_record(planned(1, "a")).model_copy(update={**same, "options": {"pgbench_sha256": "of 15"}}))
+
+    class Upgraded(Quick):
+        def finished(self, found: TrialRecord) -> TrialRecord:
+            return found.model_copy(update={**same, "options": {"pgbench_sha256": "of 17", "timezone": "UTC"}})
+
+    with pytest.raises(PlaceError, match="ran on another pgbench than"):
+        run(writer, Upgraded(), monkeypatch)
+
+
 def test_time_left_starts_with_the_plan_and_follows_what_trials_took(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,37 @@ def test_a_program_that_the_command_line_begins_with_must_be_there(tmp_path: Pat
     assert found.lacks == (Lack("no blockbench at this place", "install it there, or write its whole path"),)
 
 
+@pytest.mark.parametrize(
+    ("version", "lack"),
+    [
+        ("HammerDB CLI v4.12", ""),
+        ("HammerDB CLI v4.4", "4.6 or later is needed"),
+        ("pgbench (PostgreSQL) 15.8", ""),
+        ("pgbench (PostgreSQL) 13.4", "pgbench 15 or newer is needed"),
+    ],
+)
+def test_a_load_of_another_generation_is_a_lack(tmp_path: Path, version: str, lack: str) -> None:
+    is_hammerdb = version.startswith("HammerDB")
+    workload = "{hammerdb: {duration: 1min}}" if is_hammerdb else "{pgbench: {script: tpcb-like, duration: 1s}}"
+    primary = "throughput_tpm" if is_hammerdb else "throughput_tps"
+    plan = planned(tmp_path, system="{postgres: {}}", workload=workload, primary=primary)
+    answer = has()
+
+    def run(spawn: wire.Spawn) -> Ran:
+        text = " ".join(spawn.argv)
+        if "hammerdbcli version" in text or text.endswith("pgbench --version"):
+            return Ran(stdout=[version])
+        if "hammerdbcli" in text or "command -v pgbench" in text:
+            return Ran(stdout=["/opt/hammerdbcli" if "hammerdb" in text else "/usr/bin/pgbench"])
+        ran: Ran = answer(spawn)
+        return ran
+
+    programs = {**ALL, "pgbench": ("/usr/bin/pgbench", version)}
+    with place_in_memory(run, facts=FACTS) as (place, _fake):
+        found = outlook(plan, place, seen(MEMORY, facts=FACTS, programs=programs), at=LOCAL)
+    assert [lack in each.what for each in found.lacks] == [True] * bool(lack)
+
+
 def test_a_server_that_would_be_downloaded_is_neither_lacking_nor_fetched_by_looking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

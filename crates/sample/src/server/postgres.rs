@@ -16,7 +16,8 @@ const VIEWS: [(&str, &str); 7] = [
     ("pg_stat_wal", "pg_stat_wal"),
     (
         "io_of_wal",
-        "(SELECT sum(writes) AS writes, sum(fsyncs) AS fsyncs FROM pg_stat_io WHERE object = 'wal') AS io_of_wal",
+        "(SELECT sum(writes) AS writes, sum(fsyncs) AS fsyncs FROM pg_stat_io \
+         WHERE object = 'wal' AND context = 'normal') AS io_of_wal",
     ),
     (
         "io_of_backends",

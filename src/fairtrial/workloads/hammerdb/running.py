@@ -13,7 +13,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.hammerdb import script
 from fairtrial.workloads.hammerdb.output import Clock
-from fairtrial.workloads.program import Program, Ran, Running
+from fairtrial.workloads.program import OnLine, Program, Ran, Running
 from fairtrial.workloads.workload import Drive, Starting
 
 HINT: Final = (
@@ -33,6 +33,7 @@ TROUBLE: Final = re.compile(
     r"|^Transaction Counter (Error|Failed)|^While loading|can't find package|:ERROR:|:error, failed to"
     r"|^fairtrial: [0-9]+ too many lines"
 )
+BEGUN: Final = re.compile(r"fairtrial: ([0-9]+) begun")
 PASSWORD: Final = re.compile(r"_(super)?(user)?pass\b")
 WORDS: Final = 400  # characters of HammerDB's own that are kept of a failure
 LAST_LINES: Final = 5
@@ -125,7 +126,13 @@ class Bench:
         late_s = script.PROFILE_S if self.parameters["time_profile"] else script.END_S
         limit_s = self.parameters["ramp_up"] + self.parameters["duration"] + late_s + GRACE_S
         before_ns = self._ahead_ns()
-        ran = self._execute(text, name="load", limit_s=limit_s, starting=drive.starting)
+
+        def hear(line: str) -> None:
+            if begun := BEGUN.match(line):
+                time_ns = int(begun[1]) * 1000 - before_ns
+                drive.on_progress({"progress": "measuring", "time_ns": time_ns})
+
+        ran = self._execute(text, name="load", limit_s=limit_s, starting=drive.starting, on_line=hear)
         clock = Clock(before_ns, self._ahead_ns())
         self.place.agent.put(str(drive.directory / "log" / "load.log"), ran.text.encode(), mode=0o644)
         return ran, clock
@@ -134,12 +141,17 @@ class Bench:
         now = self.place.agent.clock()
         return now.realtime_ns - now.monotonic_ns
 
-    def _execute(self, text: str, *, name: str, limit_s: float, starting: Starting) -> Ran:
+    def _execute(
+        self, text: str, *, name: str, limit_s: float, starting: Starting, on_line: OnLine | None = None
+    ) -> Ran:
         path = self.scratch / f"{name}.tcl"
         self.place.agent.put(str(path), text.encode(), mode=0o600)
         starting["environment"] = {**starting["environment"], "TMP": str(self.scratch)}
-        ran = PROGRAM.run(self.place, ["tcl", "auto", str(path)], Running(name, self.home, limit_s, starting))
-        ran = replace(ran, lines=_without_passwords(ran.lines, self.endpoint.get("password")))
+        password = self.endpoint.get("password")
+        program = replace(PROGRAM, words=lambda lines: _words(_without_passwords(lines, password)))
+        running = Running(name, self.home, limit_s, starting, on_line=on_line)
+        ran = program.run(self.place, ["tcl", "auto", str(path)], running)
+        ran = replace(ran, lines=_without_passwords(ran.lines, password))
         said = _trouble(ran.lines)
         if said and said not in ran.failure:  # a script goes on after most of what its commands refuse
             return replace(ran, failure=f"{ran.failure or 'HammerDB ended with exit code 0'}, and said: {said}")

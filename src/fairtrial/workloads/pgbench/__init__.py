@@ -32,6 +32,8 @@ from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
 GUESSED_PER_S: Final = 500.0  # to estimate a window by count before anything was measured
 BYTES_PER_SCALE: Final = 16 << 20  # 100,000 accounts with their index, and what little the other tables have
+BYTES_LOGGED: Final = 45  # a transaction with its lag and tries, as text
+LOGGED_PER_S: Final = 20_000  # without a rate: select-only on two processors
 FULL: Final = 100  # percent: a page's fill factor if none is asked for
 
 
@@ -56,9 +58,11 @@ def _check(parameters: PgbenchParameters, branch: Branch, problems: Problems) ->
 
 
 def _disk_bytes(parameters: Mapping[str, Any]) -> int:
-    """Of pgbench's own tables; what `init` makes nobody knows."""
+    """Of pgbench's own tables, and of its log; what `init` makes nobody knows."""
     asked = PgbenchParameters.model_validate(parameters)
-    return (asked.tables_scale or 0) * BYTES_PER_SCALE * FULL // int(asked.data.get("fillfactor", FULL))
+    tables = (asked.tables_scale or 0) * BYTES_PER_SCALE * FULL // int(asked.data.get("fillfactor", FULL))
+    logged = asked.transactions or (asked.duration or 0) * (asked.rate or LOGGED_PER_S)
+    return tables + round(logged * BYTES_LOGGED)
 
 
 KIND = Kind(

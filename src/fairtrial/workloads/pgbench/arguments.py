@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from fairtrial.workloads.command_runs import CLIENTS
-from fairtrial.workloads.pgbench.parameters import PgbenchParameters
+from fairtrial.workloads.pgbench.parameters import PgbenchParameters, limit_text
 
 # Whatever the agent's own environment says of another server goes before what we say (libpq-envars).
 WITHOUT: Final = ("PGSERVICE", "PGSERVICEFILE", "PGHOSTADDR", "PGPASSWORD", "PGBENCH_RANDOM_SEED")
@@ -75,7 +75,7 @@ def run(asked: PgbenchParameters, life: Life) -> list[str]:
     if asked.rate is not None:
         own["rate"] = f"{asked.rate:.12g}"
     if asked.latency_limit is not None:
-        own["latency-limit"] = f"{asked.latency_limit * 1000:.12g}"
+        own["latency-limit"] = limit_text(asked.latency_limit)
     if asked.tables_scale is not None and not asked.uses_builtins:  # else pgbench counts its branches
         own["scale"] = asked.tables_scale
     scripts = [

@@ -28,6 +28,11 @@ DataOption = Literal["fillfactor", "foreign-keys", "partition-method", "partitio
 OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z-]*[a-z]$")]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 BUILTINS: Final = get_args(Builtin)
+NUMBERS: Final[Mapping[DataOption, tuple[int, int]]] = {
+    "fillfactor": (10, 100),
+    "partitions": (0, 32_767),
+}  # of the data's options, with what pgbench takes
+ALL: Final = "all"
 
 # What the run sets itself, and the key of the study under which it is asked for; empty: not to be had.
 RESERVED: Final = {
@@ -184,7 +189,7 @@ class PgbenchParameters(BaseModel):
         "count from when a transaction should have begun.",
     )
     latency_limit: Seconds | None = Field(
-        None, gt=0, description="Latencies above it are counted; with `rate`, what is later than it is skipped."
+        None, ge=1e-6, description="Latencies above it are counted; with `rate`, what is later than it is skipped."
     )
     max_tries: int = Field(
         1, ge=1, le=1_000_000, description="Attempts at a transaction that deadlocked or could not be serialized."
@@ -237,10 +242,16 @@ class PgbenchParameters(BaseModel):
         files = [file.name for _name, _weight, file in self.scripts if file]
         if len(set(files)) < len(files) or len(set(self.types)) < len(self.types):
             raise ValueError("two scripts of `mix` have one name: metrics could not tell them apart; rename one")
+        if ALL in self.types:
+            raise ValueError("a script named `all` would have the metrics of all scripts together: rename it")
         return self
 
     @model_validator(mode="after")
     def _loadable(self) -> Self:
+        for option, (least, most) in NUMBERS.items():
+            given = self.data.get(option)
+            if given is not None and not (str(given).isdecimal() and least <= int(given) <= most):
+                raise ValueError(f"`data.{option}` must be a whole number from {least} to {most}")
         if self.tables_scale is None and self.data:
             raise ValueError("`data` is of pgbench's own tables: say their `scale`, or leave it out beside `init`")
         if self.tables_scale is None and self.uses_builtins:
@@ -273,6 +284,19 @@ class PgbenchParameters(BaseModel):
         return 1 if self.scale is None and self.init is None else self.scale
 
 
+def limit_text(limit_s: float) -> str:
+    """`latency_limit` as pgbench is told it: milliseconds."""
+    return f"{limit_s * 1000:.12g}"
+
+
+def limit_us(limit_s: float) -> int:
+    """`latency_limit` as pgbench takes it: that text as a double, times 1,000, cut to whole microseconds."""
+    return int(float(limit_text(limit_s)) * 1000)
+
+
 def reserved(option: str) -> str | None:
     """The key under which the run takes an option; empty: under none; None for any other option."""
-    return RESERVED.get(option)
+    if option in RESERVED:
+        return RESERVED[option]
+    meant = [name for name in RESERVED if name.startswith(option)]  # getopt takes abbreviations
+    return RESERVED[meant[0]] if meant else None

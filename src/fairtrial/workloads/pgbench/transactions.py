@@ -16,6 +16,7 @@ import polars as pl
 
 from fairtrial.errors import PlaceError
 from fairtrial.workloads.latency_log import Line, written
+from fairtrial.workloads.pgbench.parameters import limit_us
 
 FILE: Final = "transactions.parquet"
 NANOSECONDS_PER_US: Final = 1000
@@ -31,6 +32,9 @@ SCHEMA: Final = {
     "lag_us": pl.Int64,
     "retries": pl.Int32,
 }
+_CLASS_BITS: Final = 10  # a class of three digits is a 1,024th of its power of two wide, or less (HdrHistogram)
+_HALF: Final = 1 << 16  # a square is taken in parts of so many, whose sums stay within 64 bits
+_NEVER_US: Final = 1 << 62
 _COMMENT: Final = "{what} of pgbench's transactions, nanoseconds, from whole microseconds"
 
 
@@ -60,13 +64,13 @@ class Layout:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], types: Sequence[str]) -> Layout:
-        """What a trial's parameters say of its log; pgbench cuts limits to whole microseconds."""
+        """What a trial's parameters say of its log."""
         limit = parameters["latency_limit"]
         return cls(
             types=types,
             is_open=parameters["rate"] is not None,
             tries_again=parameters["max_tries"] != 1,
-            limit_us=None if limit is None else int(limit * MICROSECONDS_PER_S),
+            limit_us=None if limit is None else limit_us(limit),
             interval_ns=round(parameters["interval"] * 1e9),
         )
 
@@ -146,11 +150,11 @@ def edges(path: Path) -> Edges | None:
 
 @dataclass(frozen=True)
 class Counted:
-    """How often each latency came, by script, interval and outcome, and each lag.
+    """What came of transactions, by script, interval and outcome; latencies and lags by the histogram's classes.
 
     Attributes:
-        latencies: `script`, `interval`, `outcome`, `latency_us`, `n`, `retries`.
-        lags: `script`, `lag_us`, `n`.
+        latencies: `script`, `interval`, `outcome`, and what `tallied` gives.
+        lags: `script`, and the same.
         starts_ns: of intervals.
         end_ns: of the last.
     """
@@ -169,14 +173,13 @@ class Counted:
         after_ns = pl.col("time_us") * NANOSECONDS_PER_US - start_ns
         interval = (after_ns // layout.interval_ns).clip(0, many - 1).alias("interval")
         table = pl.scan_parquet(path)
-        counts = [pl.len().cast(pl.Int64).alias("n"), pl.col("retries").cast(pl.Int64).sum()]
-        latencies = table.group_by("script", interval, "outcome", "latency_us").agg(counts)
-        lags = table.filter(pl.col("lag_us").is_not_null()).group_by("script", "lag_us").agg(counts[:1])
-        order = ["script", "interval", "outcome", "latency_us"]
+        late = (pl.col("latency_us") > (_NEVER_US if layout.limit_us is None else layout.limit_us)).sum()
+        more = [pl.col("retries").cast(pl.Int64).sum(), late.cast(pl.Int64).alias("late")]
+        by = ["script", "interval", "outcome"]
         return cls(
             layout=layout,
-            latencies=latencies.collect(engine="streaming").sort(order),
-            lags=lags.collect(engine="streaming").sort("script", "lag_us"),
+            latencies=tallied(table.with_columns(interval), "latency_us", by=by, more=more),
+            lags=tallied(table.filter(pl.col("lag_us").is_not_null()), "lag_us", by=["script"]),
             starts_ns=[start_ns + number * layout.interval_ns for number in range(many)],
             end_ns=end_ns,
         )
@@ -192,15 +195,14 @@ class Counted:
         outcomes = {kind: self._outcome(script) for kind, script in zip(self.layout.types, scripts, strict=True)}
         kinds = {kind: self._n(self.latencies, kind) for kind in GIVEN_UP}
         kinds["retried"] = int(self.latencies["retries"].sum())
-        limit_us = self.layout.limit_us
-        late = self.done.filter(pl.col("latency_us") > limit_us)["n"].sum() if limit_us is not None else None
+        late = None if self.layout.limit_us is None else int(self.done["late"].sum())
         return {
             "transactions": outcomes,
             "errors": [{"kind": kind, "count": count} for kind, count in kinds.items() if count],
             "skipped": self._n(self.latencies, SKIPPED),
             "late": late,
-            "latency_us": sums(self.done, "latency_us"),
-            "lag_us": sums(self.lags, "lag_us") if self.layout.is_open else None,
+            "latency_us": sums(self.done),
+            "lag_us": sums(self.lags) if self.layout.is_open else None,
         }
 
     def _outcome(self, script: int) -> dict[str, Any]:
@@ -211,7 +213,7 @@ class Counted:
             "failed": sum(self._n(own, kind) for kind in GIVEN_UP),
             "retried": int(own["retries"].sum()),
             "skipped": self._n(own, SKIPPED),
-            "latency_us": sums(own.filter(pl.col("outcome").is_null()), "latency_us"),
+            "latency_us": sums(own.filter(pl.col("outcome").is_null())),
         }
 
     def _n(self, table: pl.DataFrame, outcome: str) -> int:
@@ -221,15 +223,15 @@ class Counted:
         """`latency.hlog`: a line for each interval and script."""
         ends_ns = [*self.starts_ns[1:], self.end_ns]
         groups = self.done.partition_by("interval", "script", as_dict=True, maintain_order=True)
-        lines = [
+        lines = (
             Line(
                 tag=self.layout.types[script],
                 start_ns=self.starts_ns[interval],
                 end_ns=ends_ns[interval],
-                counts=_bins(rows, "latency_us"),
+                counts=_bins(rows),
             )
-            for (interval, script), rows in sorted(groups.items())
-        ]
+            for (interval, script), rows in sorted(groups.items(), key=lambda group: group[0])
+        )
         return written(_COMMENT.format(what="Latencies"), lines)
 
     def lateness_log(self) -> str:
@@ -240,9 +242,9 @@ class Counted:
                 tag=self.layout.types[script],
                 start_ns=self.starts_ns[0],
                 end_ns=self.end_ns,
-                counts=_bins(rows, "lag_us"),
+                counts=_bins(rows),
             )
-            for (script,), rows in sorted(groups.items())
+            for (script,), rows in sorted(groups.items(), key=lambda group: group[0])
         ]
         return written(_COMMENT.format(what="Schedule lags"), lines)
 
@@ -274,18 +276,39 @@ class Counted:
         return pl.Series([found.get(number, 0) for number in range(len(self.starts_ns))], dtype=pl.UInt64)
 
 
-def sums(table: pl.DataFrame, column: str) -> dict[str, int]:
-    """Number, sum, sum of squares and largest of a column with counts, exact: squares of seconds leave 64 bits."""
-    merged = table.group_by(column).agg(pl.col("n").sum())
-    found = {"n": 0, "sum": 0, "squares": 0, "max": 0}
-    for value, n in merged.iter_rows():
-        found["n"] += n
-        found["sum"] += value * n
-        found["squares"] += value * value * n
-        found["max"] = max(found["max"], value)
-    return found
+def tallied(table: pl.LazyFrame, column: str, *, by: Sequence[str], more: Sequence[pl.Expr] = ()) -> pl.DataFrame:
+    """Numbers of microseconds by the class of the histogram that they fall into, with exact sums.
+
+    Args:
+        table: a row for each number; nulls are a class of their own.
+        column: of the numbers.
+        by: other columns that tell groups apart.
+        more: other sums.
+
+    Returns:
+        `by`, `class_ns` (the class's lowest), `n`, `sum`, `max`, the squares in three parts (see `sums`), and `more`.
+    """
+    number = pl.col(column)
+    ns = number * NANOSECONDS_PER_US
+    width = pl.lit(2, dtype=pl.Int64).pow((ns.clip(1).log(2).floor().cast(pl.Int64) - _CLASS_BITS).clip(0))
+    high, low = number // _HALF, number % _HALF
+    sums_of = {"sum": number, "high": high * high, "middle": high * low, "low": low * low}
+    counted = table.group_by(*by, (ns // width * width).alias("class_ns")).agg(
+        pl.len().cast(pl.Int64).alias("n"),
+        number.max().alias("max"),
+        *(expression.sum().alias(name) for name, expression in sums_of.items()),
+        *more,
+    )
+    return counted.collect(engine="streaming").sort(*by, "class_ns")
 
 
-def _bins(rows: pl.DataFrame, column: str) -> list[tuple[int, int]]:
-    merged = rows.group_by(column).agg(pl.col("n").sum()).sort(column)
-    return [(value * NANOSECONDS_PER_US, count) for value, count in merged.iter_rows()]
+def sums(table: pl.DataFrame) -> dict[str, int]:
+    """Number, sum, sum of squares and largest of what was tallied, exact: squares of seconds leave 64 bits."""
+    found = table.select("n", "sum", "high", "middle", "low").sum().row(0, named=True)
+    squares = found["high"] * _HALF * _HALF + 2 * found["middle"] * _HALF + found["low"]
+    return {"n": found["n"], "sum": found["sum"], "squares": squares, "max": table["max"].max() or 0}
+
+
+def _bins(rows: pl.DataFrame) -> list[tuple[int, int]]:
+    merged = rows.group_by("class_ns").agg(pl.col("n").sum()).sort("class_ns")
+    return list(merged.iter_rows())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -45,7 +45,7 @@ def place_with(load: Ran, said: str = ABOUT_US) -> Callable[[wire.Spawn], Ran]:
     return run
 
 
-def driven(load: Ran, **given: Any) -> tuple[Driven, FakeTransport]:
+def driven(load: Ran, *, said: list[Mapping[str, Any]] | None = None, **given: Any) -> tuple[Driven, FakeTransport]:
     asked = HammerdbParameters.model_validate({"duration": "1min", "time_profile": True, **given})
     drive = Drive(
         endpoint=ENDPOINT,
@@ -54,7 +54,7 @@ def driven(load: Ran, **given: Any) -> tuple[Driven, FakeTransport]:
         work_directory=WORK,
         environment={"LD_PRELOAD": "/lib/one.so"},
         processors=(1, 2),
-        on_progress=lambda _line: None,
+        on_progress=([] if said is None else said).append,
     )
     with place_in_memory(place_with(load)) as (place, fake):
         return hammerdb.drive(place, asked.model_dump(mode="json"), drive), fake
@@ -76,6 +76,13 @@ def test_a_drive_leaves_its_output_and_what_was_made_of_it() -> None:
     assert str(OUT / "timeline.parquet") in fake.files
 
 
+def test_it_says_when_its_window_begins_so_that_probes_do() -> None:
+    said: list[Mapping[str, Any]] = []
+    found, _ = driven(Ran(stdout=PRINTED), said=said)
+    assert [each["progress"] for each in said] == ["ramping up", "measuring"]
+    assert abs(said[1]["time_ns"] - found.window.start_ns) <= 1000, "both from the same line"
+
+
 def test_it_runs_in_its_own_directory_and_keeps_its_files_in_the_trials() -> None:
     _, fake = driven(Ran(stdout=PRINTED))
     started = spawned(fake, "load")
@@ -92,6 +99,8 @@ def test_a_password_is_in_a_file_that_only_its_user_can_read_and_in_nothing_that
     holding = [path for path, content in fake.files.items() if PASSWORD.encode() in content]
     assert holding == ["/w/work/hammerdb/load.tcl"]
     assert puts[holding[0]] == 0o600
+    died, _ = driven(Ran(code=1, stdout=["Vuser 1:RUNNING", *talkative[-2:]]))
+    assert PASSWORD not in died.invalid_reason
     assert not any(PASSWORD in word for each in fake.requests if isinstance(each, wire.Spawn) for word in each.argv)
 
 

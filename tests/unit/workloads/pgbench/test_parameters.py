@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.pgbench import MIX, SCRIPTS, parameters
 
@@ -13,7 +15,10 @@ from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem
 from fairtrial.study import load
 from fairtrial.workloads import native, pgbench
-from fairtrial.workloads.pgbench.parameters import PgbenchParameters, reserved
+from fairtrial.workloads.pgbench import arguments
+from fairtrial.workloads.pgbench.arguments import Life
+from fairtrial.workloads.pgbench.parameters import PgbenchParameters, limit_text, limit_us, reserved
+from fairtrial.workloads.pgbench.transactions import Layout
 
 STUDY = """\
 study: one
@@ -70,6 +75,11 @@ def problems(directory: Path, workload: str) -> list[Problem]:
         ({"data": {"fillfactor": 90}, "init": SCRIPTS["pay"], "file": SCRIPTS["pay"]}, "say their `scale`"),
         ({"init": SCRIPTS["pay"]}, "pgbench's own scripts need pgbench's own tables: say their `scale`"),
         ({"data": {"fill-factor": 90}}, "fillfactor"),
+        ({"data": {"fillfactor": 0}}, "`data.fillfactor` must be a whole number from 10 to 100"),
+        ({"data": {"fillfactor": "most"}}, "`data.fillfactor` must be a whole number from 10 to 100"),
+        ({"data": {"partitions": True}}, "`data.partitions` must be a whole number from 0 to 32767"),
+        ({"mix": {"all.sql": {"weight": 1, "file": {"name": "all.sql", "text": ""}}}}, "rename it"),
+        ({"latency_limit": "0.4us"}, "latency_limit"),
         ({"options": {"--connect": True}}, "options"),
         ({"options": {"verbose-errors": "1\n2"}}, "options"),
         ({"define": {"a b": 1}}, "define"),
@@ -100,6 +110,9 @@ def test_mistakes_are_named(wrong: dict[str, Any], message: str) -> None:
         ("log-prefix", "leave it out"),
         ("sampling-rate", "leave it out"),
         ("username", "leave it out"),
+        ("hos", "leave it out"),
+        ("trans", "say it by `transactions`"),
+        ("vacuum", "leave it out"),
     ],
 )
 def test_what_the_run_sets_is_refused_with_the_key_that_says_it(tmp_path: Path, option: str, suggestion: str) -> None:
@@ -173,10 +186,13 @@ def test_types_are_beginnings_of_metrics() -> None:
     assert not [name for name in one if name.startswith("tpcb_like")]
 
 
-def test_room_is_that_of_the_tables_or_unknown() -> None:
-    assert pgbench.KIND.disk_bytes(parameters(scale=10)) == 160 << 20
-    assert pgbench.KIND.disk_bytes(parameters(scale=10, data={"fillfactor": 50})) == 320 << 20
-    assert pgbench.KIND.disk_bytes(parameters(file=SCRIPTS["pay"], init=SCRIPTS["dead"])) == 0
+def test_room_is_that_of_the_tables_and_of_the_log() -> None:
+    by_count = {"transactions": 1000}
+    assert pgbench.KIND.disk_bytes(parameters(scale=10, **by_count)) == (160 << 20) + 45_000
+    assert pgbench.KIND.disk_bytes(parameters(scale=10, data={"fillfactor": 50}, **by_count)) == (320 << 20) + 45_000
+    own = {"file": SCRIPTS["pay"], "init": SCRIPTS["dead"]}
+    assert pgbench.KIND.disk_bytes(parameters(**own, rate=100)) == 5 * 100 * 45
+    assert pgbench.KIND.disk_bytes(parameters(**own)) == 5 * 20_000 * 45
 
 
 def test_it_says_when_its_window_begins_so_that_probes_wait_for_it() -> None:
@@ -186,3 +202,19 @@ def test_it_says_when_its_window_begins_so_that_probes_wait_for_it() -> None:
 def test_a_trial_lasts_its_ramp_up_and_its_window() -> None:
     assert pgbench.KIND.duration_s(parameters(ramp_up="3s")) == 8
     assert pgbench.KIND.duration_s(parameters(transactions=1000, ramp_up=0)) == 2
+
+
+@given(st.floats(1e-6, 3600))
+@example(0.0157)
+@example(0.0323)
+@example(1.001)
+@example(0.000249)
+def test_a_limit_is_cut_as_pgbench_cuts_it(limit_s: float) -> None:
+    told_ms = float(limit_text(limit_s))  # atof
+    assert limit_us(limit_s) == int(told_ms * 1000)  # pgbench.c: (int64) (limit_ms * 1000)
+    asked = PgbenchParameters.model_validate(parameters(latency_limit=limit_s))
+    (option,) = (each for each in arguments.run(asked, Life(5, None, 1)) if each.startswith("--latency-limit="))
+    layout = Layout.of(asked.model_dump(mode="json"), asked.types)
+    assert layout.limit_us is not None
+    assert layout.limit_us == int(float(option.partition("=")[2]) * 1000)
+    assert abs(layout.limit_us - limit_s * 1e6) < 1.001

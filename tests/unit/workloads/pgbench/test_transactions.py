@@ -9,14 +9,15 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hdrh.histogram import HdrHistogram
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.pgbench import ASKED, BOOTED_NS, Kept, kept
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency, latency
 from fairtrial.workloads.pgbench import agreeing
-from fairtrial.workloads.pgbench.transactions import FILE, Counted, edges, sums
+from fairtrial.workloads.pgbench.transactions import FILE, Counted, edges, sums, tallied
 from fairtrial.workloads.pgbench.transactions import kept as keep
 
 NAMES = list(ASKED)
@@ -158,12 +159,36 @@ def test_a_log_without_a_transaction_is_no_log_of_this_run(tmp_path: Path) -> No
         run.measured()
 
 
-@given(st.lists(st.tuples(st.integers(0, 3_600_000_000), st.integers(1, 10_000)), max_size=20))
-def test_sums_are_exact_however_long_transactions_took(counted: list[tuple[int, int]]) -> None:
-    table = pl.DataFrame({"latency_us": [each[0] for each in counted], "n": [each[1] for each in counted]})
-    assert sums(table.cast(pl.Int64), "latency_us") == {
-        "n": sum(n for _value, n in counted),
-        "sum": sum(value * n for value, n in counted),
-        "squares": sum(value * value * n for value, n in counted),
-        "max": max((value for value, _n in counted), default=0),
+NUMBERS = st.lists(st.integers(0, 3_600_000_000), max_size=60)
+
+
+def tally(numbers: list[int]) -> pl.DataFrame:
+    return tallied(pl.LazyFrame({"latency_us": numbers}, schema={"latency_us": pl.Int64}), "latency_us", by=[])
+
+
+@given(NUMBERS)
+def test_sums_are_exact_however_long_transactions_took(numbers: list[int]) -> None:
+    assert sums(tally(numbers)) == {
+        "n": len(numbers),
+        "sum": sum(numbers),
+        "squares": sum(number * number for number in numbers),
+        "max": max(numbers, default=0),
     }
+
+
+POWERS = sorted({(1 << bits) + by for bits in range(2, 32) for by in (-1, 0, 1)} - {(1 << 31) + by for by in (0, 1)})
+
+
+@given(NUMBERS)
+@example(POWERS)
+def test_a_class_of_the_tally_is_one_of_the_histogram(numbers: list[int]) -> None:
+    whole, classes = HdrHistogram(1, 3_600_000_000_000, 3), HdrHistogram(1, 3_600_000_000_000, 3)
+    for number in numbers:
+        whole.record_value(number * 1000)
+    for lowest_ns, n in tally(numbers).select("class_ns", "n").iter_rows():
+        classes.record_value(lowest_ns, n)
+    assert classes.encode() == whole.encode()
+
+
+def test_many_latencies_are_few_rows() -> None:
+    assert len(tally(list(range(200_000)))) < 15_000

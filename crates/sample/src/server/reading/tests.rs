@@ -243,7 +243,7 @@ fn what_version_18_counts_with_other_io_is_found_there() {
         "trunc((io_of_wal.writes)::numeric) AS log_writes",
         "trunc((io_of_wal.fsyncs)::numeric) AS log_fsyncs",
         "trunc((io_of_backends.writes)::numeric) AS buffers_flushed_by_backends",
-        "WHERE object = 'wal') AS io_of_wal",
+        "WHERE object = 'wal' AND context = 'normal') AS io_of_wal",
     ] {
         assert!(sql.contains(part), "{sql}");
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo
 
@@ -40,6 +41,11 @@ def text_file(value: str, info: ValidationInfo, *path: str) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ValueError(f"cannot read {found}: {reason}") from error
+
+
+def read(value: Any, info: ValidationInfo) -> Any:
+    """Before a `TextFile` is validated: a path becomes the file, and what a plan holds stays as it is."""
+    return text_file(value, info) if isinstance(value, str) else value
 
 
 def refuse_kept(

@@ -7,14 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, BeforeValidator, ValidationError, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from fairtrial.study.problems import FILE_OF
-from fairtrial.workloads.told import TextFile, text_file
-
-
-def read(value: Any, info: ValidationInfo) -> Any:
-    return text_file(value, info) if isinstance(value, str) else value
+from fairtrial.workloads.told import TextFile, read
 
 
 class Asked(BaseModel):

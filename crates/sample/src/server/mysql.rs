@@ -1,5 +1,5 @@
 //! MariaDB and MySQL: status variables, counters of `INNODB_METRICS` where no status variable says the same, and lines
-//! of InnoDB's monitor where a server has neither, as MySQL up to 5.7.
+//! of InnoDB's monitor where a server has neither, as MySQL before 8.0.30.
 
 use std::collections::BTreeMap;
 

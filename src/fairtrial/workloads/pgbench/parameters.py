@@ -21,7 +21,7 @@ from pydantic import (
 from fairtrial.study.problems import did_you_mean
 from fairtrial.study.quantities import Rate, Seconds
 from fairtrial.workloads.pgbench.scripts import SqlFile
-from fairtrial.workloads.told import text_file
+from fairtrial.workloads.told import read, text_file
 
 Builtin = Literal["tpcb-like", "simple-update", "select-only"]
 DataOption = Literal["fillfactor", "foreign-keys", "partition-method", "partitions", "unlogged-tables"]
@@ -104,12 +104,8 @@ VariableValue = Annotated[
 ]
 
 
-def _read(value: Any, info: ValidationInfo) -> Any:
-    return text_file(value, info) if isinstance(value, str) else value
-
-
 Sql = Annotated[
-    SqlFile, BeforeValidator(_read), WithJsonSchema({"type": "string", "description": "A file of SQL, `.sql`."})
+    SqlFile, BeforeValidator(read), WithJsonSchema({"type": "string", "description": "A file of SQL, `.sql`."})
 ]
 
 

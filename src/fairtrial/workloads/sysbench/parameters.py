@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
 
 from fairtrial.study.quantities import Seconds
-from fairtrial.workloads.told import TextFile, text_file
+from fairtrial.workloads.told import TextFile, read
 
 OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
 
@@ -89,12 +88,8 @@ class LuaFile(TextFile):
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+\.lua$")
 
 
-def _read(value: Any, info: ValidationInfo) -> Any:
-    return text_file(value, info) if isinstance(value, str) else value
-
-
 Lua = Annotated[
-    LuaFile, BeforeValidator(_read), WithJsonSchema({"type": "string", "description": "A file of Lua, `.lua`."})
+    LuaFile, BeforeValidator(read), WithJsonSchema({"type": "string", "description": "A file of Lua, `.lua`."})
 ]
 
 

@@ -97,7 +97,7 @@ impl<'a> Governor<'a> {
         } else {
             "the batch's size, as this server sets its threads at its start only"
         };
-        let reason = format!("{}, by {by}", known.version);
+        let reason = format!("{}, by {by}{}", known.version, self.bounded());
         let started = Decision {
             threads: Some(known.values.threads),
             batch_size: Some(known.values.batch_size),
@@ -108,6 +108,18 @@ impl<'a> Governor<'a> {
             say(&started)?; // whoever started it waits for this
         }
         Ok(())
+    }
+
+    /// What the first look sets because the server's own values lie outside the bounds; empty if they do not.
+    fn bounded(&self) -> String {
+        let wanted = self.subject.wanted();
+        if wanted == self.subject.known.values {
+            return String::new();
+        }
+        format!(
+            "; within the bounds it begins with {} threads and batches of {}",
+            wanted.threads, wanted.batch_size
+        )
     }
 
     /// Governs until SIGTERM, SIGINT or the end of its time, then restores; after an error, too.
@@ -191,19 +203,17 @@ impl<'a> Governor<'a> {
         let values = known.values;
         let (decided, reason) = if self.is_same(&known) {
             self.subject.in_effect = Some(values);
-            (Decided::Back, "it is the same server")
+            (Decided::Back, "it is the same server".to_owned())
         } else {
             self.subject = Subject::new(self.parameters, known);
             self.keep()?;
-            (
-                Decided::Restarted,
-                "it was started anew: its own values are kept now",
-            )
+            let reason = "it was started anew: its own values are kept now";
+            (Decided::Restarted, format!("{reason}{}", self.bounded()))
         };
         self.log.decision(&Decision {
             threads: Some(values.threads),
             batch_size: Some(values.batch_size),
-            ..told(decided, reason.to_owned())
+            ..told(decided, reason)
         })
     }
 

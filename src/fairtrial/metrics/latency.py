@@ -126,8 +126,13 @@ def _distribution(counts: Counts, shape: histogram_log.Shape) -> Distribution:
     return Distribution(lowest_ns=lowest, highest_ns=highest, counts=counts[index])
 
 
-def definitions(types: Iterable[str] = ()) -> Mapping[str, MetricDefinition]:
-    """Definitions of the scalars over all transactions and over those of each of these types."""
+def definitions(types: Iterable[str] = (), *, exact: Mapping[str, str] | None = None) -> Mapping[str, MetricDefinition]:
+    """Definitions of the scalars over all transactions and over those of each of these types.
+
+    Args:
+        types: of transactions.
+        exact: the sources of scalars that are no histogram's because a program tells them itself, by metric name.
+    """
     statistics = {"p50": "median", "p95": "95 %", "p99": "99 %", "p999": "99.9 %", "max": "maximum", "mean": "mean"}
     defined = {}
     for kind in ("", *types):
@@ -153,4 +158,6 @@ def definitions(types: Iterable[str] = ()) -> Mapping[str, MetricDefinition]:
             kind="count",
             source=f"{FILE}, observations in the measured window",
         )
+    for name, source in (exact or {}).items():
+        defined[name] = defined[name].model_copy(update={"resolution": 0.0, "source": source})
     return defined

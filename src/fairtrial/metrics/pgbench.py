@@ -77,10 +77,7 @@ def _late(told: Mapping[str, Any], *, done: int) -> dict[str, float]:
 def definitions(types: Sequence[str], *, is_open: bool, has_limit: bool) -> Mapping[str, MetricDefinition]:
     """Every metric of such a drive."""
     common = {name: each for name, each in drive.DEFINITIONS.items() if name not in UNKNOWN}
-    latencies = dict(latency.definitions(types if len(types) > 1 else ()))
-    for name, source in _EXACT.items():
-        latencies[name] = latencies[name].model_copy(update={"resolution": 0.0, "source": source})
-    found = {**common, **latencies, **_OWN}
+    found = {**common, **latency.definitions(types if len(types) > 1 else (), exact=_EXACT), **_OWN}
     if is_open:
         found |= OPEN
     return found | LIMITED if has_limit else found

@@ -47,10 +47,8 @@ def definitions(*, resolution: float) -> Mapping[str, MetricDefinition]:
     common = {name: each for name, each in drive.DEFINITIONS.items() if name not in UNKNOWN}
     latencies = {
         name: each.model_copy(update={"resolution": resolution}) if name.startswith("latency_ns_p") else each
-        for name, each in latency.definitions().items()
+        for name, each in latency.definitions(exact=_EXACT).items()
     }
-    for name, source in _EXACT.items():
-        latencies[name] = latencies[name].model_copy(update={"resolution": 0.0, "source": source})
     return {**common, **latencies, **_OWN}
 
 

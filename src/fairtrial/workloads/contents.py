@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
 from typing import Any, Final
 
+from fairtrial.errors import PlaceError
 from fairtrial.wire.open_place import SHORT_S, OpenPlace
-from fairtrial.workloads.workload import Loaded
+from fairtrial.workloads.workload import Loaded, OnProgress
 
 READ_S: Final = 3600.0
 DIGITS: Final = 15  # hexadecimal, of a row's MD5: 60 bits, so that sums of 64-bit servers are exact
@@ -26,14 +28,47 @@ COLUMNS: Final = {
 }
 
 
-def recreate(place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
+def fill(
+    place: OpenPlace,
+    endpoint: Mapping[str, Any],
+    *,
+    program: str,
+    by: Callable[[PurePosixPath], str],
+    on_progress: OnProgress,
+) -> Loaded:
+    """Lets a program fill an empty database, and reads all that it made.
+
+    Args:
+        place: where the program runs.
+        endpoint: the database, emptied first.
+        program: the workload's name.
+        by: runs the program with its files in a directory that is removed afterwards; returns why it failed, empty if
+            it did not.
+        on_progress: hears when tables are read.
+
+    Raises:
+        PlaceError: the program failed; its own words say why.
+    """
+    _recreate(place, endpoint)
+    directory = place.state_directory / "building" / program  # what a kill leaves goes when the next load begins
+    try:
+        failure = by(directory)
+    finally:
+        place.execute(["rm", "-rf", "--", str(directory)])
+    if failure:
+        raise PlaceError(f"loading failed: {failure}", hint=f"mend workload.{program}, or see the server's own log")
+    on_progress({"progress": "hashing"})
+    return _read(place, endpoint)
+
+
+def _recreate(place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
     """An empty database, whatever an interrupted load has left in it."""
     elsewhere = {**endpoint, "database": MAINTENANCE[endpoint["kind"]]}
     for statement in (f"DROP DATABASE IF EXISTS {endpoint['database']}", f"CREATE DATABASE {endpoint['database']}"):
         _rows(place, elsewhere, statement)
 
 
-def loaded(place: OpenPlace, endpoint: Mapping[str, Any]) -> Loaded:
+def _read(place: OpenPlace, endpoint: Mapping[str, Any]) -> Loaded:
     """Reads all tables.
 
     Raises:

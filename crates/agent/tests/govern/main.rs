@@ -69,6 +69,14 @@ fn what_was_there_is_there_again_when_it_ends() {
     assert_eq!((threads(&endpoint), batch(&endpoint)), before);
     assert!(!kept.exists());
     assert_eq!(decisions[0]["decision"], "started");
+    let reason = decisions[0]["reason"].as_str().expect("one");
+    assert!(
+        reason.contains(&format!(
+            "begins with 3 threads and batches of {}",
+            before.1
+        )),
+        "{reason}"
+    );
     assert_eq!(decisions.last().expect("some")["decision"], "restored");
     assert_eq!(decisions.last().expect("some")["threads"], before.0);
     let governed = output.last_line();

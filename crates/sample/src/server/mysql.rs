@@ -20,28 +20,32 @@ pub const STATUS: &str = "SHOW GLOBAL STATUS";
 pub const TABLE: &str = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema' \
     AND TABLE_NAME = 'INNODB_METRICS' AND COLUMN_NAME IN ('ENABLED', 'STATUS')";
 
-/// `INFORMATION_SCHEMA` keeps its copy of these tables for a tenth of a second, so asking often costs little more.
-/// The limit bounds what a pile-up of a thousand connections on one row, each waiting for all before it, can say.
-pub const LOCK_WAITS_MARIADB: &str = "SELECT waiting.trx_mysql_thread_id AS waiting_connection, \
-    blocking.trx_mysql_thread_id AS blocking_connection, \
-    TIMESTAMPDIFF(MICROSECOND, waiting.trx_wait_started, SYSDATE(6)) DIV 1000 AS waited_ms, \
-    CONCAT(wanted.lock_table, ' ', COALESCE(wanted.lock_index, '')) AS locked, wanted.lock_mode AS mode, \
-    LEFT(waiting.trx_query, 200) AS waiting_statement, LEFT(blocking.trx_query, 200) AS blocking_statement \
-    FROM information_schema.INNODB_LOCK_WAITS AS pair \
-    JOIN information_schema.INNODB_TRX AS waiting ON waiting.trx_id = pair.requesting_trx_id \
-    JOIN information_schema.INNODB_TRX AS blocking ON blocking.trx_id = pair.blocking_trx_id \
-    LEFT JOIN information_schema.INNODB_LOCKS AS wanted ON wanted.lock_id = pair.requested_lock_id LIMIT 1000";
+/// Pairs of who waits and who is waited for, from InnoDB's own tables, by how long; a limit bounds what a pile-up of a
+/// thousand connections on one row, each waiting for all before it, can say.
+macro_rules! lock_waits {
+    ($waited_ms:literal) => {
+        concat!(
+            "SELECT waiting.trx_mysql_thread_id AS waiting_connection, \
+             blocking.trx_mysql_thread_id AS blocking_connection, ",
+            $waited_ms,
+            " AS waited_ms, \
+             CONCAT(wanted.lock_table, ' ', COALESCE(wanted.lock_index, '')) AS locked, wanted.lock_mode AS mode, \
+             LEFT(waiting.trx_query, 200) AS waiting_statement, LEFT(blocking.trx_query, 200) AS blocking_statement \
+             FROM information_schema.INNODB_LOCK_WAITS AS pair \
+             JOIN information_schema.INNODB_TRX AS waiting ON waiting.trx_id = pair.requesting_trx_id \
+             JOIN information_schema.INNODB_TRX AS blocking ON blocking.trx_id = pair.blocking_trx_id \
+             LEFT JOIN information_schema.INNODB_LOCKS AS wanted ON wanted.lock_id = pair.requested_lock_id LIMIT 1000"
+        )
+    };
+}
 
-/// The same of `MySQL` before 5.7: it begins to know of fractions of a second with 5.6, and of waits in whole ones.
-pub const LOCK_WAITS_EARLIER_MYSQL: &str = "SELECT waiting.trx_mysql_thread_id AS waiting_connection, \
-    blocking.trx_mysql_thread_id AS blocking_connection, \
-    TIMESTAMPDIFF(SECOND, waiting.trx_wait_started, SYSDATE()) * 1000 AS waited_ms, \
-    CONCAT(wanted.lock_table, ' ', COALESCE(wanted.lock_index, '')) AS locked, wanted.lock_mode AS mode, \
-    LEFT(waiting.trx_query, 200) AS waiting_statement, LEFT(blocking.trx_query, 200) AS blocking_statement \
-    FROM information_schema.INNODB_LOCK_WAITS AS pair \
-    JOIN information_schema.INNODB_TRX AS waiting ON waiting.trx_id = pair.requesting_trx_id \
-    JOIN information_schema.INNODB_TRX AS blocking ON blocking.trx_id = pair.blocking_trx_id \
-    LEFT JOIN information_schema.INNODB_LOCKS AS wanted ON wanted.lock_id = pair.requested_lock_id LIMIT 1000";
+/// `INFORMATION_SCHEMA` keeps its copy of these tables for a tenth of a second, so asking often costs little more.
+pub const LOCK_WAITS_MARIADB: &str =
+    lock_waits!("TIMESTAMPDIFF(MICROSECOND, waiting.trx_wait_started, SYSDATE(6)) DIV 1000");
+
+/// `MySQL` before 5.7 begins to know of fractions of a second with 5.6, and of waits in whole ones.
+pub const LOCK_WAITS_EARLIER_MYSQL: &str =
+    lock_waits!("TIMESTAMPDIFF(SECOND, waiting.trx_wait_started, SYSDATE()) * 1000");
 
 /// The same from MySQL's own view of `performance_schema`.
 pub const LOCK_WAITS_MYSQL: &str = "SELECT waiting_pid AS waiting_connection, blocking_pid AS blocking_connection, \

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -76,16 +76,11 @@ def load(
         PlaceError: there is no HammerDB, or it fails; its own words say why.
     """
     identify(place, find(place, parameters))
-    contents.recreate(place, endpoint)
-    directory = place.state_directory / "building"  # what a kill leaves goes when the next load begins
-    try:
-        ran = Bench.set_up(place, parameters, endpoint=endpoint, directory=directory).build()
-    finally:
-        place.execute(["rm", "-rf", "--", str(directory / "hammerdb")])
-    if ran.failure:
-        raise PlaceError(f"loading failed: {ran.failure}", hint="mend workload.hammerdb, or see the server's own log")
-    on_progress({"progress": "hashing"})
-    found = contents.loaded(place, endpoint)
+
+    def build(directory: PurePosixPath) -> str:
+        return Bench.set_up(place, parameters, endpoint=endpoint, directory=directory).build().failure
+
+    found = contents.fill(place, endpoint, program="hammerdb", by=build, on_progress=on_progress)
     if found.rows.get("warehouse") != parameters["warehouses"]:
         said = f"HammerDB's build left {found.rows.get('warehouse', 0)} of {parameters['warehouses']} warehouses"
         raise PlaceError(said, hint="mend workload.hammerdb, or see the server's own log")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -100,17 +100,12 @@ def load(
     """
     asked = PgbenchParameters.model_validate(parameters)
     found = identify(place)
-    contents.recreate(place, endpoint)
-    directory = place.state_directory / "building" / "pgbench"  # what a kill leaves goes when the next load begins
-    try:
+
+    def prepare(directory: PurePosixPath) -> str:
         bench = Bench.set_up(place, asked, program=found["pgbench"], endpoint=endpoint, directory=directory)
-        failure = bench.prepare()
-    finally:
-        place.execute(["rm", "-rf", "--", str(directory)])
-    if failure:
-        raise PlaceError(f"loading failed: {failure}", hint="mend workload.pgbench, or see the server's own log")
-    on_progress({"progress": "hashing"})
-    made = contents.loaded(place, endpoint)
+        return bench.prepare()
+
+    made = contents.fill(place, endpoint, program="pgbench", by=prepare, on_progress=on_progress)
     if not made.rows:
         raise PlaceError("`init` left no table", hint="mend the file of workload.pgbench.init")
     return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -98,16 +98,11 @@ def load(
     if asked.is_native:
         return oltp.load(place, _tables(asked), endpoint, on_progress=on_progress)
     identify(place)
-    contents.recreate(place, endpoint)
-    directory = place.state_directory / "building" / "sysbench"  # what a kill leaves goes when the next load begins
-    try:
-        ran = Bench.set_up(place, parameters, endpoint=endpoint, directory=directory).prepare()
-    finally:
-        place.execute(["rm", "-rf", "--", str(directory)])
-    if ran.failure:
-        raise PlaceError(f"loading failed: {ran.failure}", hint="mend workload.sysbench, or see the server's own log")
-    on_progress({"progress": "hashing"})
-    found = contents.loaded(place, endpoint)
+
+    def prepare(directory: PurePosixPath) -> str:
+        return Bench.set_up(place, parameters, endpoint=endpoint, directory=directory).prepare().failure
+
+    found = contents.fill(place, endpoint, program="sysbench", by=prepare, on_progress=on_progress)
     if not found.rows:
         raise PlaceError("sysbench's `prepare` left no table", hint="mend workload.sysbench.data, or the script")
     return found

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fairtrial.analyse.models import Analysis
     from fairtrial.analyse.publications import Beside
     from fairtrial.record import Record
+    from fairtrial.study.catalogue import MetricDefinition
 
 HEADER: Final = ("at", "there, %", "here, %", "verdict here", "together")
 
@@ -54,7 +55,8 @@ def render(found: Record) -> Iterator[str]:
         of = [row for row in rows if (row.table, row.metric) == (table, metric)]
         yield from columns.heading(f"{table}: {of[0].published.metric} there, {metric} here")
         yield ""
-        yield from columns.table(HEADER, [_row(row) for row in of], left=1)
+        definition = analyses[found.plan.arm].metrics.get(metric)
+        yield from columns.table(HEADER, [_row(row, definition) for row in of], left=1)
     yield from columns.heading("Together")
     yield ""
     yield from _counted(rows, found, analyses[found.plan.arm])
@@ -67,12 +69,12 @@ def _how(found: Record) -> str:
     return f", size {found.plan.size}" * bool(found.plan.size) + ", under emulation" * ("tcg" in accelerators)
 
 
-def _row(row: Beside) -> list[str]:
+def _row(row: Beside, definition: MetricDefinition | None) -> list[str]:
     from fairtrial.analyse.publications.checking import place
 
     low, high = row.published.ratio_percent
     also = "".join(f", {level}" for level in row.also.values())
-    return [place(row.at) + also, f"[{low:.1f}, {high:.1f}]", _here(row), _verdict(row), row.said]
+    return [place(row.at) + also, f"[{low:.1f}, {high:.1f}]", _here(row), _verdict(row, definition), row.said]
 
 
 def _here(row: Beside) -> str:
@@ -84,8 +86,10 @@ def _here(row: Beside) -> str:
     return f"[{100 * (ratio.low - 1):.1f}, {100 * (ratio.high - 1):.1f}]"
 
 
-def _verdict(row: Beside) -> str:
-    return "–" if row.found is None else row.found.verdict
+def _verdict(row: Beside, definition: MetricDefinition | None) -> str:
+    from fairtrial.report.tables import word
+
+    return "–" if row.found is None or definition is None else word(row.found.verdict, definition)
 
 
 def _counted(rows: Sequence[Beside], found: Record, analysis: Analysis) -> Iterator[str]:

@@ -87,7 +87,7 @@ def _markdown(analysis: Analysis, wishes: Wishes) -> str:
         if other is not None:
             ratio = other.ratio
             shown = [numbers.ratio(ratio.estimate), numbers.ratio_interval(ratio.low, ratio.high)]
-            shown.append(verdict(other, margin=analysis.margin))
+            shown.append(verdict(other, table.definition, margin=analysis.margin))
         cells = [
             label,
             f"`{command.replace('|', chr(92) + '|')}`",

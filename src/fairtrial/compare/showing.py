@@ -18,6 +18,7 @@ from fairtrial.report.concerns import concerns, doubts, kinds
 from fairtrial.report.console import STYLES, Doubts
 from fairtrial.report.numbers import Scale
 from fairtrial.report.tables import TWO_ARMS, MetricTable, metric_tables, procedure, verdict
+from fairtrial.study.catalogue import MetricDefinition
 
 NANOSECONDS: Final = 1e9
 MEMORY: Final = "max_resident_bytes"
@@ -86,17 +87,17 @@ def _times(analysis: Analysis, table: MetricTable) -> Table:
             Text.assemble((scale.value(each.mean), "bold green"), f" ± {spread} {scale.unit}".rstrip()),
             Text(f"{scale.value(min(each.values))} … {scale.value(max(each.values))} {scale.unit}".rstrip()),
         ]
-        drawn.add_row(*cells, *_ratio(compared.get(label), margin=analysis.margin))
+        drawn.add_row(*cells, *_ratio(compared.get(label), table.definition, margin=analysis.margin))
     return drawn
 
 
-def _ratio(compared: Comparison | None, *, margin: float) -> list[Text]:
+def _ratio(compared: Comparison | None, definition: MetricDefinition, *, margin: float) -> list[Text]:
     if compared is None:
         return [Text("1"), Text(), Text("baseline", style="dim")]
     return [
         Text(numbers.ratio(compared.ratio.estimate)),
         Text(numbers.ratio_interval(compared.ratio.low, compared.ratio.high)),
-        Text(verdict(compared, margin=margin), style=STYLES[compared.verdict]),
+        Text(verdict(compared, definition, margin=margin), style=STYLES[compared.verdict]),
     ]
 
 
@@ -117,7 +118,7 @@ def _accounting(analysis: Analysis, tables: Sequence[MetricTable]) -> Table:
         cells = [Text(f"{label}{unit}")] + [Text(scale.value(each.mean)) for each in found.values()]
         if two and table.rows:
             compared = table.rows[0].comparison
-            cells += _ratio(compared, margin=analysis.margin)[:2]
+            cells += _ratio(compared, table.definition, margin=analysis.margin)[:2]
             if compared.verdict in ("faster", "slower"):
                 cells[-2].stylize(STYLES[compared.verdict])
         drawn.add_row(*cells)

@@ -111,6 +111,6 @@ def _table(analysis: Analysis, table: MetricTable) -> Table:
             numbers.ratio(compared.ratio.estimate),
             numbers.ratio_interval(compared.ratio.low, compared.ratio.high),
         ]
-        word = Text(verdict(compared, margin=analysis.margin), style=STYLES[kind(compared)])
+        word = Text(verdict(compared, table.definition, margin=analysis.margin), style=STYLES[kind(compared)])
         drawn.add_row(*(Text(cell) for cell in cells), word)
     return drawn

@@ -15,7 +15,7 @@ from fairtrial.analyse.models import CellResult
 from fairtrial.report import numbers
 from fairtrial.report.numbers import Scale
 from fairtrial.report.scene import Scene
-from fairtrial.report.tables import MetricTable, cell_label
+from fairtrial.report.tables import MetricTable, cell_label, word
 from fairtrial.report.thinning import rounded
 
 HEIGHT: Final = 240
@@ -102,7 +102,7 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
                 "ratio": rounded(compared.ratio.estimate),
                 "low": rounded(compared.ratio.low),
                 "high": rounded(compared.ratio.high),
-                "verdict": compared.verdict,
+                "verdict": word(compared.verdict, table.definition),
                 "p": numbers.p_value(compared.p),
                 "p_adjusted": numbers.p_value(compared.p_adjusted),
                 "printed": numbers.ratio(compared.ratio.estimate),

@@ -227,7 +227,7 @@ def _table(analysis: Analysis, table: MetricTable) -> dict[str, Any]:
                 "p": numbers.p_value(row.comparison.p),
                 "p_adjusted": numbers.p_value(row.comparison.p_adjusted),
                 "kind": kind(row.comparison),
-                "verdict": verdict(row.comparison, margin=analysis.margin),
+                "verdict": verdict(row.comparison, table.definition, margin=analysis.margin),
             }
             for row in table.rows
         ],

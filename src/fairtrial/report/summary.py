@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Final
+
 from fairtrial.analyse.models import Analysis, Verdict
 from fairtrial.report import numbers
-from fairtrial.report.tables import MetricTable, Row, metric_tables
+from fairtrial.report.tables import MetricTable, Row, metric_tables, word
 from fairtrial.words import counted
 
 _NO_CLAIM: dict[Verdict, str] = {
@@ -12,6 +15,7 @@ _NO_CLAIM: dict[Verdict, str] = {
     "undecided": "There was no statistically significant change",
     "none": "There is no verdict",
 }
+_ORDER: Final = ("faster", "better", "slower", "worse", "equivalent", "undecided", "no verdict")
 
 
 def sentences(analysis: Analysis) -> tuple[str, ...]:
@@ -87,7 +91,7 @@ def _claim(analysis: Analysis, table: MetricTable, row: Row) -> str:
         changed = f"{numbers.ratio(compared.ratio.estimate)} times as high"
         interval = numbers.ratio_interval(compared.ratio.low, compared.ratio.high)
     share = numbers.percent(analysis.confidence)
-    return f"{changed} ({share} interval {interval}, {compared.verdict}){_at([_place(row)])}"
+    return f"{changed} ({share} interval {interval}, {word(compared.verdict, table.definition)}){_at([_place(row)])}"
 
 
 def _place(row: Row) -> str:
@@ -105,15 +109,13 @@ def _joined(parts: list[str]) -> str:
 
 def headline(analysis: Analysis) -> str:
     """Counts of verdicts over the primary metrics, for a page title: `2 faster, 1 undecided`."""
-    tables = metric_tables(analysis)
-    rows = [row for table in tables if table.role == "primary" for row in table.rows]
-    tally = {
-        verdict: sum(row.comparison.verdict == verdict for row in rows)
-        for verdict in ("faster", "slower", "equivalent", "undecided", "none")
-    }
-    words = [
-        f"{count} {'without verdict' if verdict == 'none' else verdict}" for verdict, count in tally.items() if count
-    ]
+    said = Counter(
+        word(row.comparison.verdict, table.definition)
+        for table in metric_tables(analysis)
+        if table.role == "primary"
+        for row in table.rows
+    )
+    words = [f"{said[each]} {'without verdict' if each == 'no verdict' else each}" for each in _ORDER if said[each]]
     broken = len(breaches(analysis))
     words += [f"{counted(broken, 'guardrail')} breached"] if broken else []
     open_ = len(unclear(analysis))

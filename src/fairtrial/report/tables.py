@@ -28,6 +28,8 @@ ADJUSTED: Final[dict[Adjustment, str]] = {
     "dunnett": "Dunnett over arms, Holm over cells and metrics",
     "benjamini_hochberg": "Benjamini-Hochberg, exploratory",
 }
+# `faster` is better in the metric's direction, whatever the metric is.
+_COUNTED: Final[dict[Verdict, str]] = {"faster": "better", "slower": "worse"}
 _AS_VERDICT: Final[dict[Outcome, Verdict]] = {
     "kept": "equivalent",
     "breached": "slower",
@@ -122,15 +124,20 @@ def procedure(analysis: Analysis, table: MetricTable) -> str:
     return " · ".join(parts)
 
 
-def verdict(comparison: Comparison, *, margin: float) -> str:
+def word(verdict: Verdict, definition: MetricDefinition) -> str:
+    """A verdict in a word: what a clock measures is faster or slower, what is counted is better or worse."""
+    if verdict == "none":
+        return "no verdict"
+    return verdict if definition.kind == "wall_clock" else _COUNTED.get(verdict, verdict)
+
+
+def verdict(comparison: Comparison, definition: MetricDefinition, *, margin: float) -> str:
     """A verdict as a table prints it; of a guardrail, whether it is kept."""
     if comparison.guardrail is not None:
         return _guarded(comparison.guardrail)
     if comparison.verdict == "equivalent":
         return f"equivalent (within {numbers.percent(margin)})"
-    if comparison.verdict == "none":
-        return "no verdict"
-    return comparison.verdict
+    return word(comparison.verdict, definition)
 
 
 def kind(comparison: Comparison) -> Verdict:

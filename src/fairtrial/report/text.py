@@ -22,8 +22,10 @@ from fairtrial.report.tables import (
     opinions,
     procedure,
     verdict,
+    word,
 )
 from fairtrial.report.words import again, counted, fates, stopping
+from fairtrial.study.catalogue import MetricDefinition
 
 OPTION_CHARACTERS: Final = 22  # of a name or value beside another: switches of optimizers have hundreds
 ARMS_BESIDE: Final = 3  # columns of such values that fit a line
@@ -130,7 +132,7 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
             numbers.ratio_interval(row.comparison.ratio.low, row.comparison.ratio.high),
             numbers.p_value(row.comparison.p),
             numbers.p_value(row.comparison.p_adjusted),
-            _verdict(row.comparison),
+            _verdict(row.comparison, metric.definition),
         ]
         for row in metric.rows
     ]
@@ -191,11 +193,11 @@ def _in_units(analysis: Analysis, metric: MetricTable) -> list[str]:
     return table(header, rows, left=len(factors) + 1)
 
 
-def _verdict(comparison: Comparison) -> str:
+def _verdict(comparison: Comparison, definition: MetricDefinition) -> str:
     """The bare word: margins are in the procedure's line."""
     if comparison.guardrail is not None:
-        return verdict(comparison, margin=comparison.guardrail.margin)
-    return "no verdict" if comparison.verdict == "none" else comparison.verdict
+        return verdict(comparison, definition, margin=comparison.guardrail.margin)
+    return word(comparison.verdict, definition)
 
 
 def _detectable(comparison: Comparison, metric: MetricTable) -> str:

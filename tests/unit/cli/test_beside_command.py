@@ -37,9 +37,9 @@ def test_a_run_stands_in_the_publication_s_tables() -> None:
         here.fairtrial("run", here.study(STUDY))
         printed = here.fairtrial("studies", "beside", here.run).stdout
     found = fields(printed, "Table 1: tpm there, major_faults_per_transaction here")
-    assert found["overcommitting, 600"][-2:] == ["faster", "agree"]
+    assert found["overcommitting, 600"][-2:] == ["better", "agree"]
     assert found["overcommitting, 600"][0] == "[19.7, 26.7]"
-    assert found["underutilizing, 600"][-2:] == ["faster", "only here"], "the publication shows nothing there"
+    assert found["underutilizing, 600"][-2:] == ["better", "only here"], "the publication shows nothing there"
     assert found["overcommitting, 400"][1:] == ["–", "–", "not run"]
     (counted,) = [line for line in printed.splitlines() if line.startswith("major_faults_per_transaction: ")]
     assert sum(int(number) for number in re.findall(r"[0-9]+", counted)) == 6 + 6, "every field of both tables"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.analyse.models import Analysis, Guardrail, Interval, RankOpinion
+from fairtrial.analyse.models import Analysis, Guardrail, Interval, RankOpinion, Verdict
 from fairtrial.report import tables, words
 from fairtrial.report.tables import MetricTable, metric_tables
 
@@ -137,9 +137,19 @@ def test_a_guardrails_margin_is_its_own(analysis: Analysis) -> None:
 def test_a_verdict_is_said_and_a_guardrails_is_whether_it_is_kept(
     analysis: Analysis, *, update: dict[str, Any], said: str, kind: str
 ) -> None:
-    compared = table(changed(analysis, "throughput_tpm", **update)).rows[0].comparison
-    assert tables.verdict(compared, margin=0.02) == said
+    of = table(changed(analysis, "throughput_tpm", **update))
+    compared = of.rows[0].comparison
+    assert tables.verdict(compared, of.definition, margin=0.02) == said
     assert tables.kind(compared) == kind
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"), [("faster", "better"), ("slower", "worse"), ("undecided", "undecided"), ("none", "no verdict")]
+)
+def test_what_is_counted_is_not_called_fast(analysis: Analysis, *, verdict: Verdict, said: str) -> None:
+    definition = table(analysis).definition
+    assert definition.kind == "wall_clock"
+    assert tables.word(verdict, definition.model_copy(update={"kind": "count"})) == said
 
 
 @pytest.mark.parametrize(

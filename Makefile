@@ -30,7 +30,7 @@ test-rust: setup
 
 test-python: setup
 	scripts/install-servers
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --durations 20
 
 lint: setup
 	$(BIN)/ruff check .

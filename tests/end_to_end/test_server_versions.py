@@ -100,7 +100,9 @@ def repository() -> None:
 @pytest.mark.servers
 @pytest.mark.usefixtures("repository")
 def test_old_and_new_servers_of_three_kinds_run_side_by_side_and_say_what_they_are(desk: Desk) -> None:
-    desk.fairtrial("run", desk.study(STUDY))
+    ran = desk.fairtrial("run", desk.study(STUDY))
+    fetched = [line for line in (ran.stdout + ran.stderr).splitlines() if line.startswith("fetching ")]
+    assert [line.split()[1] for line in sorted(fetched)] == ["mariadb:", "mysql:", "postgres:"]
     found = record.read(desk.run)
     trials = {trial.trial.arm: trial for trial in found.trials}
     assert all(trial.valid for trial in trials.values()), [trial.invalid_reason for trial in trials.values()]

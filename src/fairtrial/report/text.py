@@ -77,7 +77,7 @@ def _matrix(record: Record, analysis: Analysis) -> list[str]:
             ("cells × arms", f"{len(analysis.cells)} × {len(analysis.levels)}"),
             ("blocks per cell", f"{design.min_blocks} to {design.blocks}" if design.min_blocks else str(design.blocks)),
             ("order", f"{design.order.replace('_', ' ')}, seed {design.seed}"),
-            ("size", record.plan.size or "full"),
+            ("size", record.plan.size or "as the study stands"),
         ]
     )
     return lines

@@ -38,6 +38,7 @@ from fairtrial.run.schedule import Schedule
 from fairtrial.run.trial import STREAM_LOST, TrialRunner
 from fairtrial.study import Study, located
 from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.systems import installation
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.words import STOP_REASONS, counted
 
@@ -108,6 +109,7 @@ class Run:
         """
         try:
             self._repair()
+            self._fetch()
             self._require_reach()
             while (trial := self._next()) is not None:
                 self._at_place_again(trial)
@@ -119,6 +121,14 @@ class Run:
                 self.writer.append(RunInterrupted(reason=str(error)))
             raise
         self.writer.append(RunFinished())
+
+    def _fetch(self) -> None:
+        """Servers that this machine does not have yet, before anything starts: one is hundreds of megabytes."""
+        for trial in self.schedule.owed():
+            kind, parameters = next(iter(self._resolved(trial).system.items()))
+            if (source := installation.awaited(kind, parameters)) is not None:
+                self.progress.note(f"fetching {kind}: {source}")
+                installation.fetched(kind, parameters)
 
     def _at_place_again(self, trial: PlannedTrial) -> None:
         """Opens the place; a stream lost between trials costs none of them, but not for ever."""

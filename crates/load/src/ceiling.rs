@@ -116,6 +116,7 @@ fn drive(directory: &Path, socket: &Path) -> OltpDrive {
         virtual_users: USERS,
         seed: 1,
         ramp_up_s: 0.0,
+        ramp_up_transactions: None,
         duration_s: Some(WINDOW_S),
         transactions: None,
         arrivals: Arrivals::Closed {

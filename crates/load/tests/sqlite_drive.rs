@@ -81,7 +81,7 @@ fn the_files_of_a_drive_agree_with_its_result() {
             "{kind}"
         );
     }
-    let (times, counts) = read_timeline(&copy.directory.path().join("timeline.arrows"));
+    let (times, counts) = read_timeline(&copy.directory.path().join("timeline.arrows"), true);
     let start = driven.window.start_ns;
     let expected: Vec<i64> = [-350, -150]
         .into_iter()
@@ -114,6 +114,29 @@ fn the_files_of_a_drive_agree_with_its_result() {
             "{kind}"
         );
     }
+}
+
+#[test]
+fn ramp_up_and_window_of_counted_transactions_make_the_same_work_of_every_drive() {
+    let copy = sqlite_copy();
+    let mut parameters = parameters(copy.endpoint.clone(), copy.directory.path());
+    parameters.drive.ramp_up_transactions = Some(120);
+    parameters.drive.transactions = Some(80);
+    (parameters.drive.virtual_users, parameters.drive.interval_ms) = (1, 10);
+    let driven = drive(&parameters);
+    assert_eq!(completed(&driven), 80, "one user loses none");
+    let path = copy.directory.path().join("timeline.arrows");
+    let ended = |measured| -> u64 {
+        let (_, counts) = read_timeline(&path, measured);
+        let outcome = |name: &str| {
+            ["_committed", "_rolled_back", "_failed"]
+                .iter()
+                .any(|end| name.ends_with(end))
+        };
+        let counts = counts.iter().filter(|(name, _)| outcome(name));
+        counts.map(|(_, n)| n).sum()
+    };
+    assert_eq!((ended(false), ended(true)), (120, 80));
 }
 
 /// Number of latencies by type; intervals must cover the window in order.
@@ -151,8 +174,8 @@ fn read_latencies(path: &std::path::Path, driven: &Driven) -> BTreeMap<String, u
     counts
 }
 
-/// Start of every interval, and the measured sum of every column of counts.
-fn read_timeline(path: &std::path::Path) -> (Vec<i64>, BTreeMap<String, u64>) {
+/// Start of every interval, and the sum of every column of counts over intervals of the window, or of ramp-up.
+fn read_timeline(path: &std::path::Path, measured: bool) -> (Vec<i64>, BTreeMap<String, u64>) {
     let reader = StreamReader::try_new(File::open(path).expect("timeline.arrows is there"), None)
         .expect("a stream");
     let mut times = Vec::new();
@@ -160,13 +183,13 @@ fn read_timeline(path: &std::path::Path) -> (Vec<i64>, BTreeMap<String, u64>) {
     for batch in reader {
         let batch = batch.expect("a whole batch");
         times.extend(batch.column(0).as_primitive::<Int64Type>().values());
-        let measured = batch.column(1).as_boolean();
+        let inside = batch.column(1).as_boolean();
         for (column, field) in batch.columns().iter().zip(batch.schema().fields()).skip(2) {
             let values = column.as_primitive::<UInt64Type>().values();
             let sum: u64 = values
                 .iter()
-                .zip(measured)
-                .filter(|(_, measured)| *measured == Some(true))
+                .zip(inside)
+                .filter(|(_, inside)| *inside == Some(measured))
                 .map(|(v, _)| v)
                 .sum();
             *sums.entry(field.name().clone()).or_default() += sum;
@@ -203,6 +226,18 @@ fn tables_of_another_scale_and_contradictory_parameters_are_refused() {
     let mut neither = asked();
     neither.drive.transactions = None;
     assert!(matches!(refused(neither), LoadError::Parameter { .. }));
+    let mut two_ends = asked();
+    (
+        two_ends.drive.ramp_up_transactions,
+        two_ends.drive.ramp_up_s,
+    ) = (Some(1), 0.5);
+    assert!(matches!(
+        refused(two_ends),
+        LoadError::Parameter {
+            field: "ramp_up_s",
+            ..
+        }
+    ));
     let mut nowhere = asked();
     nowhere.drive.output_directory = "/nowhere".into();
     assert!(matches!(refused(nowhere), LoadError::Output { .. }));

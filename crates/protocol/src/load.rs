@@ -115,6 +115,9 @@ pub struct Drive {
     pub seed: u64,
     /// Load before measurement, seconds.
     pub ramp_up_s: f64,
+    /// Load before measurement as a number of transactions (all types together), instead of a time, which is 0 then.
+    #[serde(default)]
+    pub ramp_up_transactions: Option<u64>,
     /// Measured seconds; exactly one of this and `transactions`, neither in a search.
     #[serde(default)]
     pub duration_s: Option<f64>,

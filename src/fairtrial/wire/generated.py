@@ -2181,6 +2181,8 @@ class Drive(BaseModel):
     """
     ramp_up_s: float
     """Load before measurement, seconds."""
+    ramp_up_transactions: Annotated[int | None, Field(ge=0)] = None
+    """Load before measurement as a number of transactions (all types together), instead of a time, which is 0 then."""
     retries: Annotated[int, Field(ge=0)]
     """Retries of a transaction that the system rolled back (deadlock, busy, lock timeout) before it counts as failed."""
     seed: Annotated[int, Field(ge=0)]

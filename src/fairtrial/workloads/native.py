@@ -34,6 +34,12 @@ class DriveParameters(BaseModel):
 
     virtual_users: int = Field(1, ge=1, le=10_000, description="Users, each with a connection of its own.")
     ramp_up: Seconds = Field(10.0, ge=0, description="Load before the measured window, excluded from every figure.")
+    ramp_up_transactions: int | None = Field(
+        None,
+        ge=1,
+        description="Length of ramp-up as a number of transactions, instead of `ramp_up`. With `transactions` every trial "
+        "does the same work, and what is counted per transaction does not depend on how fast its place is.",
+    )
     duration: Seconds | None = Field(None, gt=0, description="Length of the measured window.")
     transactions: int | None = Field(
         None, ge=1, description="Length of the measured window as a number of transactions, instead of `duration`."
@@ -77,11 +83,23 @@ class DriveParameters(BaseModel):
     data_seed: int = Field(1, ge=0, description="Seed of the data.")
     load_threads: int = Field(2, ge=1, le=64, description="Connections that load in parallel.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _one_ramp_up(cls, given: Any) -> Any:
+        """The default of `ramp_up` is for those who say nothing."""
+        if not isinstance(given, dict) or given.get("ramp_up_transactions") is None:
+            return given
+        return {"ramp_up": 0.0, **given}
+
     @model_validator(mode="after")
     def _one_end(self) -> Self:
+        if self.ramp_up_transactions is not None and self.ramp_up:
+            raise ValueError("`ramp_up` and `ramp_up_transactions` both end ramp-up: leave one out")
         if self.is_search:
-            if (self.duration, self.transactions) != (None, None):
-                raise ValueError("a search has windows of its own: leave `duration` and `transactions` out")
+            if (self.duration, self.transactions, self.ramp_up_transactions) != (None, None, None):
+                raise ValueError(
+                    "a search has windows of its own: leave `duration`, `transactions` and `ramp_up_transactions` out"
+                )
         elif (self.duration is None) == (self.transactions is None):
             raise ValueError("exactly one of `duration` and `transactions` ends the measured window")
         return self
@@ -131,8 +149,8 @@ def duration_s(parameters: Mapping[str, Any], *, guessed_per_s: float) -> float:
     searched = _search(parameters)
     if searched is not None:
         return float(parameters["ramp_up"] + arrivals.duration_s(searched))
-    measured = parameters["duration"] or parameters["transactions"] / guessed_per_s
-    return float(parameters["ramp_up"] + measured)
+    counted = (parameters["ramp_up_transactions"] or 0) + (parameters["transactions"] or 0)
+    return float(parameters["ramp_up"] + (parameters["duration"] or 0) + counted / guessed_per_s)
 
 
 def run(
@@ -157,6 +175,7 @@ def run(
             "virtual_users": parameters["virtual_users"],
             "seed": drive.seed,
             "ramp_up_s": parameters["ramp_up"],
+            "ramp_up_transactions": parameters["ramp_up_transactions"],
             "duration_s": parameters["duration"],
             "transactions": parameters["transactions"],
             "arrivals": _arrivals(place, parameters, drive),
@@ -193,7 +212,7 @@ def _limit_s(parameters: Mapping[str, Any]) -> float:
     searched = _search(parameters)
     if searched is not None:
         return float(parameters["ramp_up"] + arrivals.longest_s(searched) + DRIVE_GRACE_S)
-    if parameters["duration"] is None:
+    if parameters["duration"] is None or parameters["ramp_up_transactions"] is not None:
         return TRANSACTIONS_LIMIT_S
     return duration_s(parameters, guessed_per_s=1.0) + DRIVE_GRACE_S
 

@@ -86,16 +86,16 @@ impl<'a> Following<'a> {
             if now_ns >= schedule.end_ns() {
                 break;
             }
-            if now_ns >= schedule.window_ns && self.client.is_none() {
+            if now_ns >= schedule.window_ns() && self.client.is_none() {
                 self.client = Some(usage::now());
-                let time_ns = schedule.window_ns;
+                let time_ns = schedule.window_ns();
                 progress::say(self.progress, &Progress::Measuring { time_ns })?;
             }
             self.collect(shared);
             self.write_what_is_over(shared, schedule)?;
             self.tell(now_ns)?;
             let next_ns = if self.client.is_none() {
-                schedule.window_ns.min(schedule.end_ns())
+                schedule.window_ns().min(schedule.end_ns())
             } else {
                 schedule.end_ns()
             };
@@ -201,7 +201,7 @@ impl<'a> Following<'a> {
             .map_err(|source| LoadError::Output { path, source })?;
         let driven = Driven {
             window: Window {
-                start_ns: schedule.window_ns,
+                start_ns: schedule.window_ns(),
                 end_ns: schedule.end_ns(),
             },
             transactions: [(KINDS[0].to_owned(), self.window)].into(),

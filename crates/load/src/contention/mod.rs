@@ -192,7 +192,7 @@ impl<L: Lock, R: Row<L>> Locks<L, R> {
 fn schedule(parameters: &LockDrive) -> Schedule {
     Schedule::new(
         monotonic_ns(),
-        nanoseconds(parameters.ramp_up_s),
+        Measure::DurationNs(nanoseconds(parameters.ramp_up_s)),
         i64::from(parameters.interval_ms) * 1_000_000,
         Measure::DurationNs(parameters.duration_s.map_or(ENDLESS_NS, nanoseconds)),
     )

@@ -131,7 +131,7 @@ impl<'a> Tally<'a> {
 
     /// The thread has ended: what is left is handed over, and what it waited for at the end counts.
     pub fn finish(mut self) -> (Turns, u64, u64) {
-        if self.schedule.end_ns() > self.schedule.window_ns {
+        if self.schedule.end_ns() > self.schedule.window_ns() {
             self.gap_until(self.schedule.end_ns());
         }
         self.shelf.exchange(&mut self.open, Moment::After);
@@ -140,7 +140,7 @@ impl<'a> Tally<'a> {
 
     /// Time outside of the window is nobody's gap.
     fn gap_until(&mut self, time_ns: i64) {
-        let gap_ns = time_ns - self.timed_ns.max(self.schedule.window_ns);
+        let gap_ns = time_ns - self.timed_ns.max(self.schedule.window_ns());
         self.turns.longest_gap_ns = self.turns.longest_gap_ns.max(gap_ns);
         self.timed_ns = time_ns;
     }
@@ -153,7 +153,7 @@ mod tests {
 
     /// Ramp-up from 0 to 100, a window from there to 200, intervals of 50.
     fn schedule() -> Schedule {
-        Schedule::new(0, 100, 50, Measure::DurationNs(100))
+        Schedule::new(0, Measure::DurationNs(100), 50, Measure::DurationNs(100))
     }
 
     fn got(tally: &mut Tally<'_>, acquisitions: u32, got_ns: i64) -> Moment {

@@ -87,7 +87,7 @@ impl Backlog {
         };
         self.counted = counted;
         self.timed_out += interval.timed_out;
-        if start_ns >= schedule.window_ns {
+        if start_ns >= schedule.window_ns() {
             self.sums.offered += interval.arrived;
             if let Some(timed_out) = &mut self.sums.timed_out {
                 *timed_out += interval.timed_out;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::event::Usage;
-use fairtrial_protocol::load::{ClientLoop, Driven, Progress, Window};
+use fairtrial_protocol::load::{ClientLoop, Drive, Driven, Progress, Window};
 
 use super::arrivals::{Queue, Stream};
 use super::backlog::{Backlog, columns};
@@ -95,12 +95,11 @@ impl<'a> Collector<'a> {
         let start_ns =
             monotonic_ns() + 2 * i64::try_from(START_POLL.as_nanos()).unwrap_or_default();
         let interval_ns = i64::from(parameters.interval_ms) * 1_000_000;
-        let schedule = Schedule::new(
-            start_ns,
-            nanoseconds(parameters.ramp_up_s),
-            interval_ns,
-            measure,
+        let ramp = parameters.ramp_up_transactions.map_or(
+            Measure::DurationNs(nanoseconds(parameters.ramp_up_s)),
+            Measure::Transactions,
         );
+        let schedule = Schedule::new(start_ns, ramp, interval_ns, measure);
         let schedule = shared.recorder.begin(schedule);
         progress::say(
             self.progress,
@@ -143,13 +142,13 @@ impl<'a> Collector<'a> {
             {
                 shared.recorder.end_now();
             }
-            if !watch.measuring && now_ns >= schedule.window_ns {
+            if !watch.measuring && now_ns >= schedule.window_ns() {
                 watch.measuring = true;
                 watch.started = usage::now();
                 progress::say(
                     self.progress,
                     &Progress::Measuring {
-                        time_ns: schedule.window_ns,
+                        time_ns: schedule.window_ns(),
                     },
                 )?;
             }
@@ -170,7 +169,7 @@ impl<'a> Collector<'a> {
             if self.nobody_waits(shared, schedule, now_ns) {
                 watch.moved_ns = now_ns; // a pause is no stall
             }
-            if let Some(error) = stall(schedule, &watch, shared.parameters().transactions, now_ns) {
+            if let Some(error) = stall(schedule, &watch, shared.parameters(), now_ns) {
                 stalled = Some(error);
                 shared.recorder.end_now();
                 shared.stop.abandon();
@@ -258,7 +257,7 @@ impl<'a> Collector<'a> {
         let end_ns = schedule.end_ns();
         let driven = Driven {
             window: Window {
-                start_ns: schedule.window_ns.min(end_ns),
+                start_ns: schedule.window_ns().min(end_ns),
                 end_ns,
             },
             transactions: shared
@@ -328,12 +327,13 @@ fn too_late() -> DriverError {
 }
 
 /// The error of a drive that waits for transactions which do not come.
-fn stall(schedule: &Schedule, watch: &Watch, asked: Option<u64>, now_ns: i64) -> Option<LoadError> {
+fn stall(schedule: &Schedule, watch: &Watch, asked: &Drive, now_ns: i64) -> Option<LoadError> {
     let limit_ns = i64::try_from(STALL_LIMIT_S).unwrap_or_default() * SECOND_NS;
     let missing = schedule.missing()?;
     (now_ns - watch.moved_ns.max(schedule.ramp_ns) > limit_ns).then_some(LoadError::Stalled {
         seconds: STALL_LIMIT_S,
         missing,
-        asked: asked.unwrap_or_default(),
+        asked: asked.ramp_up_transactions.unwrap_or_default()
+            + asked.transactions.unwrap_or_default(),
     })
 }

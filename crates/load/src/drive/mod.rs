@@ -101,6 +101,12 @@ fn measure(parameters: &Drive) -> Result<Measure, LoadError> {
     if !time(parameters.ramp_up_s) {
         return refuse("ramp_up_s", "must be a time in seconds");
     }
+    if parameters.ramp_up_transactions.is_some() && parameters.ramp_up_s != 0.0 {
+        return refuse("ramp_up_s", "must be 0 where transactions end ramp-up");
+    }
+    if parameters.ramp_up_transactions == Some(0) {
+        return refuse("ramp_up_transactions", "must be 1 at least");
+    }
     check_arrivals(parameters)?;
     match (parameters.duration_s, parameters.transactions) {
         (Some(duration_s), None) if time(duration_s) && duration_s > 0.0 => {

@@ -349,7 +349,7 @@ mod tests {
         let recorder = Recorder::new(3, &Kind::NAMES);
         recorder.begin(Schedule::new(
             monotonic_ns(),
-            0,
+            Measure::DurationNs(0),
             HOUR_NS,
             Measure::Transactions(1_000),
         ));
@@ -379,7 +379,7 @@ mod tests {
         let recorder = Recorder::new(1, &Kind::NAMES);
         recorder.begin(Schedule::new(
             monotonic_ns(),
-            0,
+            Measure::DurationNs(0),
             HOUR_NS,
             Measure::DurationNs(HOUR_NS),
         ));
@@ -429,7 +429,7 @@ mod tests {
         let recorder = Recorder::new(1, &Kind::NAMES);
         recorder.begin(Schedule::new(
             monotonic_ns(),
-            0,
+            Measure::DurationNs(0),
             HOUR_NS,
             Measure::DurationNs(HOUR_NS),
         ));

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use fairtrial_protocol::clock::monotonic_ns;
 
-/// What ends the measured window.
+/// What ends ramp-up, or the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Its length.
@@ -13,6 +13,16 @@ pub enum Measure {
     /// The number of transactions that ended in it.
     Transactions(u64),
 }
+
+/// Transactions that ramp-up and window still wait for.
+#[derive(Debug)]
+struct Missing {
+    ramp: u64,
+    window: Option<u64>,
+}
+
+/// A moment that is not known yet.
+const UNKNOWN_NS: i64 = i64::MAX;
 
 /// Where a moment lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,34 +35,53 @@ pub enum Moment {
     After,
 }
 
-/// The schedule of one drive. The window's end becomes known when it happens, if it depends on transactions or a signal.
+/// The schedule of one drive. Where the window's begin and end depend on transactions, or its end on a signal, they become
+/// known when they happen.
 #[derive(Debug)]
 pub struct Schedule {
     /// Ramp-up begins.
     pub ramp_ns: i64,
-    /// The window begins.
-    pub window_ns: i64,
     /// Width of an interval.
     pub interval_ns: i64,
+    length_ns: Option<i64>,
+    window_ns: AtomicI64,
     end_ns: AtomicI64,
-    missing: Option<Mutex<u64>>,
+    missing: Option<Mutex<Missing>>,
 }
 
 impl Schedule {
-    /// A schedule whose ramp-up begins at `ramp_ns`.
-    pub fn new(ramp_ns: i64, ramp_length_ns: i64, interval_ns: i64, measure: Measure) -> Self {
-        let window_ns = ramp_ns + ramp_length_ns;
-        let (end_ns, missing) = match measure {
-            Measure::DurationNs(length_ns) => (window_ns + length_ns, None),
-            Measure::Transactions(count) => (i64::MAX, Some(Mutex::new(count))),
+    /// A schedule whose ramp-up begins at `ramp_ns`; `ramp` ends it.
+    pub fn new(ramp_ns: i64, ramp: Measure, interval_ns: i64, measure: Measure) -> Self {
+        let (window_ns, ramp) = match ramp {
+            Measure::DurationNs(length_ns) => (ramp_ns + length_ns, 0),
+            Measure::Transactions(count) => (UNKNOWN_NS, count),
         };
-        Self {
+        let (length_ns, window) = match measure {
+            Measure::DurationNs(length_ns) => (Some(length_ns), None),
+            Measure::Transactions(count) => (None, Some(count)),
+        };
+        let schedule = Self {
             ramp_ns,
-            window_ns,
             interval_ns,
-            end_ns: end_ns.into(),
-            missing,
+            length_ns,
+            window_ns: UNKNOWN_NS.into(),
+            end_ns: UNKNOWN_NS.into(),
+            missing: (ramp > 0 || window.is_some()).then(|| Mutex::new(Missing { ramp, window })),
+        };
+        schedule.begin_window(window_ns);
+        schedule
+    }
+
+    fn begin_window(&self, time_ns: i64) {
+        self.window_ns.store(time_ns, Ordering::Release);
+        if let Some(length_ns) = self.length_ns {
+            self.end_by(time_ns.saturating_add(length_ns));
         }
+    }
+
+    /// The window begins; far away while unknown.
+    pub fn window_ns(&self) -> i64 {
+        self.window_ns.load(Ordering::Acquire)
     }
 
     /// The first nanosecond after the window; far away while unknown.
@@ -60,15 +89,21 @@ impl Schedule {
         self.end_ns.load(Ordering::Acquire)
     }
 
-    /// Transactions still missing, if the window waits for a number of them.
+    /// Transactions still missing, if ramp-up or window waits for a number of them.
     pub fn missing(&self) -> Option<u64> {
-        self.missing
-            .as_ref()
-            .map(|missing| *missing.lock().unwrap_or_else(PoisonError::into_inner))
+        let missing = self.missing.as_ref()?;
+        let missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
+        match *missing {
+            Missing {
+                ramp: 0,
+                window: None,
+            } => None,
+            Missing { ramp, window } => Some(ramp + window.unwrap_or_default()),
+        }
     }
 
-    /// Says that a transaction ends now: the time, and where it lies. The one that completes the number asked for
-    /// ends the window, itself included.
+    /// Says that a transaction ends now: the time, and where it lies. The one that completes a number asked for
+    /// ends ramp-up or window, itself included.
     pub fn transaction_ends(&self) -> (i64, Moment) {
         let Some(missing) = &self.missing else {
             let now = monotonic_ns();
@@ -78,11 +113,26 @@ impl Schedule {
         let mut missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
         let now = monotonic_ns();
         let moment = self.moment(now);
-        if let Moment::Measured(_) = moment {
-            *missing = missing.saturating_sub(1);
-            if *missing == 0 {
-                self.end_by(now + 1);
+        match (moment, &mut *missing) {
+            (Moment::RampUp(_), Missing { ramp, .. }) if *ramp > 0 => {
+                *ramp -= 1;
+                if *ramp == 0 {
+                    self.begin_window(now + 1);
+                }
             }
+            (
+                Moment::Measured(_),
+                Missing {
+                    window: Some(window),
+                    ..
+                },
+            ) => {
+                *window = window.saturating_sub(1);
+                if *window == 0 {
+                    self.end_by(now + 1);
+                }
+            }
+            _ => {}
         }
         (now, moment)
     }
@@ -96,18 +146,18 @@ impl Schedule {
     pub fn moment(&self, time_ns: i64) -> Moment {
         if time_ns >= self.end_ns() {
             Moment::After
-        } else if time_ns < self.window_ns {
+        } else if time_ns < self.window_ns() {
             Moment::RampUp((time_ns - self.ramp_ns).max(0) / self.interval_ns)
         } else {
-            Moment::Measured((time_ns - self.window_ns) / self.interval_ns)
+            Moment::Measured((time_ns - self.window_ns()) / self.interval_ns)
         }
     }
 
     /// First and last-but-one nanosecond of an interval; the last intervals of ramp-up and window are cut.
     pub fn span(&self, moment: Moment) -> (i64, i64) {
         let (first, limit) = match moment {
-            Moment::RampUp(index) => (self.ramp_ns + index * self.interval_ns, self.window_ns),
-            Moment::Measured(index) => (self.window_ns + index * self.interval_ns, i64::MAX),
+            Moment::RampUp(index) => (self.ramp_ns + index * self.interval_ns, self.window_ns()),
+            Moment::Measured(index) => (self.window_ns() + index * self.interval_ns, i64::MAX),
             Moment::After => return (self.end_ns(), i64::MAX),
         };
         (
@@ -129,7 +179,7 @@ mod tests {
 
     #[test]
     fn intervals_cover_ramp_up_and_window_without_gap_or_overlap() {
-        let schedule = Schedule::new(1_000, 25, 10, Measure::DurationNs(34));
+        let schedule = Schedule::new(1_000, Measure::DurationNs(25), 10, Measure::DurationNs(34));
         let mut spans = Vec::new();
         let mut moment = schedule.moment(1_000);
         while moment != Moment::After {
@@ -150,7 +200,12 @@ mod tests {
 
     #[test]
     fn the_last_transaction_asked_for_is_inside_the_window_and_the_next_is_not() {
-        let schedule = Schedule::new(monotonic_ns(), 0, 1_000_000_000, Measure::Transactions(3));
+        let schedule = Schedule::new(
+            monotonic_ns(),
+            Measure::DurationNs(0),
+            1_000_000_000,
+            Measure::Transactions(3),
+        );
         let ends: Vec<_> = (0..5).map(|_| schedule.transaction_ends()).collect();
         let measured = ends
             .iter()
@@ -165,7 +220,7 @@ mod tests {
     fn ramp_up_counts_no_transaction() {
         let schedule = Schedule::new(
             monotonic_ns(),
-            3_600_000_000_000,
+            Measure::DurationNs(3_600_000_000_000),
             1_000,
             Measure::Transactions(1),
         );
@@ -177,5 +232,54 @@ mod tests {
             Moment::After,
             "ended before it began"
         );
+    }
+
+    #[test]
+    fn ramp_up_ends_with_the_transaction_that_completes_its_number() {
+        for (measure, missing) in [
+            (Measure::Transactions(2), [5, 4, 3, 2, 1, 0, 0]),
+            (
+                Measure::DurationNs(3_600_000_000_000),
+                [3, 2, 1, 0, 0, 0, 0],
+            ),
+        ] {
+            let begin_ns = monotonic_ns();
+            let schedule =
+                Schedule::new(begin_ns, Measure::Transactions(3), 1_000_000_000, measure);
+            assert_eq!(
+                schedule.moment(begin_ns + 60_000_000_000),
+                Moment::RampUp(60)
+            );
+            let mut ends = Vec::new();
+            for left in missing {
+                assert_eq!(schedule.missing().unwrap_or_default(), left, "{ends:?}");
+                ends.push(schedule.transaction_ends());
+            }
+            let ramp = |(_, moment): &&(i64, Moment)| matches!(moment, Moment::RampUp(_));
+            assert_eq!(ends.iter().filter(ramp).count(), 3, "{ends:?}");
+            assert_eq!(schedule.window_ns(), ends[2].0 + 1);
+            assert_eq!(schedule.span(ends[2].1).1, schedule.window_ns());
+            assert_eq!(schedule.next(ends[2].1), Moment::Measured(0));
+            let end_ns = match measure {
+                Measure::Transactions(_) => ends[4].0 + 1,
+                Measure::DurationNs(length_ns) => schedule.window_ns() + length_ns,
+            };
+            assert_eq!(schedule.end_ns(), end_ns);
+        }
+    }
+
+    #[test]
+    fn a_window_that_never_began_ends_empty() {
+        let begin_ns = monotonic_ns();
+        let schedule = Schedule::new(
+            begin_ns,
+            Measure::Transactions(3),
+            1_000,
+            Measure::DurationNs(1_000),
+        );
+        schedule.transaction_ends();
+        schedule.end_by(monotonic_ns());
+        assert_eq!(schedule.transaction_ends().1, Moment::After);
+        assert!(schedule.window_ns() > schedule.end_ns());
     }
 }

@@ -68,7 +68,7 @@ impl<'a> Following<'a> {
         schedule: &Schedule,
         running: &AtomicUsize,
     ) -> Result<(), LoadError> {
-        let time_ns = schedule.window_ns;
+        let time_ns = schedule.window_ns();
         progress::say(self.progress, &Progress::Measuring { time_ns })?;
         let (mut told, mut told_ns) = (0, time_ns);
         while monotonic_ns() < schedule.end_ns() && running.load(Ordering::Acquire) > 0 {
@@ -125,7 +125,7 @@ impl<'a> Following<'a> {
         self.timeline.finish()?;
         let driven = Driven {
             window: Window {
-                start_ns: schedule.window_ns,
+                start_ns: schedule.window_ns(),
                 end_ns: schedule.end_ns(),
             },
             transactions: KINDS

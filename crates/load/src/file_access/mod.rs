@@ -127,7 +127,7 @@ fn follow<'a>(
     let length_ns = parameters.duration_s.map_or(ENDLESS_NS, nanoseconds);
     let schedule = shared.recorder.begin(Schedule::new(
         monotonic_ns(),
-        0,
+        Measure::DurationNs(0),
         i64::from(parameters.interval_ms) * 1_000_000,
         Measure::DurationNs(length_ns),
     ));

@@ -89,6 +89,7 @@ pub fn parameters(endpoint: Endpoint, directory: &Path) -> TpccDrive {
             virtual_users: 3,
             seed: 11,
             ramp_up_s: 0.0,
+            ramp_up_transactions: None,
             duration_s: None,
             transactions: Some(400),
             arrivals: Arrivals::default(),

@@ -75,6 +75,7 @@ pub fn parameters(
             virtual_users: 1,
             seed: 11,
             ramp_up_s: 0.0,
+            ramp_up_transactions: None,
             duration_s: None,
             transactions: Some(transactions),
             arrivals: Arrivals::default(),

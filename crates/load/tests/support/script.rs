@@ -144,6 +144,7 @@ pub fn driving(
             virtual_users: 1,
             seed: 11,
             ramp_up_s: 0.0,
+            ramp_up_transactions: None,
             duration_s: None,
             transactions: Some(400),
             arrivals: Arrivals::default(),

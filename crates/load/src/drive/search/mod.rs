@@ -135,6 +135,7 @@ fn asked(parameters: &Drive, search: &Search, rate_per_s: f64, number: usize) ->
         } else {
             search.settle_s
         },
+        ramp_up_transactions: None,
         duration_s: Some(search.window_s),
         arrivals: Arrivals::Open {
             rate_per_s,

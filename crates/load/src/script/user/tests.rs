@@ -47,6 +47,7 @@ fn plan(transactions: Vec<ScriptTransaction>, seed: u64) -> Result<Arc<Plan>, Lo
         virtual_users: 3,
         seed,
         ramp_up_s: 0.0,
+        ramp_up_transactions: None,
         duration_s: None,
         transactions: Some(1),
         arrivals: Arrivals::default(),

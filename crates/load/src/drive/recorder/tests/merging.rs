@@ -15,7 +15,7 @@ fn recording(shards: usize) -> Recorder {
     let recorder = Recorder::new(shards, &Kind::NAMES);
     recorder.begin(Schedule::new(
         monotonic_ns(),
-        0,
+        Measure::DurationNs(0),
         HOUR_NS,
         Measure::DurationNs(HOUR_NS),
     ));
@@ -140,7 +140,7 @@ fn an_interval_is_taken_alone_and_others_stay() {
     let recorder = Recorder::new(1, &Kind::NAMES);
     recorder.begin(Schedule::new(
         monotonic_ns(),
-        0,
+        Measure::DurationNs(0),
         1,
         Measure::DurationNs(HOUR_NS),
     ));
@@ -213,7 +213,7 @@ fn a_clock_that_seems_to_go_back_is_a_latency_of_almost_nothing() {
 
 #[test]
 fn a_transaction_that_ends_with_the_window_is_after_it_and_one_that_begins_it_is_inside() {
-    let schedule = Schedule::new(1_000, 100, 30, Measure::DurationNs(60));
+    let schedule = Schedule::new(1_000, Measure::DurationNs(100), 30, Measure::DurationNs(60));
     let at = |time_ns| schedule.moment(time_ns);
     assert_eq!(
         at(999),

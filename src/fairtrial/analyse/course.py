@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from fairtrial.analyse import file_doubts, shutdown_doubts
+from fairtrial.analyse import file_doubts, shutdown_doubts, work_doubts
 from fairtrial.analyse.models import Doubt, ExpectationResult
 from fairtrial.analyse.selection import Selection
 from fairtrial.record.models import Plan
@@ -42,6 +42,7 @@ def course(
     yield from _emulated(plan, selection)
     yield from file_doubts.about(selection.used)
     yield from shutdown_doubts.about(selection.used)
+    yield from work_doubts.about(selection.used, primary=plan.metrics.primary)
     yield from _failed(expected)
     yield from _order(plan, selection)
 

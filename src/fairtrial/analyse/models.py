@@ -40,6 +40,7 @@ DOUBT_CODES: Final = (
     "invisible_io",
     "shared_device",
     "censored_shutdown",
+    "unequal_work",
     "few_blocks",
     "rests_on_normality",
     "non_positive",

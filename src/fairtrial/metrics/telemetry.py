@@ -14,14 +14,17 @@ from typing import Any, Final
 import polars as pl
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics import telemetry_stream
+from fairtrial.metrics import seen_shares, telemetry_stream
 from fairtrial.metrics.telemetry_metrics import METRICS
 from fairtrial.metrics.telemetry_window import TIME, observe
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 
 PREFIX: Final = "telemetry-"
-DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {metric.definition.name: metric.definition for metric in METRICS}
+DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {
+    **{metric.definition.name: metric.definition for metric in METRICS},
+    **seen_shares.DEFINITIONS,
+}
 
 
 def to_parquet(arrows: Path, parquet: Path, *, shift_ns: int = 0) -> int:
@@ -84,4 +87,5 @@ def compute(directory: Path, *, window: Window, facts: Mapping[str, Any]) -> dic
         for metric in METRICS
         if (source := observed[metric.source]) is not None
     }
-    return {name: value for name, value in values.items() if value is not None}
+    found = {name: value for name, value in values.items() if value is not None}
+    return found | seen_shares.compute(found)

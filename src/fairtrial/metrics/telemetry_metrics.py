@@ -93,6 +93,7 @@ _TIME = Family("cpu", "share of all processors", "wall_clock")
 _SWITCHES = Family("cpu", "switches", "count")
 _SERVER_TIME = Family("process-server", "s", "wall_clock")
 _SERVER_BYTES = Family("process-server", "B", "count")
+_SERVER_FAULTS = Family("process-server", "faults", "count")
 _DISKS = Family("disks", "B", "count")
 _MEMORY = Family("memory", "B", "count")
 _MEMORY_SHARE = Family("memory", "share", "count")
@@ -119,6 +120,12 @@ _PLACE: Final = (
     _SERVER_BYTES.metric("server_read_bytes", count("read_bytes"), of="read_bytes (from storage)", label="server read"),
     _SERVER_BYTES.metric(
         "server_written_bytes", count("write_bytes"), of="write_bytes (to storage)", label="server wrote"
+    ),
+    _SERVER_FAULTS.metric(
+        "server_major_faults",
+        count("major_faults"),
+        of="major_faults: of the server's threads, those that waited for a page, whoever had asked for it first",
+        label="server's major faults",
     ),
     _DISKS.metric(
         "disk_read_bytes",

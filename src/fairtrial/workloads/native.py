@@ -37,12 +37,18 @@ class DriveParameters(BaseModel):
     ramp_up_transactions: int | None = Field(
         None,
         ge=1,
-        description="Length of ramp-up as a number of transactions, instead of `ramp_up`. With `transactions` every trial "
-        "does the same work, and what is counted per transaction does not depend on how fast its place is.",
+        description="Length of ramp-up as a number of transactions, instead of `ramp_up`. With `transactions` every "
+        "trial does the same work, and what is counted per transaction does not depend on how fast its place is.",
     )
     duration: Seconds | None = Field(None, gt=0, description="Length of the measured window.")
     transactions: int | None = Field(
         None, ge=1, description="Length of the measured window as a number of transactions, instead of `duration`."
+    )
+    expected_rate: Rate | None = Field(
+        None,
+        gt=0,
+        le=HIGHEST_PER_S,
+        description="About how many transactions to expect, only to say beforehand how long a number of them takes.",
     )
     rate: Rate | None = Field(
         None,
@@ -150,7 +156,8 @@ def duration_s(parameters: Mapping[str, Any], *, guessed_per_s: float) -> float:
     if searched is not None:
         return float(parameters["ramp_up"] + arrivals.duration_s(searched))
     counted = (parameters["ramp_up_transactions"] or 0) + (parameters["transactions"] or 0)
-    return float(parameters["ramp_up"] + (parameters["duration"] or 0) + counted / guessed_per_s)
+    per_s = parameters["expected_rate"] or guessed_per_s
+    return float(parameters["ramp_up"] + (parameters["duration"] or 0) + counted / per_s)
 
 
 def run(

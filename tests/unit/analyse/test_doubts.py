@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from support.analysis_cases import Case
 
-from fairtrial.analyse import analyse, course, doubts, file_doubts, fitness, run_doubts, shutdown_doubts, within
+from fairtrial.analyse import (
+    analyse,
+    course,
+    doubts,
+    file_doubts,
+    fitness,
+    run_doubts,
+    shutdown_doubts,
+    within,
+    work_doubts,
+)
 from fairtrial.analyse.comparing import Named, Setting, compare
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import DOUBT_CODES, Analysis, Doubt
@@ -294,6 +304,6 @@ def test_false_alarms_of_the_disagreement_check() -> None:
 
 
 def test_every_doubt_of_the_package_has_a_known_code() -> None:
-    modules = (doubts, run_doubts, course, adjusting, within, fitness, file_doubts, shutdown_doubts)
+    modules = (doubts, run_doubts, course, adjusting, within, fitness, file_doubts, shutdown_doubts, work_doubts)
     source = "".join(inspect.getsource(module) for module in modules)
     assert set(re.findall(r'code="(\w+)"', source)) == set(DOUBT_CODES)

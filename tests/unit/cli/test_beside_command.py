@@ -12,7 +12,7 @@ STUDY = """\
     workload:
       command:
         run: sh -c 'echo refaults=$((BASE + FAIRTRIAL_SEED % 7))'
-        metrics: {major_faults_per_transaction: {regex: 'refaults=([0-9]+)', unit: pages, kind: count, better: lower}}
+        metrics: {server_major_faults_per_transaction: {regex: 'refaults=([0-9]+)', unit: pages, kind: count, better: lower}}
     factors:
       lru_gen:
         "off": {settings: {environment: {BASE: "200"}}}
@@ -21,7 +21,7 @@ STUDY = """\
       users: {high: {}}
     arm: lru_gen
     trials: {blocks: 6, seed: 5, stop: sequential, min_blocks: 5}
-    metrics: {primary: major_faults_per_transaction}
+    metrics: {primary: server_major_faults_per_transaction}
 """
 
 
@@ -36,12 +36,12 @@ def test_a_run_stands_in_the_publication_s_tables() -> None:
     with desk() as here:
         here.fairtrial("run", here.study(STUDY))
         printed = here.fairtrial("studies", "beside", here.run).stdout
-    found = fields(printed, "Table 1: tpm there, major_faults_per_transaction here")
+    found = fields(printed, "Table 1: tpm there, server_major_faults_per_transaction here")
     assert found["overcommitting, 600"][-2:] == ["better", "agree"]
     assert found["overcommitting, 600"][0] == "[19.7, 26.7]"
     assert found["underutilizing, 600"][-2:] == ["better", "only here"], "the publication shows nothing there"
     assert found["overcommitting, 400"][1:] == ["–", "–", "not run"]
-    (counted,) = [line for line in printed.splitlines() if line.startswith("major_faults_per_transaction: ")]
+    (counted,) = [line for line in printed.splitlines() if line.startswith("server_major_faults_per_transaction: ")]
     assert sum(int(number) for number in re.findall(r"[0-9]+", counted)) == 6 + 6, "every field of both tables"
     assert "linux-kernel mailing list" in printed
 

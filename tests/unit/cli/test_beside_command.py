@@ -12,7 +12,8 @@ STUDY = """\
     workload:
       command:
         run: sh -c 'echo refaults=$((BASE + FAIRTRIAL_SEED % 7))'
-        metrics: {server_major_faults_per_transaction: {regex: 'refaults=([0-9]+)', unit: pages, kind: count, better: lower}}
+        metrics:
+          server_major_faults_per_transaction: {regex: 'refaults=([0-9]+)', unit: pages, kind: count, better: lower}
     factors:
       lru_gen:
         "off": {settings: {environment: {BASE: "200"}}}

@@ -37,7 +37,7 @@ DEFINITIONS: Final[dict[str, MetricDefinition]] = {
         unit="share",
         better="higher",
         kind="count",
-        source=f"telemetry-server.parquet and telemetry-disks.parquet: {disks} over {server}; higher is more that is seen, "
+        source=f"telemetry-server.parquet and telemetry-disks.parquet: {disks} over {server}; higher is more to be seen, "
         "not more or less work",
     )
     for name, (disks, server) in PAIRS.items()

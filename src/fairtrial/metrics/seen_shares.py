@@ -37,8 +37,8 @@ DEFINITIONS: Final[dict[str, MetricDefinition]] = {
         unit="share",
         better="higher",
         kind="count",
-        source=f"telemetry-server.parquet and telemetry-disks.parquet: {disks} over {server}; higher is more to be seen, "
-        "not more or less work",
+        source=f"telemetry-server.parquet and telemetry-disks.parquet: {disks} over {server}; higher is more that is "
+        "seen, not more or less work",
     )
     for name, (disks, server) in PAIRS.items()
 }

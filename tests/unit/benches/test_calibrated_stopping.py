@@ -172,7 +172,7 @@ def test_a_guardrail_tested_as_if_nobody_had_looked_would_be_seen(monkeypatch: p
     monkeypatch.setattr(guarding, "p_looked_at", lambda p, _n, _rule: p)
     monkeypatch.setattr(guarding, "may_claim", lambda _n, _rule: True)
     setup = Setup(noise="normal", n=10, runs=4 * RUNS, random=np.random.default_rng([SEED, 4]))
-    assert max(rate.estimate for rate in guarded(setup) if rate.figure == "false") > 0.055
+    assert max(rate.estimate for rate in guarded(setup) if rate.figure == "false") > 0.05
 
 
 def test_guardrails_are_counted_only_where_a_rule_has_something_to_save() -> None:

@@ -36,7 +36,8 @@ class Standing:
         cells: the cell of each comparison; a cell goes on for as long as one of its comparisons is open.
         pools: by comparison, which measure the same thing.
         family: by comparison, whether it is judged with the others and decides; the rest is only followed.
-        p, same: sequential p of no difference and of no equivalence, the smallest so far.
+        p, same: sequential p of no difference and of no equivalence, the smallest so far. Equivalence waits for as many
+            blocks as an exact test needs: fewer that are alike may all lack what happens now and then to one arm.
         differs_adjusted, same_adjusted: the same, Holm over the family.
         different, equivalent: claims that settle a comparison, as of the last look.
         settled: decided at some look. futile: given up at some look.
@@ -86,7 +87,8 @@ class Standing:
         until = np.where(self.family, exact_from(self.level), exact_from(self.rule.alpha))
         steady = steadied(self.seen, pools=self.pools, until=until)
         self.p = np.where(new, np.minimum(self.p, p_difference(steady, self.rule)), self.p)
-        self.same = np.where(new, np.minimum(self.same, p_equivalence(self.seen, self.rule)), self.same)
+        same = np.where(self.seen.n < exact_from(self.rule.alpha), 1.0, p_equivalence(self.seen, self.rule))
+        self.same = np.where(new, np.minimum(self.same, same), self.same)
         self._adjust()
         self.chance = np.where(new, chance_of_claim(self.seen, self.rule, self._goal()), self.chance)
         self._decide()

@@ -162,6 +162,7 @@ def test_memory_gauges(tmp_path: Path) -> None:
             "AnonPages": [400, 400, 400],
             "SwapTotal": [800, 800, 800],
             "SwapFree": [800, 300, 300],
+            "SwapCached": [0, 0, 0],
             "Inactive(file)": [0, 100, 200],
         },
     )
@@ -172,8 +173,26 @@ def test_memory_gauges(tmp_path: Path) -> None:
 
 
 def test_a_place_without_swap_has_swapped_out_nothing(tmp_path: Path) -> None:
-    columns = {"AnonPages": [400, 400], "Shmem": [0, 0], "SwapTotal": [0, 0], "SwapFree": [0, 0]}
-    write(tmp_path / "memory", [0, 1], columns)
+    swap = {"SwapTotal": [0, 0], "SwapFree": [0, 0], "SwapCached": [0, 0]}
+    write(tmp_path / "memory", [0, 1], {"AnonPages": [400, 400], "Shmem": [0, 0], **swap})
+    assert compute(tmp_path, 0, 1)["swapped_out_share"] == 0
+
+
+def test_what_is_in_swap_and_still_in_memory_is_not_swapped_out(tmp_path: Path) -> None:
+    columns = {
+        "AnonPages": [700, 700, 700],
+        "Shmem": [0, 0, 0],
+        "SwapTotal": [800, 800, 800],
+        "SwapFree": [400, 400, 400],
+        "SwapCached": [100, 100, 100],
+    }
+    write(tmp_path / "memory", [0, 1, 2], columns)
+    assert compute(tmp_path, 0, 2)["swapped_out_share"] == pytest.approx(300 / (300 + 700))
+
+
+def test_swap_counters_read_one_after_the_other_give_no_negative_share(tmp_path: Path) -> None:
+    swap = {"SwapTotal": [800, 800], "SwapFree": [796, 796], "SwapCached": [8, 8]}
+    write(tmp_path / "memory", [0, 1], {"AnonPages": [400, 400], "Shmem": [0, 0], **swap})
     assert compute(tmp_path, 0, 1)["swapped_out_share"] == 0
 
 

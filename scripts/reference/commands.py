@@ -37,6 +37,9 @@ _NOTES = {
     "history": "Points come from finished runs. [More](../audit.md#fairtrial-history-when-did-the-level-change).",
     "gate": "Exits with 1 if a check fails or none can be made. With `--baseline`, RUNS is a run, or a directory for "
     "its newest run; `--by`, `--acknowledged` and `--alarm-alpha` are for histories.",
+    "beside": "Field by field: `agree`, `disagree`, a difference `only there` or `only here`, or `neither`. What was "
+    "not tested is none of these: `not run`; `no verdict here`, where the run is unfinished, a condition was missed or "
+    "blocks are too few for any claim; `no evidence here`, where a clock's metric was measured under emulation.",
     "doctor": "Exits with 1 if something is unfit. Looks for a second and leaves nothing behind; a place that boots is "
     "booted once. [More](../doctor.md).",
     "audit": "Exits with 1 if a claim is contradicted. [More](../audit.md).",

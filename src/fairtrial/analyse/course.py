@@ -44,6 +44,8 @@ def course(
     yield from shutdown_doubts.about(selection.used)
     yield from work_doubts.about(selection.used, primary=plan.metrics.primary)
     yield from _failed(expected)
+    if not plan.against_itself:  # both arms are the baseline, which changes no condition
+        yield from _left(expected)
     yield from _order(plan, selection)
 
 
@@ -140,12 +142,30 @@ def _failed(expected: Mapping[str, tuple[ExpectationResult, ...]]) -> Iterator[D
         for result in results:
             if not result.met:
                 mean = "unknown" if result.mean is None else f"{result.mean:.4g}"
+                of = "".join(f" of {each.arm}" for each in result.by_arm[:1])
                 yield Doubt(
                     code="expectation_failed",
-                    message=f"expected {result.text}, but the mean of {result.n} trials is {mean}",
+                    message=f"expected {result.text}, but the mean of {counted(result.n, 'trial')}{of} is {mean}",
                     advice="the cell is not what its name says, so it gets no verdict: change its levels",
                     cell=result.cell,
                     metric=result.metric,
+                )
+
+
+def _left(expected: Mapping[str, tuple[ExpectationResult, ...]]) -> Iterator[Doubt]:
+    """Asks whether other arms stayed in the condition that the baseline is in; where it is not, none could leave it."""
+    for result in (result for results in expected.values() for result in results if result.met):
+        for each in result.by_arm[1:]:
+            if each.mean is not None and not each.inside:
+                yield Doubt(
+                    code="arm_leaves_condition",
+                    message=f"in {result.cell} the mean {result.metric} is {result.mean:.4g} with "
+                    f"{result.by_arm[0].arm}, as expected ({result.text}), but {each.mean:.4g} with {each.arm}",
+                    advice="the arm may change the condition itself, and a part of its effect may be that: say so "
+                    "beside the verdict, or choose levels at which all arms keep to the range",
+                    cell=result.cell,
+                    metric=result.metric,
+                    arm=each.arm,
                 )
 
 

@@ -6,22 +6,28 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from fairtrial.analyse.models import ExpectationResult
+from fairtrial.analyse.models import ArmMean, ExpectationResult
 from fairtrial.record.models import Cell, Plan, RangeExpectation, TrialRecord
 
 
 def expectations(plan: Plan, trials: Sequence[TrialRecord]) -> dict[str, tuple[ExpectationResult, ...]]:
     """Results by the plan's cells. Trials of voided blocks count if they are valid themselves.
 
-    An expectation is judged on all arms together: single trials are never thrown out by it, which would bias the arms.
+    An expectation is judged on the mean of the baseline arm: the condition without what is under test. A mean over all
+    arms could lie in the range though no arm's does, and an arm that changes the condition would withhold its own
+    verdict. The baseline arm is the first level of the plan's own `arm` whatever factor is contrasted, because a
+    planned cell means the same in every contrast; in an A/A run it is the first label.
+
+    Single trials are never thrown out by an expectation, which would bias the arms.
     """
-    valid: dict[str, list[TrialRecord]] = defaultdict(list)
+    valid: dict[tuple[str, str], list[TrialRecord]] = defaultdict(list)
     for trial in trials:
         if trial.valid:
-            valid[trial.trial.cell].append(trial)
+            valid[trial.trial.cell, trial.trial.arm].append(trial)
+    arms = plan.factors[plan.arm]
     return {
         cell.name: tuple(
-            _result(cell, expectation, valid[cell.name])
+            _result(cell, expectation, {arm: valid[cell.name, arm] for arm in arms})
             for expectation in plan.expectations
             if cell.levels.get(expectation.factor) == expectation.level
         )
@@ -29,17 +35,23 @@ def expectations(plan: Plan, trials: Sequence[TrialRecord]) -> dict[str, tuple[E
     }
 
 
-def _result(cell: Cell, expectation: RangeExpectation, trials: Sequence[TrialRecord]) -> ExpectationResult:
+def _result(cell: Cell, expectation: RangeExpectation, arms: dict[str, list[TrialRecord]]) -> ExpectationResult:
+    baseline, *others = (_mean(arm, expectation, trials) for arm, trials in arms.items())
+    return ExpectationResult(
+        cell=cell.name,
+        metric=expectation.metric,
+        text=expectation.text,
+        mean=baseline.mean,
+        n=baseline.n,
+        met=baseline.inside,
+        by_arm=(baseline, *others),
+    )
+
+
+def _mean(arm: str, expectation: RangeExpectation, trials: Sequence[TrialRecord]) -> ArmMean:
     found = [trial.scalars.get(expectation.metric, math.nan) for trial in trials]
     values = [value for value in found if math.isfinite(value)]
     mean = math.fsum(values) / len(values) if values else None
     low = -math.inf if expectation.low is None else expectation.low
     high = math.inf if expectation.high is None else expectation.high
-    return ExpectationResult(
-        cell=cell.name,
-        metric=expectation.metric,
-        text=expectation.text,
-        mean=mean,
-        n=len(values),
-        met=mean is not None and low <= mean <= high,
-    )
+    return ArmMean(arm=arm, mean=mean, n=len(values), inside=mean is not None and low <= mean <= high)

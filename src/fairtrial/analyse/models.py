@@ -52,6 +52,7 @@ DOUBT_CODES: Final = (
     "disagreement",
     "thin_tails",
     "expectation_failed",
+    "arm_leaves_condition",
     "unfinished",
 )
 
@@ -232,8 +233,23 @@ class Comparison(Result):
     doubts: tuple[Doubt, ...] = ()
 
 
+class ArmMean(Result):
+    """One arm's mean over its valid trials in a planned cell that have a finite value, and whether a range holds it."""
+
+    arm: str
+    mean: float | None
+    n: int
+    inside: bool
+
+
 class ExpectationResult(Result):
-    """A cell's expectation, evaluated on its valid trials of all arms."""
+    """A cell's expectation, evaluated on the valid trials of the plan's baseline arm there.
+
+    Attributes:
+        mean, n: of the baseline arm; None where no trial has a finite value.
+        met: whether that mean lies in the range; without a mean it does not.
+        by_arm: every arm of the plan, the baseline first.
+    """
 
     cell: str
     metric: str
@@ -241,6 +257,7 @@ class ExpectationResult(Result):
     mean: float | None
     n: int
     met: bool
+    by_arm: tuple[ArmMean, ...] = ()
 
 
 class CellResult(Result):

@@ -50,7 +50,8 @@ def render(found: Record) -> Iterator[str]:
     yield f"there: {dataset.description.title} ({dataset.description.source})"
     yield f"here:  {found.directory.name}" + _how(found)
     yield "Changes of the second level against the first, 95 % intervals of the ratio minus 1; significant there after"
-    yield "Holm over its table, here by this study's verdicts."
+    yield "Holm over its table, here by this study's verdicts. What has none here (an unfinished run, too few blocks, a"
+    yield "condition that was missed) or is a clock's under emulation counts neither for nor against the publication."
     for table, metric in dict.fromkeys((row.table, row.metric) for row in rows):
         of = [row for row in rows if (row.table, row.metric) == (table, metric)]
         yield from columns.heading(f"{table}: {of[0].published.metric} there, {metric} here")

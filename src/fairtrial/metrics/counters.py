@@ -1,7 +1,7 @@
 """Every counter and level of a trial's telemetry in one figure each: what the search for reasons compares between arms.
 
 Owns the choice of columns. A counter gives its growth inside the measured window, a level its mean over it; a column
-that a sample lacks gives nothing. It must not know how trials are compared.
+that a sample of the window lacks gives nothing. It must not know how trials are compared.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _add(source: str, directory: Path, *, window: Window, grown: dict[str, float
     held = [name for name in present if not frames.counts(source, name)]
     for name, mean in zip(held, means(seen, held), strict=True):
         levels[f"{source}:{name}"] = mean
-    if source == "cpu":
+    if source == "cpu" and seen.grown(*CPU_CLASSES) is not None:  # a class that is missing would enlarge all others
         ticks = {name: grown.get(f"cpu:{name}", 0.0) for name in CPU_CLASSES}
         whole = sum(ticks.values())
         levels |= {f"cpu:{name} share": value / whole for name, value in ticks.items() if whole}

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import numpy as np
+
 from fairtrial.metrics import governor_metrics, server_metrics
 from fairtrial.metrics.telemetry_metric import Facts, Family, Value, count
 from fairtrial.metrics.telemetry_window import Observed
@@ -77,11 +79,13 @@ def _page_cache(seen: Observed, _facts: Facts) -> float | None:
 
 
 def _swapped_out(seen: Observed, _facts: Facts) -> float | None:
-    total, free, anonymous, shared = (seen.gauge(name) for name in ("SwapTotal", "SwapFree", "AnonPages", "Shmem"))
-    if total is None or free is None or anonymous is None or shared is None:
+    total, free, cached = (seen.gauge(name) for name in ("SwapTotal", "SwapFree", "SwapCached"))
+    anonymous, shared = seen.gauge("AnonPages"), seen.gauge("Shmem")
+    if total is None or free is None or cached is None or anonymous is None or shared is None:
         return None
-    used = total - free
-    return seen.mean(used / (used + anonymous + shared))
+    out = np.maximum(total - free - cached, 0.0)  # the kernel sums them one after the other, while pages move
+    held = out + anonymous + shared
+    return seen.mean(np.divide(out, held, out=np.zeros_like(out), where=held > 0))
 
 
 def _inactive_file(seen: Observed, _facts: Facts) -> float | None:
@@ -149,7 +153,8 @@ _PLACE: Final = (
     _MEMORY_SHARE.metric(
         "swapped_out_share",
         _swapped_out,
-        of="swap used / (swap used + AnonPages + Shmem), mean over the window",
+        of="out / (out + AnonPages + Shmem), mean over the window; out: SwapTotal − SwapFree − SwapCached, without "
+        "what is in swap and still in memory",
         label="swapped out",
     ),
     _MEMORY_SHARE.metric(

@@ -1,7 +1,8 @@
 """One source's counters and gauges over the measured window.
 
 A window rarely starts at a sample. Between the two samples around each of its edges every column is taken to change
-evenly, so that a slow sampler neither adds what happened before the window nor misses its last part.
+evenly, so that a slow sampler neither adds what happened before the window nor misses its last part. Where these two
+samples are far apart nothing is known of what happened on which side of the edge, and the source gives no value.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fairtrial.record.models import Window
 TIME: Final = "time_ns"
 NANOSECONDS_PER_SECOND: Final = 1e9
 SAMPLES_WANTED: Final = 2
-EDGE_INTERVALS: Final = 2.0  # an edge further than this from every sample was not observed
+EDGE_INTERVALS: Final = 2.0  # an edge further than this from the sample before or after it was not observed
 
 Series = npt.NDArray[np.float64]
 
@@ -28,7 +29,8 @@ class Observed:
     """A source seen through the window.
 
     Attributes:
-        frame: at least two samples, ordered by `time_ns`.
+        frame: the samples from the one before the window to the one after it, at least two, ordered by `time_ns`;
+            without columns that are null in the whole file, which the place does not have.
         times_s: of the samples, seconds since the window began, shape (samples,).
         length_s: of the window.
     """
@@ -43,16 +45,20 @@ class Observed:
         return [name for name in self.frame.columns if name != TIME]
 
     def has(self, column: str) -> bool:
-        """Whether a column was read in every sample: null means that the kernel no longer said it."""
+        """Whether a column was read in every sample: null means that it was not said then, and may have begun anew."""
         return column in self.frame.columns and not self.frame[column].null_count()
 
     def grown(self, *columns: str) -> float | None:
-        """What counters grew by inside the window, summed over those that the place has; None if it has none."""
-        present = [name for name in columns if self.has(name)]
-        return sum(self._growth(name) for name in present) if present else None
+        """What counters grew by inside the window, summed over those that the place has; None if it has none.
+
+        None, too, if one that it has was not read in every sample: a sum without it would be too small.
+        """
+        present = [name for name in columns if name in self.frame.columns]
+        whole = present and all(self.has(name) for name in present)
+        return sum(self._growth(name) for name in present) if whole else None
 
     def gauge(self, column: str) -> Series | None:
-        """A gauge at every sample, shape (samples,); None if the place does not have it."""
+        """A gauge at every sample, shape (samples,); None if the place does not have it, or not in every sample."""
         return self.frame[column].to_numpy().astype(np.float64) if self.has(column) else None
 
     def mean(self, gauge: Series | None) -> float | None:
@@ -86,17 +92,29 @@ class Observed:
 
 
 def observe(frame: pl.DataFrame, window: Window) -> Observed | None:
-    """The source through the window; None if its samples do not cover it."""
+    """The source through the window; None if its samples do not cover it, or leave a hole across one of its edges."""
     length_ns = window.end_ns - window.start_ns
     if frame.height < SAMPLES_WANTED or length_ns <= 0:
         return None
     ordered = frame if frame[TIME].is_sorted() else frame.sort(TIME)  # files are, and a sort copies all columns
     times_ns = ordered[TIME].to_numpy() - window.start_ns
     allowed_ns = EDGE_INTERVALS * float(np.median(np.diff(times_ns)))
-    if times_ns[0] > allowed_ns or times_ns[-1] < length_ns - allowed_ns:
-        return None
+    around = [_around(times_ns, edge_ns) for edge_ns in (0, length_ns)]
+    for edge_ns, rows in zip((0, length_ns), around, strict=True):
+        if any(abs(int(times_ns[row]) - edge_ns) > allowed_ns for row in rows):
+            return None
+    first = min(around[0][0], ordered.height - SAMPLES_WANTED)
+    last = max(around[1][-1], first + 1)
+    said = [name for name in ordered.columns if ordered[name].null_count() < ordered.height]
     return Observed(
-        frame=ordered,
-        times_s=times_ns.astype(np.float64) / NANOSECONDS_PER_SECOND,
+        frame=ordered.select(said)[first : last + 1],
+        times_s=times_ns[first : last + 1].astype(np.float64) / NANOSECONDS_PER_SECOND,
         length_s=length_ns / NANOSECONDS_PER_SECOND,
     )
+
+
+def _around(times_ns: npt.NDArray[np.int64], edge_ns: int) -> list[int]:
+    """Rows of the last sample up to an edge and the first from it on: one where they are the same or one is missing."""
+    before = int(np.searchsorted(times_ns, edge_ns, side="right")) - 1
+    after = int(np.searchsorted(times_ns, edge_ns, side="left"))
+    return [row for row in dict.fromkeys((before, after)) if 0 <= row < len(times_ns)]

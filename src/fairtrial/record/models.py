@@ -47,7 +47,7 @@ class PlannedTrial(RecordModel):
 
 
 class RangeExpectation(RecordModel):
-    """A metric's mean over a cell's valid trials must lie in [low, high] for the cell to get a verdict."""
+    """A metric's mean over the baseline arm's valid trials in a cell must lie in [low, high] for a verdict."""
 
     factor: str
     level: str

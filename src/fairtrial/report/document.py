@@ -14,8 +14,9 @@ from fairtrial.record import Record
 from fairtrial.report import diagnostics
 from fairtrial.report.background import background
 
-# 2: `fidelity`; 3: of scripts too; 4: rank tests, guardrails, looks, `latency_shift`, noise, why and `diagnostics`
-REPORT_FORMAT_VERSION: Final = 4
+# 2: `fidelity`; 3: of scripts too; 4: rank tests, guardrails, looks, `latency_shift`, noise, why and `diagnostics`;
+# 5: expectations by arm
+REPORT_FORMAT_VERSION: Final = 5
 
 
 def document(record: Record, analysis: Analysis, curves: Sequence[ShiftCurve] = ()) -> dict[str, Any]:

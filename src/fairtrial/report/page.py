@@ -22,6 +22,7 @@ from fairtrial.metrics.fidelity import of_record
 from fairtrial.record import Record
 from fairtrial.report import (
     diagnostics,
+    expected,
     fidelity,
     figures,
     noise,
@@ -146,16 +147,12 @@ def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]
         "tables": [_table(analysis, table) for table in tables],
         "methods": sorted({row.comparison.method for table in tables for row in table.rows}),
         "doubts": concerns(doubts(analysis) + fidelity.doubts(drew)),
-        "expectations": [
-            {
-                "cell": result.cell,
-                "text": result.text,
-                "mean": numbers.ABSENT if result.mean is None else f"{result.mean:.6g}",
-                "n": result.n,
-                "outcome": "met" if result.met else "not met: no verdict",
-            }
-            for result in dict.fromkeys(result for cell in analysis.cells for result in cell.expectations)
-        ],
+        "expected": {
+            "header": expected.HEADER,
+            "left": expected.LEFT,
+            "rows": expected.rows(analysis),
+            "note": expected.NOTE,
+        },
         "within": {"header": within.HEADER, "left": within.LEFT, "rows": within.rows(analysis), "note": within.NOTE},
         "differences": behind.differences,
         "counted": counted(analysis),

@@ -8,7 +8,7 @@ from typing import Final
 from fairtrial.analyse.models import Analysis, Comparison, Summary
 from fairtrial.metrics.fidelity import Fidelity, of_record
 from fairtrial.record import Record
-from fairtrial.report import diagnostics, fidelity, noise, numbers, summary, why, within
+from fairtrial.report import diagnostics, expected, fidelity, noise, numbers, summary, why, within
 from fairtrial.report.background import Background, Fact, Place, background
 from fairtrial.report.columns import heading, pairs, prose, table
 from fairtrial.report.concerns import concerns, doubts
@@ -313,20 +313,10 @@ def _noise(analysis: Analysis) -> list[str]:
 
 
 def _expectations(analysis: Analysis) -> list[str]:
-    found = dict.fromkeys(result for cell in analysis.cells for result in cell.expectations)
-    if not found:
+    rows = expected.rows(analysis)
+    if not rows:
         return []
-    rows = [
-        [
-            result.cell,
-            result.text,
-            numbers.ABSENT if result.mean is None else f"{result.mean:.6g}",
-            str(result.n),
-            "met" if result.met else "NOT MET: no verdict",
-        ]
-        for result in found
-    ]
-    return [*heading("Expectations"), *table(["cell", "expectation", "mean", "n", "outcome"], rows, left=2)]
+    return [*heading("Expectations"), *table(expected.HEADER, rows, left=expected.LEFT), *prose(expected.NOTE)]
 
 
 def _doubts(analysis: Analysis, drew: Sequence[Fidelity]) -> list[str]:

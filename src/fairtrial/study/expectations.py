@@ -19,7 +19,7 @@ _PERCENT = 100.0
 
 @dataclass(frozen=True)
 class Expectation:
-    """A metric's mean over the valid trials of each cell with this level must lie in [low, high]."""
+    """A metric's mean over the baseline arm's valid trials in each cell with this level must lie in [low, high]."""
 
     factor: str
     level: str

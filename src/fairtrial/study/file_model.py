@@ -268,8 +268,8 @@ class StudyFile(FileModel):
     also_compare: Names = Field([], description="Other factors that are contrasted as well. One name or a list.")
     expect: dict[str, dict[str, str]] = Field(
         {},
-        description="By level (or `factor.level`): metric → range, one of `8..12 %`, `'>= 3'`, `'<= 0.1'`. A cell that "
-        "does not keep to it gets no verdict.",
+        description="By level (or `factor.level`): metric → range, one of `8..12 %`, `'>= 3'`, `'<= 0.1'`. A cell "
+        "whose baseline arm does not keep to it gets no verdict; another arm that does not is a doubt.",
     )
     trials: Trials = Field(Trials(), description="Number, order and judgement of trials.")
     metrics: Metrics = Field(description="Quantities by role.")

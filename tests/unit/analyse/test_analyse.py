@@ -157,7 +157,7 @@ def test_a_cell_that_is_not_what_its_name_says_gets_no_verdict(swapped: float, v
     assert only(analysis, "over").verdict == verdict
     assert only(analysis, "under").verdict == "equivalent"
     (result,) = analysis.cells[1].expectations
-    assert (result.mean, result.n, result.met) == (swapped, 20, verdict == "faster")
+    assert (result.mean, result.n, result.met) == (swapped, 10, verdict == "faster")
     assert ("expectation_failed" in {doubt.code for doubt in analysis.doubts}) == (verdict == "none")
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.analysis_cases import Case
@@ -16,6 +18,7 @@ from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.publications import Beside, Dataset, beside
 from fairtrial.analyse.publications.models import Rerun, RerunFactor
 from fairtrial.catalogue import catalogue
+from fairtrial.record.models import RangeExpectation
 
 NAME = "mglru-mariadb-tpcc"
 FACTORS = {
@@ -40,10 +43,16 @@ def rerun() -> Rerun:
 
 
 def measured(
-    dataset: Dataset, rerun: Rerun, value: Callable[[float, str], float], *, users: tuple[str, ...] = FACTORS["users"]
+    dataset: Dataset, rerun: Rerun, value: Callable[[float, str], float], **changed: Any
 ) -> Mapping[str, Analysis]:
-    """A run that measured what the publication's data say, changed by `value` (of a value and its arm)."""
-    case = Case({**FACTORS, "users": users}, blocks=BLOCKS, arm="lru_gen")
+    """A run that measured what the publication's data say, changed by `value` (of a value and its arm).
+
+    Keywords: `users` for fewer levels, `finished` of the analysis, `of_plan` and `of_trial` for copies of them; others
+    are the case's.
+    """
+    users, finished = changed.pop("users", FACTORS["users"]), changed.pop("finished", True)
+    of_plan, of_trial = changed.pop("of_plan", {}), changed.pop("of_trial", {})
+    case = Case({**FACTORS, "users": users}, **{"blocks": BLOCKS, **changed}, arm="lru_gen")
     there = {
         factor.name: {here: (name, level) for level, here in factor.levels.items()}
         for name, factor in rerun.factors.items()
@@ -53,8 +62,9 @@ def measured(
         at = dict(there[factor][level] for factor, level in levels.items())
         return value(float(dataset.values("tpm", at)[block - 1]), levels["lru_gen"])
 
-    plan, trials = case.plan(), case.trials(tpm=tpm)
-    return {contrast: analyse(plan, trials, contrast=contrast) for contrast in ("lru_gen", "memory")}
+    plan = case.plan().model_copy(update=of_plan)
+    trials = [trial.model_copy(update=of_trial) for trial in case.trials(tpm=tpm)]
+    return {contrast: analyse(plan, trials, contrast=contrast, finished=finished) for contrast in ("lru_gen", "memory")}
 
 
 def said(rows: list[Beside], table: str) -> Counter[str]:
@@ -93,6 +103,49 @@ def test_equal_arms_contradict_a_published_difference_and_noise_does_not(dataset
     )
     shown = [row for row in noisy if row.table == "Table 1" and row.there == "better"]
     assert {row.said for row in shown} <= {"only there"}
+
+
+@pytest.mark.parametrize("how", [{"finished": False}, {"blocks": 5}, {"blocks": 1}], ids=["unfinished", "five", "one"])
+def test_a_run_that_could_claim_nothing_is_not_held_against_the_publication(
+    dataset: Dataset, rerun: Rerun, how: Mapping[str, Any]
+) -> None:
+    rows = beside(dataset, rerun, measured(dataset, rerun, lambda value, _arm: value, **how))
+    assert said(rows, "Table 1") == said(rows, "Table 2") == {"no verdict here": 6}
+
+
+def test_a_cell_that_missed_its_condition_is_not_held_against_the_publication(dataset: Dataset, rerun: Rerun) -> None:
+    missed = RangeExpectation(factor="memory", level="overcommitting", metric="tpm", low=None, high=1.0, text="<= 1")
+    rows = beside(dataset, rerun, measured(dataset, rerun, lambda value, _arm: value, expectations=[missed]))
+    table = [row for row in rows if row.table == "Table 1"]
+    assert {row.said for row in table if row.at["memory"] == "overcommitting"} == {"no verdict here"}
+    assert "no verdict here" not in {row.said for row in table if row.at["memory"] != "overcommitting"}
+
+
+def test_an_arm_without_values_leaves_no_verdict_and_no_missing_run(dataset: Dataset, rerun: Rerun) -> None:
+    rows = beside(dataset, rerun, measured(dataset, rerun, lambda value, arm: math.nan if arm == "on" else value))
+    assert said(rows, "Table 1") == {"no verdict here": 6}
+    assert {row.found for row in rows if row.table == "Table 1"} == {None}
+
+
+def test_equal_values_that_no_test_can_judge_leave_no_verdict(dataset: Dataset, rerun: Rerun) -> None:
+    rows = beside(dataset, rerun, measured(dataset, rerun, lambda _value, _arm: 7.0))
+    assert said(rows, "Table 1") == {"no verdict here": 6}
+
+
+@pytest.mark.parametrize(("kind", "evidence"), [("wall_clock", False), ("count", True)])
+def test_a_clock_under_emulation_is_no_evidence_and_a_count_is(
+    dataset: Dataset, rerun: Rerun, kind: str, *, evidence: bool
+) -> None:
+    metrics = Case(FACTORS, blocks=1, arm="lru_gen").plan().metrics
+    timed = metrics.definitions | {"tpm": metrics.definitions["tpm"].model_copy(update={"kind": kind})}
+    changed = {
+        "of_plan": {"metrics": metrics.model_copy(update={"definitions": timed})},
+        "of_trial": {"subject": {"accelerator": "tcg"}},
+    }
+    rows = beside(dataset, rerun, measured(dataset, rerun, lambda value, _arm: value, **changed))
+    counted = said(rows, "Table 1")
+    assert counted["no evidence here"] == (0 if evidence else 6)
+    assert (counted["agree"] > 0) == evidence
 
 
 def test_what_a_smaller_run_left_out_is_not_run(dataset: Dataset, rerun: Rerun) -> None:

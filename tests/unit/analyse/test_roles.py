@@ -11,7 +11,7 @@ from support.exchanged import by_t
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.guardrails import withheld
-from fairtrial.analyse.models import Analysis, Comparison
+from fairtrial.analyse.models import Analysis, Comparison, Doubt
 from fairtrial.record.models import RangeExpectation
 
 FACTORS = {"kernel": ["base", "patched"], "memory": ["under", "over"]}
@@ -97,7 +97,7 @@ def test_an_expectation_takes_the_verdict_of_its_own_cell_and_leaves_the_numbers
     assert over == of(expected, "over", "tpm").model_copy(update={"verdict": "faster" if met else "none"})
     assert of(found, "under", "tpm") == of(expected, "under", "tpm")
     (result,) = next(each for each in found.cells if each.cell == "over").expectations
-    assert (result.met, result.mean, result.n) == (met, 100.0, 12)
+    assert (result.met, result.mean, result.n) == (met, 100.0, 6)
     assert ("expectation_failed" in {doubt.code for doubt in found.doubts}) is not met
 
 
@@ -115,13 +115,52 @@ def test_a_metric_nobody_measures_fails_its_expectation() -> None:
     assert (of(found, "over", "tpm").verdict, of(found, "under", "tpm").verdict) == ("none", "faster")
 
 
-def test_an_expectation_is_the_mean_of_both_arms_not_of_one() -> None:
-    """Base 90, patched 110: neither arm alone is near 100, the cell is."""
+def by_kernel(base: float, patched: float):  # noqa: ANN201 - a closure's type says nothing here
+    return lambda levels, _block: patched if levels["kernel"] == "patched" else base
+
+
+def left(analysis: Analysis) -> list[Doubt]:
+    return [doubt for doubt in analysis.doubts if doubt.code == "arm_leaves_condition"]
+
+
+def test_an_expectation_is_the_baseline_s_not_the_mean_of_both_arms() -> None:
+    """Base 90, patched 110: the mean of both is 100, and neither arm is near it."""
     case = Case(FACTORS, blocks=6, expectations=[expecting(99, 101)])
-    found = analyse(
-        case.plan(), case.trials(tpm=gain(8), p99=lambda levels, _: 110.0 if levels["kernel"] == "patched" else 90.0)
-    )
+    found = analyse(case.plan(), case.trials(tpm=gain(8), p99=by_kernel(90, 110)))
+    assert of(found, "over", "tpm").verdict == "none"
+    (doubt,) = [doubt for doubt in found.doubts if doubt.code == "expectation_failed"]
+    assert doubt.message == "expected as said, but the mean of 6 trials of base is 90"
+    assert left(found) == [], "nobody leaves a condition that was never there"
+
+
+def test_an_arm_that_changes_the_condition_keeps_its_verdict_and_is_doubted() -> None:
+    case = Case(FACTORS, blocks=6, expectations=[expecting(99, 101)])
+    found = analyse(case.plan(), case.trials(tpm=gain(8), p99=by_kernel(100, 7)))
     assert of(found, "over", "tpm").verdict == "faster"
+    (doubt,) = left(found)
+    assert (doubt.cell, doubt.metric, doubt.arm) == ("over", "p99", "patched")
+    assert doubt.message == "in over the mean p99 is 100 with base, as expected (as said), but 7 with patched"
+
+
+def test_a_condition_is_the_arm_s_baseline_s_whatever_is_compared() -> None:
+    case = Case(FACTORS, blocks=6, expectations=[expecting(99, 101)])
+    trials = case.trials(
+        tpm=lambda levels, block: 100.0 + block + 50 * (levels["memory"] == "over"), p99=by_kernel(100, 7)
+    )
+    found = analyse(case.plan(), trials, contrast="memory")
+    assert {of(found, cell, "tpm").verdict for cell in ("base", "patched")} == {"faster"}
+    assert [(doubt.cell, doubt.arm) for doubt in left(found)] == [("over", "patched")]
+
+
+def test_two_labels_of_one_baseline_leave_no_condition() -> None:
+    """An A/A run is judged by its first label; that the other lies outside is noise."""
+    case = Case({**FACTORS, "kernel": ["base", "base-again"]}, blocks=6, expectations=[expecting(99, 101)])
+    trials = case.trials(tpm=gain(0), p99=lambda levels, _: 102.0 if levels["kernel"] == "base-again" else 101.0)
+    found = analyse(case.plan().model_copy(update={"against_itself": True}), trials)
+    (result,) = next(each for each in found.cells if each.cell == "over").expectations
+    assert (result.met, result.mean, [each.inside for each in result.by_arm]) == (True, 101.0, [True, False])
+    assert of(found, "over", "tpm").verdict != "none"
+    assert left(found) == []
 
 
 def test_an_unfinished_run_has_the_same_numbers_and_no_verdict() -> None:

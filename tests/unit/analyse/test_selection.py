@@ -74,7 +74,9 @@ def expecting(low: float | None, high: float | None, metric: str = "p99") -> Cas
     ("low", "high", "met"),
     [(1.5, 1.5, True), (None, 1.5, True), (1.5, None, True), (1.6, None, False), (None, 1.4, False)],
 )
-def test_an_expectation_is_of_the_mean_over_all_arms(low: float | None, high: float | None, *, met: bool) -> None:
+def test_an_expectation_is_of_the_mean_over_the_baseline_s_trials(
+    low: float | None, high: float | None, *, met: bool
+) -> None:
     found = expectations(expecting(low, high).plan(), TRIALS)
     assert {name: len(results) for name, results in found.items()} == {
         "under+low": 0,
@@ -83,13 +85,31 @@ def test_an_expectation_is_of_the_mean_over_all_arms(low: float | None, high: fl
         "over+high": 1,
     }
     (result,) = found["over+low"]
-    assert (result.mean, result.n, result.met) == (1.5, 4, met)
+    assert (result.mean, result.n, result.met) == (1.5, 2, met)
+
+
+def test_an_expectation_says_every_arm_s_mean_and_whether_it_lies_in_the_range() -> None:
+    case = expecting(0, 10)
+    trials = case.trials(p99=lambda levels, block: block + (10.0 if levels["kernel"] == "patched" else 0.0))
+    (result,) = expectations(case.plan(), trials)["over+low"]
+    assert [(each.arm, each.mean, each.n, each.inside) for each in result.by_arm] == [
+        ("base", 1.5, 2, True),
+        ("patched", 11.5, 2, False),
+    ]
+    assert (result.mean, result.met) == (1.5, True), "the pooled mean of 6.5 is nobody's"
+
+
+def test_an_arm_without_a_value_has_no_mean_and_is_not_inside() -> None:
+    case = expecting(0, 10)
+    trials = case.trials(p99=lambda levels, _block: float("nan") if levels["kernel"] == "patched" else 1.0)
+    (result,) = expectations(case.plan(), trials)["over+low"]
+    assert [(each.mean, each.n, each.inside) for each in result.by_arm] == [(1.0, 2, True), (None, 0, False)]
 
 
 def test_an_expectation_leaves_out_invalid_trials_but_not_their_blocks() -> None:
     broken = [invalid(each) if each.trial.id == "over+low.b02.base" else each for each in TRIALS]
     (result,) = expectations(expecting(0, 10).plan(), broken)["over+low"]
-    assert (result.mean, result.n) == (pytest.approx(4 / 3), 3)
+    assert [(each.mean, each.n) for each in result.by_arm] == [(1.0, 1), (1.5, 2)]
 
 
 def test_an_expectation_nobody_measured_is_not_met() -> None:

@@ -47,6 +47,16 @@ def test_a_run_stands_in_the_publication_s_tables() -> None:
     assert "linux-kernel mailing list" in printed
 
 
+def test_a_run_too_short_for_a_verdict_is_counted_apart() -> None:
+    with desk() as here:
+        here.fairtrial(
+            "run", here.study(STUDY.replace("blocks: 6, seed: 5, stop: sequential, min_blocks: 5", "blocks: 1"))
+        )
+        printed = here.fairtrial("studies", "beside", here.run).stdout
+    assert len(re.findall(r"^overcommitting, 600 .* no verdict here$", printed, re.MULTILINE)) == 1
+    assert "_per_transaction: 8 not run, 4 no verdict here\n" in printed
+
+
 def test_a_study_that_re_runs_nothing_is_refused() -> None:
     with desk() as here:
         here.fairtrial("run", here.study(STUDY.replace("study: mglru-mariadb-tpcc", "study: my-own"), name="own.yaml"))

@@ -75,3 +75,17 @@ def test_a_column_that_one_sample_lacks_gives_nothing_and_no_level_is_taken_for_
     assert "cpu:forks" not in {*found.grown, *found.levels}
     assert "cpu:running" in found.levels
     assert "cpu:running" not in found.grown
+
+
+def test_shares_of_processor_time_need_every_class_that_the_place_has(tmp_path: Path) -> None:
+    """Without the ticks of one class the shares of all others would be too large."""
+    third = pl.int_range(pl.len()) == 2
+    frame = samples(10).with_columns(pl.when(third).then(None).otherwise(pl.col("iowait")).alias("iowait"))
+    frame.write_parquet(tmp_path / "telemetry-cpu.parquet")
+    trial = trial_record(planned(1, "a")).model_copy(
+        update={"window": Window(start_ns=SECOND, end_ns=7 * SECOND), "telemetry": ["cpu"]}
+    )
+    found = counters.read(tmp_path, trial)
+    assert found is not None
+    assert "cpu:user" in found.grown
+    assert [name for name in found.levels if name.endswith(" share")] == []

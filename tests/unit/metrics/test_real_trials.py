@@ -229,8 +229,10 @@ def test_memory_levels_are_averaged_over_the_window(real_run: Path) -> None:
         assert scalars["page_cache_bytes_mean"] == pytest.approx(float(cache), rel=EXACT)
         inactive = memory.mean(Fraction, "Inactive(file)", "MemTotal")
         swapped = memory.mean(
-            lambda total, free, anonymous, shared: Fraction(total - free, total - free + anonymous + shared),
-            *("SwapTotal", "SwapFree", "AnonPages", "Shmem"),
+            lambda total, free, cached, anonymous, shared: Fraction(
+                total - free - cached, total - free - cached + anonymous + shared
+            ),
+            *("SwapTotal", "SwapFree", "SwapCached", "AnonPages", "Shmem"),
         )
         assert scalars["swapped_out_share"] == pytest.approx(float(swapped), rel=EXACT)
         assert scalars["inactive_file_share"] == pytest.approx(float(inactive), rel=EXACT)

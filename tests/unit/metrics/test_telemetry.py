@@ -162,6 +162,7 @@ def test_memory_gauges(tmp_path: Path) -> None:
             "AnonPages": [400, 400, 400],
             "SwapTotal": [800, 800, 800],
             "SwapFree": [800, 300, 300],
+            "SwapCached": [0, 0, 0],
             "Inactive(file)": [0, 100, 200],
         },
     )
@@ -172,8 +173,26 @@ def test_memory_gauges(tmp_path: Path) -> None:
 
 
 def test_a_place_without_swap_has_swapped_out_nothing(tmp_path: Path) -> None:
-    columns = {"AnonPages": [400, 400], "Shmem": [0, 0], "SwapTotal": [0, 0], "SwapFree": [0, 0]}
-    write(tmp_path / "memory", [0, 1], columns)
+    swap = {"SwapTotal": [0, 0], "SwapFree": [0, 0], "SwapCached": [0, 0]}
+    write(tmp_path / "memory", [0, 1], {"AnonPages": [400, 400], "Shmem": [0, 0], **swap})
+    assert compute(tmp_path, 0, 1)["swapped_out_share"] == 0
+
+
+def test_what_is_in_swap_and_still_in_memory_is_not_swapped_out(tmp_path: Path) -> None:
+    columns = {
+        "AnonPages": [700, 700, 700],
+        "Shmem": [0, 0, 0],
+        "SwapTotal": [800, 800, 800],
+        "SwapFree": [400, 400, 400],
+        "SwapCached": [100, 100, 100],
+    }
+    write(tmp_path / "memory", [0, 1, 2], columns)
+    assert compute(tmp_path, 0, 2)["swapped_out_share"] == pytest.approx(300 / (300 + 700))
+
+
+def test_swap_counters_read_one_after_the_other_give_no_negative_share(tmp_path: Path) -> None:
+    swap = {"SwapTotal": [800, 800], "SwapFree": [796, 796], "SwapCached": [8, 8]}
+    write(tmp_path / "memory", [0, 1], {"AnonPages": [400, 400], "Shmem": [0, 0], **swap})
     assert compute(tmp_path, 0, 1)["swapped_out_share"] == 0
 
 
@@ -220,6 +239,47 @@ def test_a_counter_that_disappears_gives_no_metric_and_spares_the_others(tmp_pat
 def test_a_window_that_was_not_observed_has_no_metrics(tmp_path: Path, start_s: float, end_s: float) -> None:
     write(tmp_path / "vmstat", [0, 1, 2, 3], {"pswpout": [0, 1, 2, 3]})
     assert compute(tmp_path, start_s, end_s) == {}
+
+
+@pytest.mark.parametrize(
+    ("times_s", "observed"),
+    [
+        ([*range(-3, 5), *range(10, 16)], True),  # counters bridge it
+        ([*range(-3, 12), *range(32, 36)], False),
+        ([*range(-3, 8), *range(13, 20)], False),
+        ([*range(-20, -4), *range(1, 16)], False),
+        ([*range(-20, 0), *range(5, 16)], False),
+        ([*range(-3, -1), *range(2, 11), *range(14, 16)], True),
+    ],
+    ids=["inside", "after the end", "before the end", "before the start", "after the start", "two intervals"],
+)
+def test_a_hole_across_an_edge_of_the_window_is_not_interpolated(
+    tmp_path: Path, times_s: Sequence[float], *, observed: bool
+) -> None:
+    """A server that did not answer for 20 s did its work on either side of the edge: nobody knows how much."""
+    write(tmp_path / "server", times_s, {"questions": [100 * index for index, _ in enumerate(times_s)]})
+    assert ("server_statements" in compute(tmp_path, 0, 12)) == observed
+
+
+@pytest.mark.parametrize("nulls", [(0,), (1,), (2,), (3,), (0, 1, 2, 3)])
+def test_a_counter_that_is_unknown_in_the_window_makes_no_partial_sum(tmp_path: Path, nulls: tuple[int, ...]) -> None:
+    """Of the two columns of refaults one is not said at times; without it the sum would look whole and be too small."""
+    anonymous = [None if index in nulls else 10 * index for index in range(6)]
+    columns = {"workingset_refault_anon": anonymous, "workingset_refault_file": list(range(6))}
+    write(tmp_path / "vmstat", [0, 1, 2, 3, 4, 5], columns)
+    assert "refaults" not in compute(tmp_path, 0.5, 2.5)
+
+
+def test_a_counter_that_is_unknown_outside_the_window_only_counts(tmp_path: Path) -> None:
+    columns = {"workingset_refault_anon": [None, 10, 20, 30, None], "workingset_refault_file": [0, 1, 2, 3, 4]}
+    write(tmp_path / "vmstat", [0, 1, 2, 3, 4], columns)
+    assert compute(tmp_path, 1, 3)["refaults"] == 22
+
+
+def test_a_counter_that_the_place_never_had_is_left_out_of_a_sum(tmp_path: Path) -> None:
+    columns = {"workingset_refault_anon": [None, None, None], "workingset_refault_file": [0, 1, 2]}
+    write(tmp_path / "vmstat", [0, 1, 2], columns)
+    assert compute(tmp_path, 0, 2)["refaults"] == 2
 
 
 def test_one_sample_is_not_enough(tmp_path: Path) -> None:

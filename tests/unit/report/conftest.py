@@ -23,6 +23,7 @@ from support.scipy_comparison import compared
 from fairtrial import metrics
 from fairtrial.analyse.models import (
     Analysis,
+    ArmMean,
     CellResult,
     Counts,
     Doubt,
@@ -106,9 +107,7 @@ def plan() -> Plan:
             Difference(path="system.sqlite.pragmas.wal_autocheckpoint", values={"wal": 1000}),
         ],
         expectations=[
-            RangeExpectation(
-                factor="users", level="high", metric="failed_share", low=None, high=0.01, text="failed_share: ..1 %"
-            )
+            RangeExpectation(factor="users", level="high", metric="failed_share", low=None, high=0.01, text="<= 1 %")
         ],
         metrics=PlannedMetrics(
             primary=["throughput_tpm"],
@@ -379,7 +378,8 @@ def _cell(record: Record, cell: Cell, *, roles: dict[str, Role]) -> CellResult:
         )
         for metric in roles
     }
-    met = ExpectationResult(cell=cell.name, metric="failed_share", text="failed_share: ..1 %", mean=0.0, n=12, met=True)
+    arms = tuple(ArmMean(arm=arm, mean=0.0, n=6, inside=True) for arm in ARMS)
+    met = ExpectationResult(cell=cell.name, metric="failed_share", text="<= 1 %", mean=0.0, n=6, met=True, by_arm=arms)
     return CellResult(
         cell=cell.name,
         levels=cell.levels,

@@ -19,7 +19,9 @@ from fairtrial.record.models import Window
 TIME: Final = "time_ns"
 NANOSECONDS_PER_SECOND: Final = 1e9
 SAMPLES_WANTED: Final = 2
-EDGE_INTERVALS: Final = 2.0  # an edge further than this from the sample before or after it was not observed
+# An edge further than both of these from the sample before or after it was not observed.
+EDGE_INTERVALS: Final = 2.0
+EDGE_SHARE: Final = 0.02  # of the window: no more of what a counter grew by can be put on the wrong side
 
 Series = npt.NDArray[np.float64]
 
@@ -98,7 +100,7 @@ def observe(frame: pl.DataFrame, window: Window) -> Observed | None:
         return None
     ordered = frame if frame[TIME].is_sorted() else frame.sort(TIME)  # files are, and a sort copies all columns
     times_ns = ordered[TIME].to_numpy() - window.start_ns
-    allowed_ns = EDGE_INTERVALS * float(np.median(np.diff(times_ns)))
+    allowed_ns = max(EDGE_INTERVALS * float(np.median(np.diff(times_ns))), EDGE_SHARE * length_ns)
     around = [_around(times_ns, edge_ns) for edge_ns in (0, length_ns)]
     for edge_ns, rows in zip((0, length_ns), around, strict=True):
         if any(abs(int(times_ns[row]) - edge_ns) > allowed_ns for row in rows):

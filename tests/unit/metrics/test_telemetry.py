@@ -261,6 +261,13 @@ def test_a_hole_across_an_edge_of_the_window_is_not_interpolated(
     assert ("server_statements" in compute(tmp_path, 0, 12)) == observed
 
 
+@pytest.mark.parametrize(("length_s", "observed"), [(60, True), (20, False)])
+def test_a_hole_that_is_short_beside_the_window_is_bridged(tmp_path: Path, length_s: int, *, observed: bool) -> None:
+    times_s = [each / 100 for each in range(-50, -25)] + [each / 100 for each in range(45, length_s * 100 + 50)]
+    write(tmp_path / "server", times_s, {"questions": list(range(len(times_s)))})
+    assert ("server_statements" in compute(tmp_path, 0, length_s)) == observed
+
+
 @pytest.mark.parametrize("nulls", [(0,), (1,), (2,), (3,), (0, 1, 2, 3)])
 def test_a_counter_that_is_unknown_in_the_window_makes_no_partial_sum(tmp_path: Path, nulls: tuple[int, ...]) -> None:
     """Of the two columns of refaults one is not said at times; without it the sum would look whole and be too small."""

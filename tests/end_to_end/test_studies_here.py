@@ -29,7 +29,8 @@ def test_purge_is_governed_in_one_arm_only_and_every_decision_is_kept(here: Desk
     governed = trials["governed"].scalars
     assert governed["governor_period_s"] >= 0.009
     assert "governor_period_s" not in trials["stock"].scalars
-    assert {"history_list_length_end", "checkpoint_age_share_max"} <= governed.keys()
+    assert {"history_list_length_end", "checkpoint_age_full_share"} <= governed.keys()
+    assert 0 <= governed["checkpoint_age_full_share"] <= 1
     for trial in trials.values():
         assert trial.scalars["slow_shutdown_s"] > 0
         assert trial.scalars["slow_shutdown_censored"] == 0

@@ -482,7 +482,7 @@ class Attempt:
         except (PlaceError, RecordError) as error:
             self.outcome.doubt(f"its figures cannot be computed: {error}")
             return
-        scalars = {**common, **own}
+        scalars = metrics.per_transaction.joined(common, own)
         self.outcome.scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
         for name in scalars.keys() - self.outcome.scalars.keys():
             self.outcome.doubt(f"metric {name} is {scalars[name]}, which is no number")

@@ -8,6 +8,7 @@ part of a dip whatever it is held against.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,7 @@ RECOVERED: Final = 0.95
 FIFTH: Final = 5.0  # percent
 BEST: Final = 90.0  # percent: what a tenth of the window reached is no single lucky second
 COLLAPSED: Final = 2.0  # a median below the best by more than this factor is the collapse and not the level
+COUNTING: Final = 2.0  # standard deviations of a count: a few transactions per second vary by such factors on their own
 LINE: Final = 2  # parameters of a straight line
 
 
@@ -95,11 +97,14 @@ def level(values: Values) -> float:
     """The throughput that a window has where it has not collapsed: its median, unless the median is the collapse.
 
     A collapse of more than half of the window is its own median, and the rest would look like luck. So where a tenth of
-    the window reached more than `COLLAPSED` times the median, it is the median of what reached half of that. One that
-    leaves less than a tenth of the window cannot be told from a window that is slow with some quick seconds.
+    the window reached more than `COLLAPSED` times the median, beyond what counting alone explains, it is the median of
+    what reached half of that. A collapse that leaves less than a tenth of the window cannot be told from a window that
+    is slow with some quick seconds.
     """
     median, best = float(np.median(values)), float(np.percentile(values, BEST))
-    return float(np.median(values[values >= DEEP_DIP * best])) if best > COLLAPSED * median else median
+    most = COLLAPSED * median
+    is_collapse = best > most + COUNTING * math.sqrt(max(most, 1.0))
+    return float(np.median(values[values >= DEEP_DIP * best])) if is_collapse else median
 
 
 def reference(values: Values) -> Values:

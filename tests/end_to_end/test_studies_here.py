@@ -21,17 +21,27 @@ def test_purge_is_governed_in_one_arm_only_and_every_decision_is_kept(here: Desk
     here.fairtrial("run", STUDIES / "innodb-adaptive-purge.yaml", "--size", "ci")
     found = record.read(here.run)
     trials = {trial.trial.arm: trial for trial in found.trials}
-    assert [(name, trial.invalid_reason) for name, trial in sorted(trials.items())] == [("governed", ""), ("stock", "")]
+    assert {name: trial.invalid_reason for name, trial in trials.items()} == dict.fromkeys(
+        ("stock", "watched", "governed"), ""
+    )
     decisions = {arm: found.trial_directory(each.trial.id) / "governor-decisions.jsonl" for arm, each in trials.items()}
     assert not decisions["stock"].exists()
     told = [json.loads(line)["decision"] for line in decisions["governed"].read_text().splitlines()]
     assert (told[0], told[-1]) == ("started", "restored")
-    governed = trials["governed"].scalars
-    assert governed["governor_period_s"] >= 0.009
+    seen = [json.loads(line)["decision"] for line in decisions["watched"].read_text().splitlines()]
+    assert seen[0] == "started"
+    assert not {"restored", "not_restored", "refused"} & set(seen), "nothing was set, and nothing is to be restored"
+    governed, watched = trials["governed"].scalars, trials["watched"].scalars
+    assert min(governed["governor_period_s"], watched["governor_period_s"]) >= 0.009
     assert "governor_period_s" not in trials["stock"].scalars
-    assert {"history_list_length_end", "checkpoint_age_share_max"} <= governed.keys()
+    assert watched["governor_decisions"] <= len(seen) - 1
+    assert (watched["governor_sets"], watched["governor_refused"]) == (0, 0)
+    (effective,) = [each for each in trials["watched"].effective if each.name == "purge_governor"]
+    assert effective.read_back.startswith("nothing is set: ")
+    assert {"history_list_length_end", "checkpoint_age_full_share"} <= governed.keys()
+    assert 0 <= governed["checkpoint_age_full_share"] <= 1
     for trial in trials.values():
-        assert trial.scalars["slow_shutdown_s"] > 0
+        assert 0 < trial.scalars["slow_shutdown_gap_s"] < trial.scalars["slow_shutdown_s"]
         assert trial.scalars["slow_shutdown_censored"] == 0
         log = (found.trial_directory(trial.trial.id) / "log" / "server.log").read_text()
         assert log.count("ready for connections") == 2, "it is started again, to be checked"
@@ -44,9 +54,9 @@ def test_a_slow_shutdown_that_is_cut_off_is_a_lower_bound_and_a_doubt(here: Desk
     text = study.read_text(encoding="utf-8").replace("slow_shutdown: 3min ", "slow_shutdown: 1ms ")
     here.fairtrial("run", here.study(text), "--size", "ci")
     found = record.read(here.run)
-    assert [trial.invalid_reason for trial in found.trials] == ["", ""]
+    assert [trial.invalid_reason for trial in found.trials] == ["", "", ""]
     assert {trial.scalars["slow_shutdown_censored"] for trial in found.trials} == {1.0}
-    assert "2 of 2 slow shutdowns were not over at their limit" in " ".join(
+    assert "3 of 3 slow shutdowns were not over at their limit" in " ".join(
         (here.run / "report" / "report.txt").read_text(encoding="utf-8").split()
     )
     here.fairtrial("verify", here.run)
@@ -118,4 +128,6 @@ def test_every_arm_has_the_mutex_that_it_is_named_after(here: Desk) -> None:
     asked = {"published": "published", "locals": "local", "no_spinning": "off"}
     assert {arm: f"fastmutex={kind}" in announced[arm] for arm, kind in asked.items()} == dict.fromkeys(asked, True)
     assert {trial.options["version"] for trial in found.trials} == {"5.5.34"}
+    costs = {f"{each}_per_transaction" for each in ("server_cpu_ms", "context_switches", "retries")}
+    assert [costs - trial.scalars.keys() for trial in found.trials] == [set()] * 3
     here.fairtrial("verify", here.run)

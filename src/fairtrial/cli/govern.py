@@ -60,8 +60,12 @@ class Wishes:
 
     values: Mapping[str, object]
     seconds: float | None = None
-    dry_run: bool = False
     as_json: bool = False
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing is to be set."""
+        return bool(self.values.get("dry_run"))
 
     def parameters(self) -> dict[str, Any]:
         """As the wire has them.
@@ -91,7 +95,7 @@ class Wishes:
                 ],
                 hint=HINT,
             ) from error
-        return {**purge_governor.parameters(found), "dry_run": self.dry_run, "duration_s": self.seconds}
+        return {**purge_governor.parameters(found), "duration_s": self.seconds}
 
 
 def _option(location: tuple[int | str, ...]) -> str:
@@ -110,6 +114,7 @@ OPTIONS: Final[Mapping[str, str]] = {
     "--low-water": "low_water",
     "--stop-at": "stop",
     "--hysteresis": "hysteresis",
+    "--dry-run": "dry_run",
 }
 
 

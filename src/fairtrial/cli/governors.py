@@ -68,7 +68,8 @@ def _purge(
         "--low-water": low_water,
         "--stop-at": stop_at,
         "--hysteresis": hysteresis,
+        "--dry-run": dry_run,
     }
     values = {command.OPTIONS[option]: value for option, value in given.items()}
-    wishes = command.Wishes(values, seconds=seconds, dry_run=dry_run, as_json=as_json)
+    wishes = command.Wishes(values, seconds=seconds, as_json=as_json)
     command.purge(command.Server(socket, user, password_file), wishes)

@@ -78,15 +78,14 @@ def compute(directory: Path, *, window: Window | None, facts: Mapping[str, Any],
     Raises:
         RecordError: a file is cut or damaged.
     """
-    from fairtrial.metrics import latency, oltp, telemetry, tpcc  # noqa: PLC0415 - see the module's docstring
+    from fairtrial.metrics import latency, oltp, per_transaction, telemetry, tpcc  # noqa: PLC0415 - see the docstring above
 
     if window is None:
         return {}
-    scalars = telemetry.compute(directory, window=window, facts=facts)
+    own = {}
     if workload == "tpcc":
-        scalars |= tpcc.compute(directory, window=window)
-    if workload == "oltp":
-        return scalars | oltp.compute(directory, window=window) | latency.compute(directory, by_type=False)
-    if workload == "script":
-        scalars |= oltp.compute(directory, window=window)
-    return scalars | latency.compute(directory)
+        own = tpcc.compute(directory, window=window)
+    if workload in {"oltp", "script"}:
+        own = oltp.compute(directory, window=window)
+    own |= latency.compute(directory, by_type=workload != "oltp")
+    return per_transaction.joined(telemetry.compute(directory, window=window, facts=facts), own)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from fairtrial.metrics import drive, tpcc
+from fairtrial.metrics import drive, per_transaction, tpcc
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 
@@ -19,6 +19,7 @@ UNKNOWN: Final = (
     "deadlocks",
     "failed_share",
     "retries",
+    per_transaction.RETRIES,
     "saturated_latencies",
 )
 # xtprof's statistics as ours are called.

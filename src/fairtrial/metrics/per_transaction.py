@@ -2,11 +2,13 @@
 
 Counts stay evidence where clocks are not, as under emulation, and a faster arm, which does more in a timed window, is
 not blamed for that. But it comes further in a timed window, where caches are warmer and data are more: counts of equal
-work need ramp-up and window that end with a number of transactions.
+work need ramp-up and window that end with a number of transactions. The same holds for the server's processor time and
+the drive's retries, which other files give.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +33,10 @@ COUNTS: Final = (
     "server_data_read_bytes",
     "server_data_written_bytes",
 )
+RETRIES: Final = "retries_per_transaction"
+PROCESSOR_TIME: Final = "server_cpu_ms_per_transaction"
+MILLISECONDS_PER_SECOND: Final = 1000.0
+_OVER: Final = "over the transactions of the window"
 
 
 def name_of(count: str) -> str:
@@ -50,6 +56,21 @@ def compute(directory: Path, *, window: Window, transactions: int) -> dict[str, 
     return {name_of(name): counted[name] / transactions for name in COUNTS if name in counted}
 
 
+def joined(common: Mapping[str, float], own: Mapping[str, float]) -> dict[str, float]:
+    """All scalars of a trial, with those per transaction that take some of each kind.
+
+    Args:
+        common: of its telemetry, whose server time needs facts of the place.
+        own: of its workload, with `transactions` and `retries` where it tells them.
+    """
+    scalars, done = {**common, **own}, own.get("transactions")
+    if done and "server_cpu_s" in common:
+        scalars[PROCESSOR_TIME] = common["server_cpu_s"] * MILLISECONDS_PER_SECOND / done
+    if done and "retries" in own:
+        scalars[RETRIES] = own["retries"] / done
+    return scalars
+
+
 def _definition(count: str) -> MetricDefinition:
     counted = telemetry.DEFINITIONS[count]
     return MetricDefinition(
@@ -58,8 +79,29 @@ def _definition(count: str) -> MetricDefinition:
         unit=f"{counted.unit}/transaction",
         better=counted.better,
         kind="count",
-        source=f"{counted.source}; over the transactions of the window",
+        source=f"{counted.source}; {_OVER}",
     )
 
 
-DEFINITIONS: Final = {name_of(count): _definition(count) for count in COUNTS}
+_TIME: Final = telemetry.DEFINITIONS["server_cpu_s"]
+DEFINITIONS: Final = {name_of(count): _definition(count) for count in COUNTS} | {
+    each.name: each
+    for each in (
+        MetricDefinition(
+            name=PROCESSOR_TIME,
+            label=f"{_TIME.label} per transaction",
+            unit="ms/transaction",
+            better="lower",
+            kind="wall_clock",
+            source=f"{_TIME.source}; {_OVER}",
+        ),
+        MetricDefinition(
+            name=RETRIES,
+            label="retries per transaction",
+            unit="retries/transaction",
+            better="lower",
+            kind="count",
+            source=f"result.json: as `retries`; {_OVER}",
+        ),
+    )
+}

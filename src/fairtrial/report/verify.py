@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fairtrial.analyse.sequential import Followed, follow
 from fairtrial.errors import FairtrialError, RecordError
-from fairtrial.metrics import consistency, fidelity, merged_latency, shutdown, telemetry
+from fairtrial.metrics import consistency, fidelity, merged_latency, per_transaction, shutdown, telemetry
 from fairtrial.record import Record
 from fairtrial.record.models import Looked, TrialRecord
 from fairtrial.report import diagnostics, plain, shifts
@@ -131,7 +131,7 @@ def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
     directory = record.trial_directory(trial.trial.id)
     common = telemetry.compute(directory, window=trial.window, facts=place_facts(record, trial))
     common |= shutdown.compute(directory)
-    return {**common, **WORKLOADS[kind].scalars(directory, parameters, trial.window)}
+    return per_transaction.joined(common, WORKLOADS[kind].scalars(directory, parameters, trial.window))
 
 
 def _contradictions(record: Record, trial: TrialRecord) -> list[str]:

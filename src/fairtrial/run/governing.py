@@ -120,7 +120,7 @@ class Governor:
             name=NAME,
             asked=json.dumps(asked),
             before=f"innodb_purge_threads={started.threads} innodb_purge_batch_size={started.batch_size}",
-            read_back=started.reason,
+            read_back=started.reason if self.changes else f"nothing is set: {started.reason}",
         )
 
     def wait(self, limit_s: float) -> bool:

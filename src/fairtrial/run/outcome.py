@@ -37,6 +37,13 @@ class Outcome:
     telemetry: list[str] = field(default_factory=list)
     clock_shift: ClockShift | None = None
 
+    @property
+    def load_ended_ns(self) -> int | None:
+        """The measured window's end on the monotonic clock of the system's place; None without a window."""
+        if self.window is None:
+            return None
+        return self.window.end_ns - (self.clock_shift.shift_ns if self.clock_shift else 0)
+
     def doubt(self, reason: str) -> None:
         """Marks the trial invalid if there is a reason; the first one stays, it is the cause of the later ones."""
         self.invalid_reason = self.invalid_reason or reason

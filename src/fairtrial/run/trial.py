@@ -28,7 +28,7 @@ from fairtrial.run.outcome import Outcome
 from fairtrial.run.probing import Probing
 from fairtrial.run.progress import Progress
 from fairtrial.run.separation import separated
-from fairtrial.run.shutting_down import shut_down_slowly
+from fairtrial.run.shutting_down import Loaded, shut_down_slowly
 from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
@@ -260,7 +260,8 @@ class Attempt:
             self._apply("after_server")
             self._apply("before_ramp_up")
             self._sampled_drive(instance)
-            instance = shut_down_slowly(self.place, self.parts, instance=instance, launch=launch, phase=self._phase)
+            loaded = Loaded(instance, launch, self.outcome.load_ended_ns)
+            instance = shut_down_slowly(self.place, self.parts, loaded, phase=self._phase)
             self._check(instance)
         except StreamLostError:
             raise
@@ -482,7 +483,7 @@ class Attempt:
         except (PlaceError, RecordError) as error:
             self.outcome.doubt(f"its figures cannot be computed: {error}")
             return
-        scalars = {**common, **own}
+        scalars = metrics.per_transaction.joined(common, own)
         self.outcome.scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
         for name in scalars.keys() - self.outcome.scalars.keys():
             self.outcome.doubt(f"metric {name} is {scalars[name]}, which is no number")

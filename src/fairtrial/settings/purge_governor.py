@@ -83,6 +83,10 @@ class PurgeGovernor(BaseModel):
     )
     stop: Percents = Field(0.8, gt=0, description="From which purge is held: fewest threads, smallest batch.")
     hysteresis: Percents = Field(0.02, description="How far below `stop` the age must fall before purge is let go.")
+    dry_run: bool = Field(
+        default=False,
+        description="Looks, decides and logs as ever, and sets nothing: an arm that tells what looking costs.",
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -120,6 +124,7 @@ def parameters(value: Mapping[str, Any]) -> dict[str, Any]:
         "low_water_percent": round(value["low_water"] * PERCENT),
         "stop_percent": round(value["stop"] * PERCENT),
         "hysteresis_percent": round(value["hysteresis"] * PERCENT),
+        "dry_run": value["dry_run"],
     }
 
 

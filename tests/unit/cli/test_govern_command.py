@@ -33,7 +33,7 @@ def test_they_have_the_setting_s_defaults() -> None:
 
 
 def test_wishes_are_parameters_of_the_wire() -> None:
-    wishes = Wishes({"period": "10ms", "threads.min": 2, "threads.max": 6}, seconds=1.5, dry_run=True)
+    wishes = Wishes({"period": "10ms", "threads.min": 2, "threads.max": 6, "dry_run": True}, seconds=1.5)
     endpoint = Server(Path("/run/x.sock"), "root", None).endpoint()
     found = GovernPurge.model_validate({**wishes.parameters(), "endpoint": endpoint})
     assert (found.period_ms, found.threads.least, found.threads.most) == (10, 2, 6)

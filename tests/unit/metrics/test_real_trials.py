@@ -242,7 +242,12 @@ def test_what_a_transaction_cost_is_the_count_over_the_transactions(real_run: Pa
     for trial in trials(real_run):
         scalars = stored(trial)["scalars"]
         per = {name: value for name, value in scalars.items() if name.endswith("_per_transaction")}
-        assert len(per) >= 8
+        spent_ms = per.pop("server_cpu_ms_per_transaction", None)
+        assert (spent_ms is None) == ("server_cpu_s" not in scalars)
+        if spent_ms is not None:
+            assert spent_ms == pytest.approx(1000 * scalars["server_cpu_s"] / scalars["transactions"], rel=EXACT)
+        assert len(per) >= 9
+        assert "retries_per_transaction" in per
         for name, value in per.items():
             count = scalars[name.removesuffix("_per_transaction")]
             assert value == pytest.approx(count / scalars["transactions"], rel=EXACT), (trial.name, name)

@@ -40,6 +40,35 @@ def test_a_checkpoint_s_age_is_a_share_of_what_the_log_allows(tmp_path: Path) ->
     assert values["checkpoint_age_bytes_max"] == 300
 
 
+def test_the_time_at_the_largest_age_tells_apart_what_the_largest_of_all_samples_does_not(tmp_path: Path) -> None:
+    """Every arm that is short of log meets its limit once; how long it stays there is what differs."""
+    most = {"checkpoint_age_max_bytes": [400] * 5}
+    once = computed(tmp_path, {"checkpoint_age_bytes": [400, 399, 401, 375, 400], **most})
+    ever = computed(tmp_path, {"checkpoint_age_bytes": [0, 400, 401, 400, 0], **most})
+    assert once["checkpoint_age_share_max"] == ever["checkpoint_age_share_max"] == 401 / 400
+    assert once["checkpoint_age_full_share"] == pytest.approx(0.5), "between samples it changes evenly, as gauges do"
+    assert ever["checkpoint_age_full_share"] == 1
+    nearly = computed(tmp_path, {"checkpoint_age_bytes": [400, 399, 399, 399, 400], **most})
+    assert nearly["checkpoint_age_full_share"] == 0
+
+
+def test_a_sample_that_is_missing_does_not_shorten_a_stall(tmp_path: Path) -> None:
+    """A server that stalls answers late: time counts, and not how often it answered."""
+    times = [START + SECOND * tenth // 10 for tenth in (0, 10, 11, 12, 13, 14, 15, 25, 30, 40)]
+    ages = [0, 0, 0, 0, 0, 0, 400, 400, 400, 0]
+    columns = {"time_ns": times, "checkpoint_age_bytes": ages, "checkpoint_age_max_bytes": [400] * len(times)}
+    pl.DataFrame(columns).write_parquet(tmp_path / "telemetry-server.parquet")
+    values = telemetry.compute(tmp_path, window=WINDOW, facts={})
+    assert values["checkpoint_age_full_share"] == pytest.approx((1.5 + 0.05) / 2)
+
+
+@pytest.mark.parametrize("missing", ["checkpoint_age_bytes", "checkpoint_age_max_bytes"])
+def test_a_server_that_does_not_say_its_age_or_its_largest_has_no_time_there(tmp_path: Path, missing: str) -> None:
+    columns = {"checkpoint_age_bytes": [400] * 5, "checkpoint_age_max_bytes": [400] * 5}
+    del columns[missing]
+    assert "checkpoint_age_full_share" not in computed(tmp_path, columns)
+
+
 def test_where_a_server_does_not_say_the_age_it_is_the_distance_of_two_positions(tmp_path: Path) -> None:
     columns = {
         "checkpoint_age_bytes": [None] * 5,

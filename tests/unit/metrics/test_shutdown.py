@@ -10,11 +10,31 @@ import pytest
 from fairtrial.errors import RecordError
 from fairtrial.metrics import shutdown
 
-FOUND = {"began_ns": 5_000_000_000, "ended_ns": 12_500_000_000, "limit_s": 60.0, "complete": True}
+OLDER = {"began_ns": 5_000_000_000, "ended_ns": 12_500_000_000, "limit_s": 60.0, "complete": True}
+FOUND = {**OLDER, "load_ended_ns": 4_750_000_000}
 
 
-def test_it_is_the_time_from_the_telling_to_the_end(tmp_path: Path) -> None:
+def test_it_is_the_time_from_the_loads_end_to_the_servers(tmp_path: Path) -> None:
     (tmp_path / shutdown.FILE).write_text(json.dumps(FOUND))
+    assert shutdown.compute(tmp_path) == {
+        "slow_shutdown_s": 7.75,
+        "slow_shutdown_gap_s": 0.25,
+        "slow_shutdown_censored": 0.0,
+    }
+
+
+def test_two_servers_with_the_same_debt_differ_by_nothing_but_when_they_were_told(tmp_path: Path) -> None:
+    """Purge goes on while a governor ends: what it does then is not to be had for nothing."""
+    times = []
+    for told_late_ns in (16_000_000, 104_000_000):
+        began_ns = FOUND["load_ended_ns"] + told_late_ns
+        (tmp_path / shutdown.FILE).write_text(json.dumps({**FOUND, "began_ns": began_ns}))
+        times.append(shutdown.compute(tmp_path)["slow_shutdown_s"])
+    assert times[0] == times[1]
+
+
+def test_a_record_that_does_not_say_when_the_load_ended_counts_from_the_telling_as_it_did(tmp_path: Path) -> None:
+    (tmp_path / shutdown.FILE).write_text(json.dumps(OLDER))
     assert shutdown.compute(tmp_path) == {"slow_shutdown_s": 7.5, "slow_shutdown_censored": 0.0}
 
 
@@ -39,5 +59,6 @@ def test_every_metric_is_defined_and_time_is_a_clocks() -> None:
     assert directory["complete"]
     assert {name: each.kind for name, each in shutdown.DEFINITIONS.items()} == {
         "slow_shutdown_s": "wall_clock",
+        "slow_shutdown_gap_s": "wall_clock",
         "slow_shutdown_censored": "count",
     }

@@ -25,11 +25,21 @@ def slow_median(values: list[float], at: int) -> float:
     return float(np.median(values[max(0, at - half) : at + half + 1]))
 
 
+def slow_level(values: list[float]) -> float:
+    ranked = sorted(values)
+    at = 0.9 * (len(ranked) - 1)
+    best = ranked[int(at)] + (at - int(at)) * (ranked[min(int(at) + 1, len(ranked) - 1)] - ranked[int(at)])
+    median = float(np.median(ranked))
+    if best <= 2 * median + 2 * max(2 * median, 1) ** 0.5:
+        return median
+    return float(np.median([value for value in ranked if value >= best / 2]))
+
+
 def slowly(values: list[float]) -> dict[str, float]:
     """The same figures second by second, in plain loops."""
-    whole = float(np.median(values))
+    whole = slow_level(values)
     medians = [median if (median := slow_median(values, at)) >= 0.5 * whole else whole for at in range(len(values))]
-    low = [value < 0.8 * median for value, median in zip(values, medians, strict=True)]
+    low = [value == 0 or value < 0.8 * median for value, median in zip(values, medians, strict=True)]
     longest = run = 0
     recovery = 0
     for at, dipped in enumerate(low):
@@ -39,13 +49,13 @@ def slowly(values: list[float]) -> dict[str, float]:
             end = at
             while end < len(values) and low[end]:
                 end += 1
-            while end < len(values) and values[end] < 0.95 * medians[end]:
+            while end < len(values) and (values[end] == 0 or values[end] < 0.95 * medians[end]):
                 end += 1
             recovery = max(recovery, end - at)
     return {
         "zero_throughput_s": values.count(0),
         "below_80_percent_s": sum(low),
-        "below_50_percent_s": sum(v < 0.5 * m for v, m in zip(values, medians, strict=True)),
+        "below_50_percent_s": sum(v == 0 or v < 0.5 * m for v, m in zip(values, medians, strict=True)),
         "longest_dip_s": longest,
         "recovery_s": recovery,
         "lost_transactions": sum((m - v) for v, m, d in zip(values, medians, low, strict=True) if d),
@@ -113,11 +123,72 @@ def test_seconds_and_shares_do_not_depend_on_the_unit_and_losses_scale_with_it(f
         assert other[name] == pytest.approx(expected), name
 
 
-def test_a_window_without_any_throughput_is_zero_all_the_time_and_has_no_shares() -> None:
+@pytest.mark.parametrize(("up", "down", "rate"), [(11, 14, 0.0), (10, 15, 300.0), (4, 21, 0.0), (40, 200, 100.0)])
+def test_a_collapse_of_most_of_the_window_is_the_dip_and_not_the_level(up: int, down: int, rate: float) -> None:
+    """Its own median it would be, and the window as even as none."""
+    values = [4000.0] * up + [rate] * down
+    found = stability.scalars(by_second(values))
+    assert stability.scalars(by_second(values[::-1])) | {"throughput_cv": 0} == found | {"throughput_cv": 0}
+    assert found["longest_dip_s"] == found["recovery_s"] == down
+    assert found["below_80_percent_s"] == found["below_50_percent_s"] == down
+    assert found["lost_transactions"] == pytest.approx(down * (4000 - rate))
+    assert found["throughput_p5_share"] == pytest.approx(rate / 4000)
+    assert found["throughput_cv"] > 0.2
+    (dip,) = stability.dips(by_second(values))
+    assert dip.lowest_share == pytest.approx(rate / 4000)
+
+
+def test_a_collapse_in_pieces_is_all_of_them() -> None:
+    found = stability.scalars(by_second(([4000.0] * 2 + [0.0] * 3) * 6))
+    assert found["below_80_percent_s"] == found["zero_throughput_s"] == 18
+    assert found["longest_dip_s"] == 3
+    assert found["throughput_p5_share"] == 0
+
+
+@given(st.lists(st.floats(500, 1000), min_size=stability.SMALLEST_N, max_size=150))
+def test_the_level_of_a_window_that_has_not_collapsed_is_its_median(values: list[float]) -> None:
+    """However uneven: what is at most twice as quick as the rest makes nothing of the rest a collapse."""
+    assert stability.level(np.array(values)) == np.median(values)
+    found = stability.scalars(by_second(values))
+    assert found["throughput_p5_share"] == pytest.approx(np.percentile(values, 5) / np.median(values))
+
+
+@pytest.mark.parametrize("rate", [0.3, 1, 2, 3, 5, 10])
+def test_a_few_transactions_per_second_vary_by_factors_and_have_not_collapsed(rate: float) -> None:
+    """As in a guest under emulation: counting alone makes a tenth of the seconds twice as quick as the median."""
+    random = np.random.default_rng(3)
+    for _ in range(50):
+        counts = random.poisson(rate, 60).astype(float)
+        assert stability.level(counts) == np.median(counts)
+
+
+def test_a_collapse_of_few_transactions_per_second_is_one() -> None:
+    for quick, slow in ((8.0, 0.0), (8.0, 1.0), (100.0, 40.0)):
+        assert stability.level(np.array([quick] * 10 + [slow] * 15)) == quick
+
+
+def test_single_quick_seconds_do_not_make_a_collapse_of_the_others() -> None:
+    values = [1000.0] * 92 + [5000.0] * 8
+    assert stability.level(np.array(values)) == 1000
+    assert stability.scalars(by_second(values))["longest_dip_s"] == 0
+
+
+def test_a_window_without_any_throughput_is_one_dip_and_has_no_deviation() -> None:
     found = stability.scalars(by_second([0.0] * 30))
-    assert found["zero_throughput_s"] == 30
-    assert found["longest_dip_s"] == 0
-    assert "throughput_p5_share" not in found
+    assert found["zero_throughput_s"] == found["below_80_percent_s"] == found["below_50_percent_s"] == 30
+    assert found["longest_dip_s"] == found["recovery_s"] == 30
+    assert found["lost_transactions"] == 0, "there is no telling what it would have done"
+    assert found["throughput_p5_share"] == 0
+    assert "throughput_cv" not in found
+    (dip,) = stability.dips(by_second([0.0] * 30))
+    assert (dip.start_s, dip.end_s, dip.lowest_share) == (0, 30, 0)
+
+
+def test_a_window_that_hardly_begins_is_a_stall_although_nothing_says_of_what() -> None:
+    """Less than a tenth of the window is up: no level can be told, and nothing is nothing all the same."""
+    found = stability.scalars(by_second([4000.0] * 2 + [0.0] * 23))
+    assert found["longest_dip_s"] == found["below_80_percent_s"] == 23
+    assert found["throughput_p5_share"] == 0
 
 
 def test_too_few_seconds_have_no_median() -> None:

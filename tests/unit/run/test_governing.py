@@ -111,6 +111,28 @@ def test_a_dry_run_changes_nothing_and_has_nothing_to_remember() -> None:
         assert restorings(fake) == []
 
 
+def test_a_dry_run_beside_a_trial_says_that_nothing_is_set_and_its_trial_is_valid() -> None:
+    """It counts what it decides, sets nothing, and has nothing to give back."""
+    told = {**GOVERNED, "decisions": 7, "sets": 0}
+    given = {name: value for name, value in PARAMETERS.items() if name != "endpoint"} | {"dry_run": True}
+    with place_in_memory(running(STARTED, json.dumps(told))) as (place, fake):
+        governor = beside(place, PurePosixPath("/work/abc"), given, endpoint=ENDPOINT, processors=None)
+        assert json.loads(spawned(fake, "governor").stdin or "")["dry_run"] is True
+        assert governor.effective.read_back == "nothing is set: 10.11.6-MariaDB, by threads"
+        assert json.loads(governor.effective.asked)["dry_run"] is True
+        assert governing.ended(governor) == ""
+        assert governor.governed is not None
+        assert (governor.governed.decisions, governor.governed.sets, governor.governed.restored) == (7, 0, True)
+        assert (fake.steps, restorings(fake)) == ([], [])
+
+
+def test_a_dry_run_that_fails_makes_its_trial_doubtful_and_restores_nothing() -> None:
+    with place_in_memory(running(STARTED, code=1)) as (place, fake):
+        governor = Governor(place, {**PARAMETERS, "dry_run": True}, originals=ORIGINALS)
+        assert governing.ended(governor) == "the purge governor failed (exit code 1)"
+        assert restorings(fake) == []
+
+
 def test_a_server_that_refuses_ends_it_before_the_load_begins() -> None:
     with place_in_memory(running(code=1, errors=(json.dumps(REFUSES),))) as (place, _fake):
         with pytest.raises(PlaceError, match="does not start: the server refuses") as caught:

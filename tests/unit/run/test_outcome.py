@@ -2,7 +2,7 @@
 
 from support.records import RESOLVED, planned, tiny_plan
 
-from fairtrial.record.models import Clock, Window
+from fairtrial.record.models import Clock, ClockShift, Window
 from fairtrial.run.outcome import Outcome
 
 CLOCK = Clock(monotonic_ns=1, realtime_ns=2)
@@ -21,6 +21,14 @@ def test_a_lost_place_goes_before_what_went_wrong_on_it_and_takes_the_window() -
     outcome.lose("the stream was lost")
     assert outcome.invalid_reason == "the stream was lost; before that: the load failed"
     assert outcome.window is None
+
+
+def test_the_loads_end_is_told_by_the_servers_clock_wherever_the_load_ran() -> None:
+    """The workload's place is 7 ahead: what it calls 100 is 93 where the server is."""
+    window = Window(start_ns=1, end_ns=100)
+    assert Outcome().load_ended_ns is None
+    assert Outcome(window=window).load_ended_ns == 100
+    assert Outcome(window=window, clock_shift=ClockShift(shift_ns=7, error_ns=1)).load_ended_ns == 93
 
 
 def test_a_trial_without_doubts_is_valid_and_knows_every_level() -> None:

@@ -15,12 +15,13 @@ from support.places import place_here
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import shutdown
 from fairtrial.run.kinds import Parts
-from fairtrial.run.shutting_down import shut_down_slowly
+from fairtrial.run.shutting_down import Loaded, shut_down_slowly
 from fairtrial.systems import Instance, Launch
 from fairtrial.wire.open_place import OpenPlace
 
 ENDS = "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"
 FAILS = "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done"
+BEFORE_S = 5.0  # it was told so long after its load had ended
 STAYS = "trap '' TERM; echo up; while :; do sleep 0.1; done"
 
 
@@ -48,6 +49,7 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
 
 
 def shut_down(place: OpenPlace, here: Path, script: str, *, limit_s: float | None) -> tuple[Instance, Staged]:
+    """Of a server whose load has ended `BEFORE_S` ago."""
     staged = Staged()
     process = place.agent.spawn(name="server", argv=["sh", "-c", script])
     next(process.lines())  # it handles the signal from here on
@@ -58,8 +60,11 @@ def shut_down(place: OpenPlace, here: Path, script: str, *, limit_s: float | Non
     found = shut_down_slowly(
         place,
         parts,
-        instance=Instance(endpoint={"kind": "first"}, process=process, slow_shutdown_s=limit_s),
-        launch=launch,
+        Loaded(
+            Instance(endpoint={"kind": "first"}, process=process, slow_shutdown_s=limit_s),
+            launch,
+            load_ended_ns=place.agent.clock().monotonic_ns - int(BEFORE_S * 1e9),
+        ),
         phase=lambda _name: contextlib.nullcontext(),
     )
     if process.exited is None:
@@ -79,7 +84,7 @@ def test_a_server_that_ends_by_itself_is_timed_and_started_again(place: OpenPlac
     assert found.endpoint == {"kind": "again"}
     assert len(staged.started) == 1
     scalars = shutdown.compute(tmp_path / "out")
-    assert 0 < scalars["slow_shutdown_s"] < 200
+    assert BEFORE_S <= scalars["slow_shutdown_gap_s"] < scalars["slow_shutdown_s"] < 200
     assert scalars["slow_shutdown_censored"] == 0
 
 
@@ -88,7 +93,8 @@ def test_one_that_does_not_end_is_cut_off_at_its_limit_and_not_started(place: Op
     assert (found.process, found.endpoint) == (None, None)
     assert staged.started == []
     scalars = shutdown.compute(tmp_path / "out")
-    assert scalars["slow_shutdown_s"] >= 0.3
+    assert scalars["slow_shutdown_s"] - scalars["slow_shutdown_gap_s"] >= 0.3, "the limit is the server's own"
+    assert scalars["slow_shutdown_gap_s"] >= BEFORE_S
     assert scalars["slow_shutdown_censored"] == 1
     assert json.loads((tmp_path / "out" / shutdown.FILE).read_text())["limit_s"] == 0.3
 

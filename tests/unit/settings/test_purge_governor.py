@@ -55,6 +55,7 @@ def test_nothing_said_is_the_algorithm_as_published_every_50_ms() -> None:
         "low_water_percent": 20,
         "stop_percent": 80,
         "hysteresis_percent": 2,
+        "dry_run": False,
     }
 
 
@@ -67,6 +68,7 @@ def test_everything_said_is_on_the_wire() -> None:
         "low_water": "29%",
         "stop": "57%",
         "hysteresis": "0%",
+        "dry_run": True,
     }
     found = asked(value)
     assert found == {
@@ -77,9 +79,11 @@ def test_everything_said_is_on_the_wire() -> None:
         "low_water_percent": 29,
         "stop_percent": 57,
         "hysteresis_percent": 0,
+        "dry_run": True,
     }
     endpoint = {"kind": "mysql", "socket": "/s", "user": "root", "database": "mysql"}
-    assert GovernPurge.model_validate({**found, "endpoint": endpoint}).period_ms == 10
+    parsed = GovernPurge.model_validate({**found, "endpoint": endpoint})
+    assert (parsed.period_ms, parsed.dry_run) == (10, True)
 
 
 @given(st.integers(1, 60_000), st.integers(0, 99))
@@ -104,6 +108,7 @@ def test_every_whole_millisecond_and_percent_arrives_as_it_was_written(period_ms
         ({"low_water": "80%"}, "`low_water` must be below `stop`"),
         ({"hysteresis": "80%"}, "`hysteresis` must be below `stop`"),
         ({"thread": {"min": 1}}, "Extra inputs"),
+        ({"dry_run": "perhaps"}, "valid boolean"),
         (True, "dictionary"),
     ],
 )
@@ -127,6 +132,15 @@ def test_a_level_turns_it_on_and_its_metrics_may_be_named(load: Callable[..., st
     without, governed = (found.resolve({"purge": arm, "period": "quick"}).settings for arm in ("own", "governed"))
     assert "purge_governor" not in without
     assert governed["purge_governor"]["period"] == 0.02
+
+
+def test_watching_and_governing_are_two_arms_that_differ_in_that_only(load: Callable[..., study.Study]) -> None:
+    watched, governed = (
+        load(value=value).resolve({"purge": "governed", "period": "quick"}).settings["purge_governor"]
+        for value in ("{period: 10ms, dry_run: true}", "{period: 10ms}")
+    )
+    assert {name for name in governed if watched[name] != governed[name]} == {"dry_run"}
+    assert (watched["dry_run"], governed["dry_run"]) == (True, False)
 
 
 def test_a_wrong_value_is_told_with_its_line_and_field(load: Callable[..., study.Study]) -> None:

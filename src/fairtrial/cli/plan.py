@@ -84,8 +84,9 @@ def _heading(plan: Plan) -> RenderableType:
     ):
         if names:
             lines.append(f"{role:<12} {', '.join(f'{name} [{_better(plan, name)}]' for name in names)}")
+    baseline = f"{plan.arm} {plan.factors[plan.arm][0]}"
     lines += [
-        f"expected     {expected.metric} {expected.text} where {expected.factor} is {expected.level}"
+        f"expected     {expected.metric} {expected.text} where {expected.factor} is {expected.level}, with {baseline}"
         for expected in plan.expectations
     ]
     design = plan.design

@@ -150,7 +150,8 @@ def test_expectations_warnings_and_what_can_be_detected_are_said() -> None:
     expected = RangeExpectation(factor="memory", level="over", metric="swapped", low=0.1, high=None, text="10 %..")
     plan = tiny_plan().model_copy(update={"expectations": [expected], "warnings": ["this differs in two things"]})
     said = printed(plan, detectable="detectable ± 3 %")
-    assert line(said, "expected  ") == "swapped 10 %.. where memory is over"
+    baseline = plan.factors[plan.arm][0]
+    assert line(said, "expected  ") == f"swapped 10 %.. where memory is over, with {plan.arm} {baseline}"
     assert "warning: this differs in two things" in said
     assert said.index("detectable ± 3 %") < said.index("warning: ")
 

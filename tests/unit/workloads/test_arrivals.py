@@ -76,7 +76,7 @@ def test_a_replay_is_seen_from_the_file_that_names_it_and_kept_as_path_and_hash(
 
 
 def test_a_search_has_its_objective_and_no_length(load: Load) -> None:
-    with pytest.raises(InputError, match="leave `duration` and `transactions` out"):
+    with pytest.raises(InputError, match="leave `duration`, `transactions` and `ramp_up_transactions` out"):
         load(STUDY.replace("ARRIVALS", SEARCH))
     text = STUDY.replace("    duration: 5s\n", "").replace("ARRIVALS", SEARCH)
     parameters = load(text).resolve({"users": "few"}).workload["oltp"]

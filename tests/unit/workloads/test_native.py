@@ -37,6 +37,8 @@ def parameters(workload: str, **given: Any) -> Any:
         ({"arrivals": STEPS, "rate": 100}, "leave one out"),
         ({"queue_timeout": "1s"}, "leave `queue_timeout` out"),
         ({"queue_timeout": "0s", "rate": 5}, "queue_timeout"),
+        ({"ramp_up_transactions": 0}, "ramp_up_transactions"),
+        ({"ramp_up_transactions": 5, "ramp_up": "1s"}, "leave one out"),
     ],
 )
 def test_loops_that_mean_nothing_are_refused(workload: str, wrong: dict[str, Any], message: str) -> None:

@@ -64,6 +64,7 @@ def test_the_engine_is_told_everything_in_its_own_units() -> None:
             "virtual_users": 7,
             "seed": 42,
             "ramp_up_s": 1.5,
+            "ramp_up_transactions": None,
             "duration_s": 90.0,
             "transactions": None,
             "arrivals": {"kind": "closed", "think_s": 0.02, "spacing": "exponential"},
@@ -73,6 +74,12 @@ def test_the_engine_is_told_everything_in_its_own_units() -> None:
             "output_directory": str(OUT),
         }
     }
+
+
+def test_a_ramp_up_of_transactions_has_no_time() -> None:
+    _, fake = driven(parameters(ramp_up_transactions=40, transactions=77), result())
+    asked = task_of(fake)["drive"]
+    assert (asked["ramp_up_s"], asked["ramp_up_transactions"], asked["transactions"]) == (0.0, 40, 77)
 
 
 def test_an_open_loop_offers_its_rate_and_a_count_ends_a_window() -> None:
@@ -124,6 +131,9 @@ def test_one_that_hangs_is_given_its_window_and_some_minutes(monkeypatch: pytest
 def test_a_window_by_count_is_guessed_and_one_by_time_is_known() -> None:
     assert native.duration_s(parameters(ramp_up="3s", duration="20s"), guessed_per_s=100) == 23
     assert native.duration_s(parameters(ramp_up="3s", transactions=500), guessed_per_s=100) == 3 + 5
+    counted = {"ramp_up_transactions": 200, "transactions": 500}
+    assert native.duration_s(parameters(**counted), guessed_per_s=100) == 2 + 5
+    assert native.duration_s(parameters(**counted, expected_rate="10/s"), guessed_per_s=100) == 20 + 50
 
 
 def test_only_drives_of_the_engine_have_all_of_its_parameters() -> None:

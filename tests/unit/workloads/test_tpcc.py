@@ -106,6 +106,7 @@ def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
             "virtual_users": 7,
             "seed": 99,
             "ramp_up_s": 0.5,
+            "ramp_up_transactions": None,
             "duration_s": None,
             "transactions": 300,
             "arrivals": {"kind": "closed", "think_s": 0.0, "spacing": "exponential"},

@@ -16,7 +16,7 @@ from scipy import special
 from fairtrial.analyse import guardrails
 from fairtrial.analyse.models import Guardrail
 from fairtrial.analyse.sequential import anytime
-from fairtrial.analyse.sequential.rule import Rule, exact_from, one_sided_reach
+from fairtrial.analyse.sequential.rule import Rule, one_sided_reach
 from fairtrial.analyse.t_tests import Values
 
 _LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
@@ -35,7 +35,7 @@ def p_looked_at(p: Values, n: int, rule: Rule) -> Values:
 
 def may_claim(n: int, rule: Rule) -> bool:
     """Whether an exact test of so few blocks could: with fewer, two modes look like certainty too often."""
-    return n >= exact_from(rule.alpha)
+    return n >= rule.enough
 
 
 def looked_at(once: Guardrail, *, n: int, rule: Rule, worse: int, means: tuple[Mean, Mean]) -> Guardrail:

@@ -59,6 +59,11 @@ class Rule:
         """Numbers of blocks after which the rule decides."""
         return looks(self.first, self.last)
 
+    @property
+    def enough(self) -> int:
+        """Blocks from which an exact test of one comparison could claim: what few that are alike show may be chance."""
+        return exact_from(self.alpha)
+
     def boundaries(self, sides: int) -> Boundaries:
         """Of the test with one or two sides."""
         return boundaries(self.spending, first=self.first, last=self.last, sides=sides)

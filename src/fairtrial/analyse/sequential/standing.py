@@ -84,10 +84,10 @@ class Standing:
             error=np.where(new, now.error, self.seen.error),
             bound=np.broadcast_to(now.bound, self.shape),
         )
-        until = np.where(self.family, exact_from(self.level), exact_from(self.rule.alpha))
+        until = np.where(self.family, exact_from(self.level), self.rule.enough)
         steady = steadied(self.seen, pools=self.pools, until=until)
         self.p = np.where(new, np.minimum(self.p, p_difference(steady, self.rule)), self.p)
-        same = np.where(self.seen.n < exact_from(self.rule.alpha), 1.0, p_equivalence(self.seen, self.rule))
+        same = np.where(self.seen.n < self.rule.enough, 1.0, p_equivalence(self.seen, self.rule))
         self.same = np.where(new, np.minimum(self.same, same), self.same)
         self._adjust()
         self.chance = np.where(new, chance_of_claim(self.seen, self.rule, self._goal()), self.chance)

@@ -96,7 +96,7 @@ fn the_wire_has_the_shape_that_was_agreed() {
     for name in names(&now) {
         assert_eq!(
             now["types"][&name], agreed["types"][&name],
-            "{name}: raise VERSION, then UPDATE_GOLDEN=1"
+            "{name}: raise VERSION, then UPDATE_GOLDEN=1, and wire/messages.py with it"
         );
     }
 }

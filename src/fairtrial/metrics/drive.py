@@ -152,10 +152,10 @@ def seconds(directory: Path, window: Window) -> float:
 
 
 def compute(directory: Path, driven: Driven, *, window: Window) -> dict[str, float]:
-    """The scalars that every workload of the engine has; see `DEFINITIONS`.
+    """The scalars that every workload of the engine has; those per transaction take telemetry, too: see `DEFINITIONS`.
 
     Raises:
-        RecordError: a file of telemetry or the timeline is damaged.
+        RecordError: the timeline is damaged.
     """
     done = driven.done
     failed = sum(outcome.failed for outcome in driven.transactions.values())
@@ -164,8 +164,7 @@ def compute(directory: Path, driven: Driven, *, window: Window) -> dict[str, flo
         "client_longest_turn_s": max((loop.longest_turn_s for loop in driven.loops), default=0.0),
     }
     return (
-        per_transaction.compute(directory, window=window, transactions=done)
-        | stability.compute(directory, window=window)
+        stability.compute(directory, window=window)
         | steadiness.compute(directory, window=window)
         | (loops if driven.loops else {})
         | {

@@ -9,11 +9,9 @@ the drive's retries, which other files give.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from fairtrial.metrics import telemetry
-from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 
 COUNTS: Final = (
@@ -44,29 +42,20 @@ def name_of(count: str) -> str:
     return f"{count}_per_transaction"
 
 
-def compute(directory: Path, *, window: Window, transactions: int) -> dict[str, float]:
-    """The counts that the trial's telemetry allows, each over `transactions`; empty without transactions.
-
-    Raises:
-        RecordError: a file is damaged.
-    """
-    if not transactions:
-        return {}
-    counted = telemetry.compute(directory, window=window, facts={})  # counts need no facts of the place
-    return {name_of(name): counted[name] / transactions for name in COUNTS if name in counted}
-
-
 def joined(common: Mapping[str, float], own: Mapping[str, float]) -> dict[str, float]:
-    """All scalars of a trial, with those per transaction that take some of each kind.
+    """All scalars of a trial, with those per transaction that its telemetry allows; none without transactions.
 
     Args:
-        common: of its telemetry, whose server time needs facts of the place.
+        common: of its telemetry.
         own: of its workload, with `transactions` and `retries` where it tells them.
     """
     scalars, done = {**common, **own}, own.get("transactions")
-    if done and "server_cpu_s" in common:
+    if not done:
+        return scalars
+    scalars |= {name_of(name): common[name] / done for name in COUNTS if name in common}
+    if "server_cpu_s" in common:
         scalars[PROCESSOR_TIME] = common["server_cpu_s"] * MILLISECONDS_PER_SECOND / done
-    if done and "retries" in own:
+    if "retries" in own:
         scalars[RETRIES] = own["retries"] / done
     return scalars
 

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from fairtrial.wire import generated as wire
 from fairtrial.wire.transport import Transport
 
-VERSION = "1"  # compared with the agent's at hello; a test compares it with crates/protocol
+VERSION = "2"  # compared with the agent's at hello; a test compares it with crates/protocol
 CHUNK_BYTES = 64 * 1024
 PING_EVERY_S = 5.0
 SILENCE_S = 15.0

@@ -114,7 +114,7 @@ def test_waits_deadlocks_and_gaps_are_counted_inside_the_window(tmp_path: Path) 
     assert values["server_statements"] == 20
     assert values["server_samples_missed"] == 1
     assert values["server_answer_s_mean"] == pytest.approx(1e-3)
-    counted = per_transaction.compute(tmp_path, window=WINDOW, transactions=40)
+    counted = per_transaction.joined(values, {"transactions": 40})
     assert counted["row_lock_waits_per_transaction"] == pytest.approx(10 / 40)
 
 
@@ -136,7 +136,7 @@ def test_what_the_server_moved_is_counted_by_itself_and_per_transaction(tmp_path
     values = computed(tmp_path, columns)
     assert values["server_data_read_bytes"] == 20480 - 4096
     assert values["server_data_written_bytes"] == 2048
-    found = per_transaction.compute(tmp_path, window=WINDOW, transactions=4)
+    found = per_transaction.joined(values, {"transactions": 4})
     assert found["server_data_written_bytes_per_transaction"] == 512
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from fairtrial import metrics
 from fairtrial.errors import RecordError
-from fairtrial.metrics import per_transaction, stability, steadiness, tpcc
+from fairtrial.metrics import per_transaction, stability, steadiness, telemetry, tpcc
 from fairtrial.record.models import Window
 
 WINDOW = Window(start_ns=5_000_000_000, end_ns=35_000_000_000)  # half a minute
@@ -75,7 +75,8 @@ def test_counts_of_telemetry_are_given_per_transaction(tmp_path: Path) -> None:
         "pgmajfault": [7] * len(seconds),
     }
     pl.DataFrame(samples).write_parquet(_result(tmp_path) / "telemetry-vmstat.parquet")
-    scalars = tpcc.compute(tmp_path, window=WINDOW)
+    watched = telemetry.compute(tmp_path, window=WINDOW, facts={})
+    scalars = per_transaction.joined(watched, tpcc.compute(tmp_path, window=WINDOW))
     assert scalars["refaults_per_transaction"] == pytest.approx(30 * 30 / 595)
     assert scalars["major_faults_per_transaction"] == 0
     assert "disk_read_bytes_per_transaction" not in scalars

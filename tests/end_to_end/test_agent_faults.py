@@ -220,6 +220,22 @@ def test_a_step_that_hangs_is_given_up_when_the_stream_ends(here: Desk, tmp_path
     assert (tmp_path / "undone").exists(), "what a step may have done is undone"
 
 
+def test_a_way_back_that_takes_long_is_waited_for_and_answers_meanwhile(here: Desk, tmp_path: Path) -> None:
+    """As `swapoff` does, which reads everything back."""
+    agent = open_here(here)
+    slow = {"kind": "execute", "argv": ["sh", "-c", f"sleep 5; touch {tmp_path}/undone"]}
+    agent.change(
+        Step.model_validate({"name": "slow", "action": {"kind": "execute", "argv": ["true"]}, "inverse": slow})
+    )
+    os.kill(agent_pid(here), signal.SIGKILL)
+    eventually(lambda: not here.processes(), "processes stayed")
+    agent.close()
+    transport = PipeTransport([str(find_agent()), "serve"], environment={"FAIRTRIAL_STATE_DIRECTORY": str(here.state)})
+    with Agent(transport, holder="the next", lock=True, silence_s=2.0) as following:
+        assert following.hello.leftovers.undone == 1
+    assert (tmp_path / "undone").exists()
+
+
 def test_a_setting_that_cannot_be_restored_is_told_and_tried_again(here: Desk, tmp_path: Path) -> None:
     directory = tmp_path / "gone"
     directory.mkdir()

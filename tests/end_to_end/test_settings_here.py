@@ -62,6 +62,27 @@ def needs_loop() -> None:
         pytest.skip("no loop devices on this machine")
 
 
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("dirty_bytes", "dirty_ratio"),
+        ("dirty_background_bytes", "dirty_background_ratio"),
+        ("overcommit_kbytes", "overcommit_ratio"),
+    ],
+)
+def test_a_parameter_that_zeroes_its_partner_is_undone_through_it(
+    place: OpenPlace, trial: Path, pair: tuple[str, str]
+) -> None:
+    value, name = 1 << 30, pair[0]
+    files = [Path("/proc/sys/vm") / each for each in pair]
+    before = [file.read_text(encoding="utf-8") for file in files]
+    apply(place, trial, sysctl={f"vm.{name}": value})
+    assert [file.read_text(encoding="utf-8") for file in files] == [f"{value}\n", "0\n"]
+    undone = place.agent.undo()
+    assert (undone.failed, undone.disturbed) == ([], [])
+    assert [file.read_text(encoding="utf-8") for file in files] == before
+
+
 @pytest.mark.parametrize("kind", ["xfs", "ext4"])
 def test_a_file_is_a_file_system_of_the_trials_own(place: OpenPlace, trial: Path, kind: str) -> None:
     needs_loop()

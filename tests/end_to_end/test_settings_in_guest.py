@@ -146,8 +146,16 @@ def test_groups_of_version_2_limit_protect_and_bind(place: OpenPlace) -> None:
     assert said(place, "cat /sys/fs/cgroup/cgroup.subtree_control") == enabled
 
 
+def test_what_is_written_back_from_the_page_cache_is_limited_too(place: OpenPlace) -> None:
+    effect, _ = apply(place, TRIAL, io_limit={"write_bytes_per_s": "2MiB"})
+    write = ["dd", "if=/dev/zero", f"of={TRIAL / 'data/file'}", "bs=1M", "count=6", "conv=fsync"]
+    code, _, told = ran(place, write, groups=effect.server_groups)
+    assert code == 0
+    assert seconds(told) > 2.0, "6 MiB at 2 MiB a second, and no request of the process's own"
+
+
 def trial(**settings: Any) -> ResolvedTrial:
-    return ResolvedTrial(place={"vm": {}}, system={"command": {}}, workload={"command": {}}, settings=settings)
+    return ResolvedTrial(place={"vm": {}}, system={"mariadb": {}}, workload={"tpcc": {}}, settings=settings)
 
 
 def test_what_the_guest_lacks_is_said_before_anything_starts(place: OpenPlace) -> None:

@@ -65,7 +65,8 @@ impl StateError {
                 "create the user, or run the agent as the user that should own the data"
             }
             Self::Full { .. } => {
-                "free space there, or set FAIRTRIAL_STATE_DIRECTORY to a larger file system"
+                "free space there, or set FAIRTRIAL_STATE_DIRECTORY to a larger file system; a guest's disk is as large as \
+                 `place.vm.disk` says"
             }
             Self::Read { .. } => {
                 "check the permissions, and the kernel's log for errors of the disk"

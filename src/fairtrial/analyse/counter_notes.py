@@ -1,7 +1,8 @@
 """Counters whose meaning may differ between arms, and which subsystem a counter tells of.
 
 Sources: kernel's mm/workingset.c and mm/vmscan.c; what was measured on Debian's 6.12: with multi-generational LRU
-`workingset_activate_file` equals `workingset_refault_file`, without it is about a quarter.
+`workingset_activate_file` equals `workingset_refault_file`, without it is about a quarter. Refaults: "Multi-gen LRU:
+fix workingset accounting" of May 2023, in 6.5 and not in Debian's 6.1. Scans: `scan_folios` counts what it isolates.
 """
 
 from __future__ import annotations
@@ -23,11 +24,26 @@ class Note:
     text: str
 
 
+REFAULTS: Final = "until Linux 6.5 multi-generational LRU counts refaults only of pages that it evicted lately"
+SCANS: Final = (
+    "multi-generational LRU counts as scanned the pages it takes off its lists, the other policy all it looks at"
+)
+
 NOTES: Final = (
     Note(
         counters=re.compile(r"vmstat:(workingset_(activate|restore)_.*|pgactivate|pgdeactivate|pgrefill|pgrotated)"),
         paths=re.compile(r"lru_gen|kernel"),
-        text="counted by another rule under multi-generational LRU: compare refaults, pgsteal or pgpgin instead",
+        text="counted by another rule under multi-generational LRU: compare pgsteal_file or _anon, pgpgin or pswpin",
+    ),
+    Note(
+        counters=re.compile(r"vmstat:workingset_refault.*"),
+        paths=re.compile(r"lru_gen|kernel"),
+        text=REFAULTS,
+    ),
+    Note(
+        counters=re.compile(r"vmstat:pgscan_.*"),
+        paths=re.compile(r"lru_gen|kernel"),
+        text=SCANS,
     ),
     Note(
         counters=re.compile(r"memory:(Active|Inactive).*"),

@@ -41,6 +41,7 @@ DOUBT_CODES: Final = (
     "shared_device",
     "censored_shutdown",
     "unequal_work",
+    "other_rule",
     "few_blocks",
     "rests_on_normality",
     "non_positive",

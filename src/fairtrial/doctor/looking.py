@@ -76,6 +76,7 @@ PROGRAMS: Final[Mapping[str, str]] = {
     "sysbench": "--version",
     "pgbench": "--version",
     "qemu-system-x86_64": "--version",
+    "qemu-img": "--version",
     "mkfs.xfs": "-V",
     "perf": "--version",
     "bpftrace": "--version",

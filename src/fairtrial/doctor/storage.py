@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from fairtrial.doctor.grading import Limits, graded, size, unknown
 from fairtrial.doctor.looking import Seen
@@ -58,6 +58,16 @@ def reflink(seen: Seen) -> Finding:
     )
 
 
+def more_room(facts: Mapping[str, Any]) -> str:
+    """What to do about a disk that is too small; a guest's is a file of this machine's."""
+    if "accelerator" in facts:
+        return (
+            "raise `place.vm.disk`: each size is a disk of its own, empty at first; the smaller one is the file "
+            "`vm/disk-BYTES` of the state directory here, and can be deleted"
+        )
+    return "free some space there, or give the place a `state_directory` on a larger disk"
+
+
 def disk_space(seen: Seen) -> Finding:
     """What is free, and of how much."""
     name = "disk_space"
@@ -74,6 +84,6 @@ def disk_space(seen: Seen) -> Finding:
         value=f"{size(free)} free{total}",
         grade=grade,
         why=why,
-        fix="free some space there, or give the place a `state_directory` on a larger disk",
+        fix=more_room(seen.facts),
         biases=grade == "unfit",
     )

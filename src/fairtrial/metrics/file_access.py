@@ -9,7 +9,7 @@ from samples, so that they belong to the window's accesses alone. It must not kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,8 @@ from fairtrial.errors import RecordError
 from fairtrial.metrics import latency, stability, steadiness
 from fairtrial.metrics.drive import FILE as RESULT
 from fairtrial.metrics.drive import Outcomes, seconds
-from fairtrial.metrics.telemetry_metrics import SECTOR_BYTES
+from fairtrial.metrics.telemetry_metric import either
+from fairtrial.metrics.telemetry_metrics import RECLAIMED, SCANNED, SECTOR_BYTES
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
@@ -28,21 +29,14 @@ COUNTERS: Final = "counters.json"
 PGPGIN_BYTES: Final = 1024  # pgpgin and pgpgout count KiB (mm/vmstat.c)
 NANOSECONDS_PER_SECOND: Final = 1e9
 
-# Counters per access: their kernel names, which kernels have split and joined.
-PER_ACCESS: Final[Mapping[str, tuple[str, tuple[str, ...], str]]] = {
-    "refaults_per_access": ("refaults of file pages", ("workingset_refault_file", "workingset_refault"), "faults"),
-    "pages_scanned_per_access": (
-        "pages scanned",
-        ("pgscan_kswapd", "pgscan_direct", "pgscan_khugepaged", "pgscan_proactive"),
-        "pages",
-    ),
-    "pages_scanned_direct_per_access": ("pages scanned in direct reclaim", ("pgscan_direct",), "pages"),
-    "pages_reclaimed_per_access": (
-        "pages reclaimed",
-        ("pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged", "pgsteal_proactive"),
-        "pages",
-    ),
-    "major_faults_per_access": ("major faults", ("pgmajfault",), "faults"),
+# Counters per access: the first group of names that a kernel has, since kernels have split and joined them.
+PER_ACCESS: Final[Mapping[str, tuple[str, Sequence[Sequence[str]], str]]] = {
+    "refaults_per_access": ("refaults of file pages", [["workingset_refault_file"], ["workingset_refault"]], "faults"),
+    "pages_scanned_per_access": ("pages scanned", SCANNED, "pages"),
+    "pages_scanned_direct_per_access": ("pages scanned in direct reclaim", [["pgscan_direct"]], "pages"),
+    "pages_reclaimed_per_access": ("pages reclaimed", RECLAIMED, "pages"),
+    "swapped_in_pages_per_access": ("pages swapped in", [["pswpin"]], "pages"),
+    "major_faults_per_access": ("major faults", [["pgmajfault"]], "faults"),
 }
 
 
@@ -129,6 +123,10 @@ class Edges:
             return None
         return float(sum(self.after.vmstat[name] - self.before.vmstat[name] for name in present))
 
+    def first_grown(self, groups: Sequence[Sequence[str]]) -> float | None:
+        """What the first group of counters of which the kernel has any grew by."""
+        return next((growth for group in groups if (growth := self.grown(*group)) is not None), None)
+
     def block_bytes(self) -> Moved | None:
         """What the block layer moved: by the files' own device if its traffic is counted, else by all devices."""
         medium = self.before.medium
@@ -214,7 +212,7 @@ def compute(directory: Path, *, window: Window, direct: bool) -> dict[str, float
     if count:
         spent_s = accessed.client.user_s + accessed.client.system_s
         found["cpu_ns_per_access"] = spent_s * NANOSECONDS_PER_SECOND / count
-        grown = {name: edges.grown(*counters) for name, (_, counters, _) in PER_ACCESS.items()}
+        grown = {name: edges.first_grown(groups) for name, (_, groups, _) in PER_ACCESS.items()}
         found |= {name: growth / count for name, growth in grown.items() if growth is not None}
     return found | stability.compute(directory, window=window) | steadiness.compute(directory, window=window)
 
@@ -299,9 +297,9 @@ _OWN: Final = (
             name,
             f"{label} per access",
             unit=f"{unit}/access",
-            source=f"{COUNTERS}: {' + '.join(columns)}; over the accesses of the window",
+            source=f"{COUNTERS}: {either(groups)}; over the accesses of the window",
         )
-        for name, (label, columns, unit) in PER_ACCESS.items()
+        for name, (label, groups, unit) in PER_ACCESS.items()
     ),
 )
 

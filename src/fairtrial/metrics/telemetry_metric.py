@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,3 +46,18 @@ class Family:
 def count(*columns: str) -> Value:
     """What counters grew by inside the window, summed over those that are there."""
     return lambda seen, _facts: seen.grown(*columns)
+
+
+def first(groups: Sequence[Sequence[str]]) -> Value:
+    """What the first group of counters that the place has grew by: kernels split the same pages in several ways."""
+
+    def grown(seen: Observed, _facts: Facts) -> float | None:
+        there = (group for group in groups if any(name in seen.frame.columns for name in group))
+        return seen.grown(*next(there, ()))
+
+    return grown
+
+
+def either(groups: Sequence[Sequence[str]]) -> str:
+    """How the source of a metric by `first` reads."""
+    return ", or where a kernel has none of these ".join(" + ".join(group) for group in groups)

@@ -13,14 +13,17 @@ from typing import Final
 import numpy as np
 
 from fairtrial.metrics import governor_metrics, server_metrics
-from fairtrial.metrics.telemetry_metric import Facts, Family, Value, count
+from fairtrial.metrics.telemetry_metric import Facts, Family, Value, count, either, first
 from fairtrial.metrics.telemetry_window import Observed
 
 SECTOR_BYTES: Final = 512  # /proc/diskstats, whatever the device's own sector (Documentation/admin-guide/iostats.rst)
 MICROSECONDS_PER_SECOND: Final = 1e6
 CPU_CLASSES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 REFAULTS: Final = ("workingset_refault_anon", "workingset_refault_file", "workingset_refault")  # one until 5.8
-RECLAIMED: Final = ("pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged", "pgsteal_proactive")
+# By what pages held since 5.8; by who asked before, which leaves out what a memory group's limit made the kernel do
+# (mm/vmscan.c: the latter are counted unless `cgroup_reclaim`).
+RECLAIMED: Final = (("pgsteal_anon", "pgsteal_file"), ("pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged"))
+SCANNED: Final = (("pgscan_anon", "pgscan_file"), ("pgscan_kswapd", "pgscan_direct", "pgscan_khugepaged"))
 
 # Devices whose traffic is another device's traffic too (mapped, striped, cached, replicated, loops) or memory's.
 STACKED: Final = re.compile(r"(dm-|md|bcache|drbd|loop|zram|ram)\d")
@@ -169,9 +172,12 @@ _PLACE: Final = (
     _FAULTS.metric("major_faults", count("pgmajfault"), of="pgmajfault", label="major faults"),
     _FAULTS.metric("refaults", count(*REFAULTS), of=" + ".join(REFAULTS), label="refaults"),
     _PAGES.metric(
-        "pages_scanned_direct", count("pgscan_direct"), of="pgscan_direct", label="pages scanned in direct reclaim"
+        "pages_scanned_direct",
+        count("pgscan_direct"),
+        of="pgscan_direct, without reclaim at a memory group's limit",
+        label="pages scanned in direct reclaim",
     ),
-    _PAGES.metric("pages_reclaimed", count(*RECLAIMED), of=" + ".join(RECLAIMED), label="pages reclaimed"),
+    _PAGES.metric("pages_reclaimed", first(RECLAIMED), of=either(RECLAIMED), label="pages reclaimed"),
     _STALLS.metric(
         "memory_stall_share",
         _stall("memory.some.total_us"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairtrial.analyse import analyse
+from fairtrial.analyse import analyse, rule_doubts
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.why import explain
 from fairtrial.analyse.why_models import CellWhy
@@ -27,12 +27,17 @@ def analysed(record: Record, *, contrast: str | None = None, trials: Sequence[Tr
     analysis = analyse(record.plan, every, contrast=contrast, finished=record.measured, places=record.places)
     if record.plan.against_itself:
         return analysis
-    return analysis.model_copy(update={"why": _why(record, analysis, used)})
-
-
-def _why(record: Record, analysis: Analysis, trials: Sequence[TrialRecord]) -> tuple[CellWhy, ...]:
     paths = [difference.path for difference in contrasted(record.plan, analysis.contrast)]
+    kernels = {str(opened.facts.get("kernel", "")) for opened in record.places}
+    doubted = rule_doubts.about(list(analysis.metrics), paths=paths, kernels=kernels)
+    return analysis.model_copy(
+        update={"why": _why(record, analysis, used, paths=paths), "doubts": (*analysis.doubts, *doubted)}
+    )
 
+
+def _why(
+    record: Record, analysis: Analysis, trials: Sequence[TrialRecord], *, paths: Sequence[str]
+) -> tuple[CellWhy, ...]:
     def read(trial: TrialRecord) -> counters.Counters | None:
         return counters.read(record.trial_directory(trial.trial.id), trial)
 

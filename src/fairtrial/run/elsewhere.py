@@ -14,6 +14,7 @@ from fairtrial.errors import InputError, PlaceError, Problem
 from fairtrial.places import BOOTED
 from fairtrial.record.models import ClockShift, Plan
 from fairtrial.run.kinds import parts_of
+from fairtrial.settings import groups
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.wire import Agent
 from fairtrial.wire.open_place import OpenPlace
@@ -45,7 +46,7 @@ def of(trial: ResolvedTrial) -> dict[str, Any] | None:
 
 
 def facts(own: Mapping[str, Any], trial: ResolvedTrial, client: Client | None = None) -> dict[str, Any]:
-    """What a trial's settings may go by: its place's facts, and the processors of the place its load runs at.
+    """What a trial's settings may go by: its place's facts, where its load runs, and on which processors there.
 
     Args:
         own: facts of the system's place.
@@ -53,8 +54,10 @@ def facts(own: Mapping[str, Any], trial: ResolvedTrial, client: Client | None = 
         client: the other place, once it is open; its processors are unknown before.
     """
     if of(trial) is None:
-        return dict(own)
-    return {**own, "client_processors": None if client is None else client.place.facts["processors"]}
+        parts = parts_of(trial)
+        return {**own, groups.LOAD: "beside" if parts.system.has_server(parts.system_parameters) else "within"}
+    processors = None if client is None else client.place.facts["processors"]
+    return {**own, groups.LOAD: "elsewhere", "client_processors": processors}
 
 
 def driven_from(place: Mapping[str, Any], resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[ResolvedTrial]:

@@ -21,5 +21,5 @@ def require_counts(plan: Plan, facts: Mapping[str, Any]) -> None:
     if clocks:
         raise PlaceError(
             f"this place runs under software emulation, where {', '.join(clocks)} cannot be primary",
-            hint="make counts primary, such as refaults_per_transaction, or use a machine with KVM",
+            hint="make counts primary, such as server_major_faults_per_transaction, or use a machine with KVM",
         )

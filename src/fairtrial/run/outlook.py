@@ -224,7 +224,7 @@ def _settings(trial: ResolvedTrial, place: OpenPlace, seen: Seen) -> Iterator[La
 
 def _guest(parameters: Mapping[str, Any], plan: Plan, seen: Seen) -> Iterator[Lack]:
     """QEMU, what makes and fills its disk, memory for it, and a processor that may be measured on."""
-    wanted = ["qemu-system-x86_64", "mkfs.xfs"]
+    wanted = ["qemu-system-x86_64", "qemu-img", "mkfs.xfs"]
     if not Path(parameters["kernel"]).expanduser().exists():  # a package, then: downloaded and unpacked
         wanted += ["apt-get", "dpkg-deb"]
     for program in wanted:
@@ -246,8 +246,9 @@ def _processor(parameters: Mapping[str, Any], plan: Plan, seen: Seen) -> Iterato
     asked = parameters.get("accelerator")
     if asked == "kvm" and not works:
         yield Lack("it asks for KVM, which boots no kernel here", "use a machine that lends its processor")
+    imitated = asked == "tcg" or parameters.get("icount") is not None or not works
     try:
-        emulation.require_counts(plan, {"emulated": asked == "tcg" or not works})
+        emulation.require_counts(plan, {"emulated": imitated})
     except PlaceError as error:
         yield Lack(str(error), error.hint)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairtrial.doctor.storage import more_room
 from fairtrial.errors import PlaceError
 from fairtrial.study.quantities import format_bytes
 from fairtrial.wire.open_place import OpenPlace
@@ -28,7 +29,7 @@ def require(place: OpenPlace, need_bytes: int) -> None:
         raise PlaceError(
             f"this run needs about {_told(need_bytes)} at the place, and the disk of {place.state_directory} has "
             f"{_told(free)} free{kept}",
-            hint="free some space there, or give the place a `state_directory` on a larger disk",
+            hint=more_room(place.facts),
         )
 
 

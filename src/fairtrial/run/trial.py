@@ -421,20 +421,7 @@ class Attempt:
 
     def _load_groups(self) -> tuple[str, ...]:
         """The client's groups; without a server, the system runs in the load's process and the server's are its."""
-        effect = self.effect
-        if self.client is not None and effect.client_groups:
-            raise PlaceError(
-                "settings limit the client, and it runs at another place, where nothing is set",
-                hint="limit the server only, or leave `workload.place` out",
-            )
-        if self.served or not effect.server_groups:
-            return effect.client_groups
-        if effect.client_groups:
-            raise PlaceError(
-                "settings limit server and client apart, but system and load are one process here",
-                hint="give `server` or `client`, not both",
-            )
-        return effect.server_groups
+        return self.effect.client_groups if self.served else self.effect.server_groups or self.effect.client_groups
 
     def _stop(self, sampler: telemetry.Sampler) -> None:
         with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream

@@ -17,6 +17,7 @@ from fairtrial.settings.steps import program, shell
 from fairtrial.wire.generated import Step, WriteAction
 
 ROOT = 0
+LOAD = "load"  # among the facts: `beside` a server, `within` the system's process, or `elsewhere`, at another place
 PHASE: Phase = "before_server"  # what is restored for the trial is not charged to its server
 TAKE_AWAY = 'echo "$2" > "$1" || :'  # somebody else may need the controller by now, and then the kernel keeps it
 
@@ -62,9 +63,10 @@ def made(effect: Effect, facts: Mapping[str, Any]) -> Effect:
     """The effect with its limits as steps: groups made, files written, and the sides told where they start."""
     if not effect.limits:
         return effect
+    _require_sides({limit.side for limit in effect.limits}, facts)
     data = str(effect.data_directory or PurePosixPath(facts["trial_directory"]) / "data")
     groups = {side: _groups(side, effect.limits, facts) for side in ("server", "client")}
-    empty = [*_enabled({limit.controller for limit in effect.limits}, facts)]
+    empty = [*_enabled(_controllers(effect.limits, facts), facts)]
     empty += [_group(path, name=f"group.{side}") for side, paths in groups.items() for path in paths]
     limits = [limit.step(directory(limit.side, limit.controller, facts), data) for limit in effect.limits]
     return replace(
@@ -75,6 +77,31 @@ def made(effect: Effect, facts: Mapping[str, Any]) -> Effect:
         limits=(),
         rehearsed=(*empty, *(step for step in limits if isinstance(step.action, WriteAction))),
     )
+
+
+def has_group_of_its_own(facts: Mapping[str, Any]) -> bool:
+    """Whether the load runs in processes of its own at this place."""
+    return bool(facts.get(LOAD, "beside") == "beside")
+
+
+def _require_sides(sides: set[Side], facts: Mapping[str, Any]) -> None:
+    if "client" in sides and facts.get(LOAD) == "elsewhere":
+        raise PlaceError(
+            "settings limit the client, and it runs at another place, where nothing is set",
+            hint="limit the server only, or leave `workload.place` out",
+        )
+    if len(sides) > 1 and facts.get(LOAD) == "within":
+        raise PlaceError(
+            "settings limit server and client apart, but system and load are one process here",
+            hint="give `server` or `client`, not both",
+        )
+
+
+def _controllers(limits: Iterable[Limit], facts: Mapping[str, Any]) -> set[str]:
+    """Those that limits need. In version 2 what is written back is charged to a group that counts memory, too."""
+    names = {limit.controller for limit in limits}
+    both = all(facts["controllers"].get(name, {}).get("version") == 2 for name in ("io", "memory"))  # noqa: PLR2004
+    return names | {"memory"} if "io" in names and both else names
 
 
 def _groups(side: str, limits: Iterable[Limit], facts: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from fairtrial.settings.effect import Effect, Limit, before_server
+from fairtrial.settings.effect import Effect, Limit, Side, before_server
+from fairtrial.settings.groups import has_group_of_its_own
 from fairtrial.settings.steps import write_file, write_group
 from fairtrial.study.catalogue import Kind
 from fairtrial.wire.generated import Step
@@ -29,14 +30,13 @@ KIND = Kind(
 
 
 def effect(value: int, facts: Mapping[str, Any]) -> Effect:
-    """One write; in version 1 of control groups, which have values of their own, also to a group of each side."""
+    """One write; in version 1 of control groups, which have values of their own, also to a group of each side here."""
     written = before_server([write_file(FILE, str(value), name="swappiness", normalise="integer")])
     found = facts.get("controllers", {}).get(CONTROLLER)
     if found is None or found["version"] != 1:
         return written
-    return replace(
-        written, limits=tuple(Limit(side, CONTROLLER, _of_group(side, value)) for side in ("server", "client"))
-    )
+    sides: tuple[Side, ...] = ("server", "client") if has_group_of_its_own(facts) else ("server",)
+    return replace(written, limits=tuple(Limit(side, CONTROLLER, _of_group(side, value)) for side in sides))
 
 
 def _of_group(side: str, value: int) -> Callable[[str, str], Step]:

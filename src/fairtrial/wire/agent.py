@@ -16,7 +16,9 @@ from fairtrial.wire.transport import Transport
 
 __all__ = ["Agent", "Process", "SpawnOptions"]
 
-HELLO_S = 120.0  # the agent waits 60 s for a session that is ending, and undoes what a dead one left
+# The agent waits 60 s for a session that is ending, and undoes what a dead one left, for which a step has ten minutes
+# (swapoff reads all back). To give up earlier would kill it halfway; one that says nothing is lost by its silence.
+HELLO_S = 1800.0
 BYE_S = 60.0  # 5 s grace, 10 s for what hangs, and the undoing
 STREAM = {"kind": "stream"}
 
@@ -66,6 +68,12 @@ class Agent:
         try:
             hello = wire.Hello(id=self._stream.number(), version=VERSION, holder=holder, lock=lock)
             self.hello = self._ask(hello, wire.Welcome, timeout_s=HELLO_S)
+        except TimeoutError:
+            self._stream.close()
+            raise PlaceError(
+                f"the agent is there and does not greet within {HELLO_S / 60:g} minutes",
+                hint="what an earlier run left may take as long to undo: look at the place's undo.jsonl, and try again",
+            ) from None
         except BaseException:
             self._stream.close()
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -12,6 +13,7 @@ from fairtrial.wire.agent import Agent
 from fairtrial.wire.native import run_native
 
 SHORT_S = 60.0  # for programs that answer at once: longer means that the place hangs
+STOP_S = 10.0
 OUTPUT_LINES = 200  # of a failed program's output kept for its error
 
 
@@ -44,7 +46,11 @@ class OpenPlace:
         return PurePosixPath(self.agent.hello.state_directory)
 
     def execute(self, argv: Sequence[str], *, timeout_s: float = SHORT_S, user: str | None = None) -> Finished:
-        """Runs a program to its end and returns its code and output."""
+        """Runs a program to its end and returns its code and output.
+
+        Raises:
+            PlaceError: it ran longer than `timeout_s`, and was stopped.
+        """
         lines: list[str] = []
         process = self.agent.spawn(
             name=PurePosixPath(argv[0]).name,
@@ -52,7 +58,15 @@ class OpenPlace:
             user=user,
             on_line=lambda _stream, line: lines.append(line),
         )
-        exited = process.wait(timeout_s)
+        try:
+            exited = process.wait(timeout_s)
+        except TimeoutError:
+            with contextlib.suppress(TimeoutError):  # what waits for a disk that is gone does not end when killed
+                process.stop(STOP_S)
+            raise PlaceError(
+                f"`{' '.join(argv)}` did not end within {timeout_s:g} s and was stopped",
+                hint="the place hangs or is overloaded: look at its load and its disks",
+            ) from None
         return Finished(code=exited.code, output="\n".join(lines[-OUTPUT_LINES:]))
 
     def require(self, argv: Sequence[str], *, hint: str, timeout_s: float = SHORT_S, user: str | None = None) -> str:

@@ -14,6 +14,7 @@ from fairtrial.analyse import (
     doubts,
     file_doubts,
     fitness,
+    rule_doubts,
     run_doubts,
     shutdown_doubts,
     within,
@@ -304,6 +305,17 @@ def test_false_alarms_of_the_disagreement_check() -> None:
 
 
 def test_every_doubt_of_the_package_has_a_known_code() -> None:
-    modules = (doubts, run_doubts, course, adjusting, within, fitness, file_doubts, shutdown_doubts, work_doubts)
+    modules = (
+        doubts,
+        run_doubts,
+        course,
+        adjusting,
+        within,
+        fitness,
+        file_doubts,
+        shutdown_doubts,
+        work_doubts,
+        rule_doubts,
+    )
     source = "".join(inspect.getsource(module) for module in modules)
     assert set(re.findall(r'code="(\w+)"', source)) == set(DOUBT_CODES)

@@ -90,7 +90,11 @@ def test_what_changed_comes_first_and_what_only_wandered_is_not_said() -> None:
 def test_a_counter_that_means_something_else_in_one_arm_carries_a_note_and_is_not_said() -> None:
     (found,) = explained(paths=("settings.sysfs.kernel.mm.lru_gen.enabled",))
     noted = {change.counter for change in found.changes if change.note}
-    assert noted == {"vmstat:workingset_activate_file"}
+    assert noted == {
+        "vmstat:workingset_activate_file",
+        "vmstat:workingset_refault_file",
+        "vmstat:pgscan_direct",
+    }
     assert not any(why.speaks(change, margin=0.02) for change in found.changes if change.note)
 
 

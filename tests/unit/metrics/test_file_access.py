@@ -33,6 +33,7 @@ BEFORE: dict[str, Any] = {
         "pgscan_direct": 20,
         "pgsteal_kswapd": 90,
         "pgsteal_direct": 10,
+        "pswpin": 70,
         "pgmajfault": 3,
     },
     "devices": {"vda": {"read": 7, "written": 7}, "vdb": {"read": 1_000, "written": 2_000}},
@@ -48,6 +49,7 @@ GROWN = {
     "pgscan_direct": 100,
     "pgsteal_kswapd": 300,
     "pgsteal_direct": 100,
+    "pswpin": 30,
     "pgmajfault": 2,
 }
 
@@ -137,6 +139,20 @@ def test_counts_per_access_are_of_file_pages_and_all_ways_of_reclaim(tmp_path: P
     assert found["pages_scanned_per_access"] == 0.5
     assert found["pages_scanned_direct_per_access"] == 0.1
     assert found["pages_reclaimed_per_access"] == 0.4
+    assert found["swapped_in_pages_per_access"] == 0.03
+
+
+def test_pages_by_what_they_held_are_believed_before_pages_by_who_asked(tmp_path: Path) -> None:
+    """Who asked leaves out reclaim at a memory group's limit."""
+    split = {"pgscan_anon": 1, "pgscan_file": 1, "pgsteal_anon": 1, "pgsteal_file": 1}
+    before = {**BEFORE, "vmstat": {**BEFORE["vmstat"], **split}}
+    grown = {"pgscan_anon": 100, "pgscan_file": 900, "pgsteal_anon": 0, "pgsteal_file": 800}
+    end = after({**before, "vmstat": {name: value for name, value in before["vmstat"].items() if name not in split}})
+    end["vmstat"] |= {name: 1 + growth for name, growth in grown.items()}
+    (tmp_path / "result.json").write_text(json.dumps(result()))
+    (tmp_path / "counters.json").write_text(json.dumps([before, end]))
+    found = file_access.compute(tmp_path, window=WINDOW, direct=False)
+    assert (found["pages_scanned_per_access"], found["pages_reclaimed_per_access"]) == (1.0, 0.8)
     assert found["major_faults_per_access"] == 0.002
 
 

@@ -191,7 +191,7 @@ def test_paging_disks_and_stalls_are_what_the_kernels_counters_grew_by(real_run:
         "major_faults": ("pgmajfault",),
         "refaults": ("workingset_refault_anon", "workingset_refault_file", "workingset_refault"),
         "pages_scanned_direct": ("pgscan_direct",),
-        "pages_reclaimed": ("pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged", "pgsteal_proactive"),
+        "pages_reclaimed": ("pgsteal_anon", "pgsteal_file"),  # the kernels that tests run on have these
     }
     for trial in trials(real_run):
         scalars, vmstat = stored(trial)["scalars"], Counters(trial, "vmstat")

@@ -196,7 +196,7 @@ def test_swap_counters_read_one_after_the_other_give_no_negative_share(tmp_path:
     assert compute(tmp_path, 0, 1)["swapped_out_share"] == 0
 
 
-def test_reclaim_sums_what_this_kernel_has(tmp_path: Path) -> None:
+def test_reclaim_at_a_groups_limit_is_counted_where_the_kernel_tells_it(tmp_path: Path) -> None:
     columns = {
         "workingset_refault_anon": [0, 1],
         "workingset_refault_file": [0, 20],
@@ -204,13 +204,18 @@ def test_reclaim_sums_what_this_kernel_has(tmp_path: Path) -> None:
         "pgscan_direct_throttle": [0, 1000],
         "pgsteal_kswapd": [0, 100],
         "pgsteal_direct": [0, 10],
-        "pgsteal_anon": [0, 55],  # the same pages, split another way
-        "pgsteal_file": [0, 55],
+        "pgsteal_anon": [0, 55],  # the same pages, split another way, and 190 that a group's limit cost
+        "pgsteal_file": [0, 245],
     }
     write(tmp_path / "vmstat", [0, 1], columns)
     values = compute(tmp_path, 0, 1)
-    assert (values["refaults"], values["pages_scanned_direct"], values["pages_reclaimed"]) == (21, 3, 110)
+    assert (values["refaults"], values["pages_scanned_direct"], values["pages_reclaimed"]) == (21, 3, 300)
     assert "major_faults" not in values
+
+
+def test_reclaim_of_kernels_before_the_split_is_told_by_who_asked(tmp_path: Path) -> None:
+    write(tmp_path / "vmstat", [0, 1], {"pgsteal_kswapd": [0, 100], "pgsteal_direct": [0, 10]})
+    assert compute(tmp_path, 0, 1)["pages_reclaimed"] == 110
 
 
 def test_refaults_of_kernels_before_the_split(tmp_path: Path) -> None:

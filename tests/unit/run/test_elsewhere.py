@@ -53,11 +53,12 @@ def test_trials_belong_to_the_place_that_drives_them() -> None:
 
 def test_settings_go_by_the_processors_of_the_place_that_drives() -> None:
     own = {"processors": [0, 1], "kernel_version": "6.1"}
-    assert elsewhere.facts(own, trial()) == own
-    assert elsewhere.facts(own, trial(client=FAR)) == {**own, "client_processors": None}
+    assert elsewhere.facts(own, trial()) == {**own, "load": "beside"}
+    assert elsewhere.facts(own, trial("sqlite")) == {**own, "load": "within"}
+    assert elsewhere.facts(own, trial(client=FAR)) == {**own, "load": "elsewhere", "client_processors": None}
     with place_in_memory(facts={"processors": [4]}) as (place, _):
         client = elsewhere.Client(place=place, address="::1")
-        assert elsewhere.facts(own, trial(client=FAR), client) == {**own, "client_processors": [4]}
+        assert elsewhere.facts(own, trial(client=FAR), client)["client_processors"] == [4]
 
 
 @pytest.mark.parametrize("system", ["mariadb", "postgres"])

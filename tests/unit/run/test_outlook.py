@@ -19,7 +19,7 @@ from fairtrial.wire.fake import Ran
 
 LOCAL = {"local": {"state_directory": None}}
 MEMORY = {"/proc/meminfo": f"MemTotal: {16 << 20} kB\nMemAvailable: {8 << 20} kB"}
-PROGRAMS = ("qemu-system-x86_64", "mkfs.xfs", "apt-get", "dpkg-deb", "perf", "fio", "sysbench")
+PROGRAMS = ("qemu-system-x86_64", "qemu-img", "mkfs.xfs", "apt-get", "dpkg-deb", "perf", "fio", "sysbench")
 ALL = {name: (f"/usr/bin/{name}", "1") for name in PROGRAMS}
 GROUPS = {name: {"version": 2, "directory": "/sys/fs/cgroup", "enabled": True} for name in ("io", "memory")}
 FACTS: dict[str, Any] = {
@@ -203,6 +203,7 @@ def test_a_guest_needs_qemu_and_what_makes_its_disk_and_unpacks_its_kernel(tmp_p
     found = asked(plan, programs={"mkfs.xfs": ("/usr/sbin/mkfs.xfs", "6")})
     assert [lack.what for lack in found.lacks] == [
         "no qemu-system-x86_64 at this place",
+        "no qemu-img at this place",
         "no apt-get at this place",
         "no dpkg-deb at this place",
     ]
@@ -213,7 +214,7 @@ def test_a_kernel_that_is_a_file_is_not_downloaded(tmp_path: Path) -> None:
     kernel = tmp_path / "bzImage"
     kernel.touch()
     plan = planned(tmp_path, place=f"{{vm: {{kernel: {kernel}}}}}")
-    programs = {name: ALL[name] for name in ("qemu-system-x86_64", "mkfs.xfs")}
+    programs = {name: ALL[name] for name in ("qemu-system-x86_64", "qemu-img", "mkfs.xfs")}
     assert asked(plan, programs=programs).can_run is True
 
 
@@ -231,6 +232,9 @@ def test_times_of_a_guest_need_kvm_and_counts_do_not(tmp_path: Path) -> None:
     assert "elapsed_s cannot be primary" in lack.what
     assert "counts" in lack.fix
     assert asked(times).can_run is True, "KVM that was not tried is believed"
+    guest = "{vm: {kernel: debian-6.1, cpus: 1, icount: 3}}"
+    (lack,) = asked(planned(tmp_path, place=guest, primary="elapsed_s")).lacks
+    assert "elapsed_s cannot be primary" in lack.what, "whose instructions are counted is imitated"
 
 
 def test_kvm_that_boots_no_kernel_is_none(tmp_path: Path) -> None:

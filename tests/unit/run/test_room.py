@@ -32,6 +32,16 @@ def test_too_little_is_refused_with_both_figures() -> None:
     assert "state_directory" in refused.value.hint
 
 
+def test_a_guest_gets_a_larger_disk_not_another_directory() -> None:
+    facts = {**FACTS, "free_bytes": MIB, "accelerator": "tcg"}
+    with (
+        place_in_memory(lambda _spawn: holding(None), facts=facts) as (place, _fake),
+        pytest.raises(PlaceError) as refused,
+    ):
+        room.require(place, 9 * MIB)
+    assert refused.value.hint.startswith("raise `place.vm.disk`")
+
+
 def test_what_is_prepared_already_counts_as_room() -> None:
     assert require(free=100 * MIB, need=512 * MIB, prepared=412 * MIB) == ["du"]
     with pytest.raises(PlaceError, match="has 100MiB free, 411MiB of prepared data beside it"):

@@ -18,7 +18,7 @@ from fairtrial.wire.fake import Ran
 
 
 def trial(**settings: Any) -> ResolvedTrial:
-    return ResolvedTrial(place={"local": {}}, system={"command": {}}, workload={"command": {}}, settings=settings)
+    return ResolvedTrial(place={"local": {}}, system={"mariadb": {}}, workload={"tpcc": {}}, settings=settings)
 
 
 def answers(*missing: str) -> Callable[[wire.Spawn], Ran]:

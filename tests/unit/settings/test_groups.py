@@ -114,6 +114,28 @@ def test_a_controller_that_groups_do_not_have_yet_is_given_to_them_and_taken_awa
     assert given_to["inverse"]["argv"][-2:] == [file, "-io"]
 
 
+def test_what_is_written_back_is_charged_to_a_group_that_counts_memory_too() -> None:
+    bare = version_2("memory", "io")
+    limited = {"io_limit": {"write_bytes_per_s": "10MiB"}}
+    assert names(made(bare, **limited))[:2] == ["controller io for groups", "controller memory for groups"]
+    without = version_2("io")
+    assert names(made(without, **limited))[:2] == ["controller io for groups", "group.server"]
+    version_1_names = names(made(version_1("memory", "blkio"), **limited))
+    assert not [name for name in version_1_names if name.startswith("controller")]
+
+
+@pytest.mark.parametrize("facts", [ONE, TWO])
+def test_limits_of_sides_that_are_no_processes_of_their_own_are_refused(facts: dict[str, Any]) -> None:
+    apart = {"memory": {"server": {"limit": "64MiB"}, "client": {"limit": "64MiB"}}}
+    with pytest.raises(PlaceError, match="system and load are one process here") as refused:
+        made({**facts, "load": "within"}, **apart)
+    assert refused.value.hint == "give `server` or `client`, not both"
+    with pytest.raises(PlaceError, match="runs at another place, where nothing is set"):
+        made({**facts, "load": "elsewhere"}, **apart)
+    assert made({**facts, "load": "within"}, memory={"client": {"limit": "64MiB"}}).client_groups
+    assert made({**facts, "load": "elsewhere"}, memory="64MiB").server_groups
+
+
 def test_one_group_of_version_2_holds_all_of_a_side_and_version_1_has_one_in_each_hierarchy() -> None:
     settings = {"memory": "64MiB", "io_limit": {"read_bytes_per_s": "1MiB"}, "numa": {"server": 0}}
     assert made(TWO, **settings).server_groups == ("/sys/fs/cgroup/fairtrial-abc-server",)

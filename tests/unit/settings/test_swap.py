@@ -81,3 +81,11 @@ def test_swappiness_reaches_processes_in_groups_of_either_version(version: int) 
     assert sides == (["server", "client"] if version == 1 else [])
     assert all(path.endswith("/memory.swappiness") for path in written[1:])
     assert len(found.server_groups) == (1 if version == 1 else 0)
+
+
+@pytest.mark.parametrize("load", ["within", "elsewhere"])
+def test_swappiness_is_the_servers_alone_where_the_load_has_no_group(load: str) -> None:
+    controllers = {"memory": {"version": 1, "directory": "/sys/fs/cgroup/memory", "enabled": True}}
+    facts = {**FACTS, "controllers": controllers, "load": load}
+    found = effect_of(facts, PurePosixPath(PATH).parent, swappiness=100)
+    assert (len(found.server_groups), found.client_groups) == (1, ())

@@ -11,6 +11,7 @@ import pytest
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.wire import Agent, run_native
+from fairtrial.wire import agent as agent_module
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 
@@ -102,6 +103,20 @@ def test_silence_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(fake, "say", lambda *_events: None)
         with pytest.raises(StreamLostError, match="silent"):
             agent.get("/anything")
+
+
+def unanswered(number: int) -> wire.Pong:
+    """To a ping that nobody waits for."""
+    return wire.Pong(id=number + 1000, clock=wire.Reading(monotonic_ns=1, realtime_ns=1))
+
+
+def test_an_agent_that_answers_and_never_greets_is_no_bug_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeTransport()
+    monkeypatch.setattr(agent_module, "HELLO_S", 0.05)
+    monkeypatch.setattr(fake, "_welcome", unanswered)
+    with pytest.raises(PlaceError, match="does not greet within") as refused:
+        connect(fake)
+    assert "undo.jsonl" in refused.value.hint
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,30 @@ fn what_was_there_is_kept_in_the_journal_and_gone_from_it_when_restored() {
 }
 
 #[test]
+fn a_parameter_that_is_0_because_its_partner_counts_is_restored_through_its_partner() {
+    let mut agent = Agent::greeted();
+    fs::create_dir_all(agent.path("sys/vm")).expect("made");
+    let bytes = setting(&agent, "sys/vm/dirty_bytes", "0\n");
+    let ratio = setting(&agent, "sys/vm/dirty_ratio", "20\n");
+    agent.ask(&write_step(1, &bytes, "1048576"));
+    fs::write(&ratio, "0\n").expect("writable"); // as the kernel does
+    agent.ask(&write_step(2, &ratio, "10")); // now the bytes count
+    let ways: Vec<Value> = journal(&agent)
+        .into_iter()
+        .filter_map(|line| line.get("applying").map(|applying| applying["way"].clone()))
+        .collect();
+    assert_eq!(
+        ways,
+        [
+            json!({"kind": "write", "path": ratio, "value": "20\n"}),
+            json!({"kind": "write", "path": bytes, "value": "1048576"}),
+        ]
+    );
+    agent.ask(&json!({"request": "undo", "id": 3, "keep": 0}));
+    assert_eq!(content(&ratio), "20\n");
+}
+
+#[test]
 fn a_killed_agents_steps_are_undone_newest_first_by_the_next() {
     let mut agent = Agent::greeted();
     let path = setting(&agent, "setting", "first");

@@ -47,7 +47,7 @@ def boot(parameters: VmParameters, *, holder: str, lock: bool, keep: bool) -> Gu
     try:
         state = Path(host.hello.state_directory) / "vm"
         kernel = kernels.find(parameters.kernel, cache=state / "kernels")
-        accelerator = accelerators.choose(parameters.accelerator, kernel, state=state)
+        accelerator = accelerators.choose(parameters.asked_accelerator, kernel, state=state)
         running = state / "running"
         if lock:
             shutil.rmtree(running, ignore_errors=True)  # of guests whose control plane was killed

@@ -57,7 +57,6 @@ class Guest:
             "qemu",
             machines.argv(machine),
             directory=str(machine.directory),
-            environment={"TMPDIR": str(machine.disk.parent)},  # where QEMU keeps what a trial writes
             on_line=lambda _stream, line: self._qemu_said.append(line),
         )
         self._socket = socket.socket(socket.AF_UNIX)
@@ -172,6 +171,8 @@ def _furnish(machine: Machine) -> None:
     write(machine.directory / INITIAL, agent=find_agent(), modules=wanted, boot=boot)
     if not machine.disk.exists():
         _format(machine.disk, machine.parameters.disk)
+    if not machine.keep:
+        _run(machines.overlay(machine), package="qemu-utils")
     if machine.parameters.swap:
         swap = machine.directory / SWAP
         _sparse(swap, machine.parameters.swap)

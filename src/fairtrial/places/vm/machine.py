@@ -12,9 +12,10 @@ from fairtrial.places.vm.parameters import MIB, VmParameters
 QEMU = "qemu-system-x86_64"
 PORT = "fairtrial"  # crates/protocol/src/boot.rs
 SHARE = "root"
-SOCKET, CONSOLE, INITIAL, SWAP = "agent.sock", "console", "initial.cpio", "swap"  # in the guest's directory
+# In the guest's directory; the overlay has what a trial writes to its disk.
+SOCKET, CONSOLE, INITIAL, SWAP, OVERLAY = "agent.sock", "console", "initial.cpio", "swap", "overlay.qcow2"
 # q35 has its memory in one piece up to 2.75 GiB, and else 2 GiB below 4 GiB and the rest above it.
-ONE_PIECE = 2816 * MIB
+ONE_PIECE = 2816 * MIB  # less than this
 BELOW, ABOVE_STARTS = 2048 * MIB, 4096 * MIB
 PATIENT_S = 10**9  # who holds such a guest is a process of this machine, which ends it
 ALIGNMENT = 128 * MIB  # persistent memory begins and ends at a memory section, or the kernel refuses to map it
@@ -71,14 +72,14 @@ def persistent_start(parameters: VmParameters) -> int:
     """
     pmem = parameters.pmem or 0
     total = parameters.memory + pmem
-    if total <= ONE_PIECE:
+    if total < ONE_PIECE:
         return (parameters.memory - ALIGNMENT) // ALIGNMENT * ALIGNMENT
     start = (ABOVE_STARTS + total - BELOW - pmem) // ALIGNMENT * ALIGNMENT
     if start < ABOVE_STARTS:
         raise PlaceError(
             f"{pmem // MIB} MiB of persistent memory do not fit beside {parameters.memory // MIB} MiB of memory: "
             "neither below 2.75 GiB together nor above 4 GiB",
-            hint="make `memory` at least 2GiB, or both together at most 2816MiB",
+            hint="make `memory` at least 2GiB, or both together less than 2816MiB",
         )
     return start
 
@@ -99,8 +100,8 @@ def argv(machine: Machine) -> list[str]:
         *("-device", f"virtserialport,chardev=agent,name={PORT}"),
         *("-fsdev", f"local,id={SHARE},path=/,security_model=none,readonly=on,multidevs=remap"),
         *("-device", f"virtio-9p-pci,fsdev={SHARE},mount_tag={SHARE}"),
-        *_drive("data", machine.disk, keep=machine.keep, throttle=_throttle(parameters)),
-        *(_drive("swap", Path(SWAP), keep=True, throttle=()) if parameters.swap else ()),
+        *_drive("data", *_data(machine), throttle=_throttle(parameters)),
+        *(_drive("swap", Path(SWAP), "raw", throttle=()) if parameters.swap else ()),
         *("-device", "virtio-rng-pci"),
     ]
 
@@ -135,10 +136,20 @@ def _throttle(parameters: VmParameters) -> tuple[str, ...]:
     return tuple(f"{name}={int(value)}" for name, value in limits if value)
 
 
-def _drive(name: str, image: Path, *, keep: bool, throttle: tuple[str, ...]) -> list[str]:
-    """A raw image; unless it is kept, writes go to a temporary file that QEMU has already deleted when it begins."""
-    options = ["if=none", f"id={name}", f"file={_escaped(image)}", "format=raw", "cache=none", "aio=threads"]
-    options += [] if keep else ["snapshot=on"]
+def _data(machine: Machine) -> tuple[Path, str]:
+    """Image and format. No `snapshot=on`: QEMU drops every flush to such a disk, whatever `cache` says."""
+    return (machine.disk, "raw") if machine.keep else (Path(OVERLAY), "qcow2")
+
+
+def overlay(machine: Machine) -> list[str]:
+    """How the overlay over the kept disk is made."""
+    made = str(machine.directory / OVERLAY)
+    return ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(machine.disk.absolute()), made]
+
+
+def _drive(name: str, image: Path, form: str, *, throttle: tuple[str, ...]) -> list[str]:
+    """Flushes reach this machine's disk, and its page cache holds nothing of the guest's."""
+    options = ["if=none", f"id={name}", f"file={_escaped(image)}", f"format={form}", "cache=none", "aio=threads"]
     return ["-drive", ",".join([*options, *throttle]), "-device", f"virtio-blk-pci,drive={name},serial={name}"]
 
 

@@ -10,7 +10,7 @@ from fairtrial.study.quantities import Bytes, Rate
 
 MIB = 1 << 20
 LEAST_MEMORY = 192 * MIB  # Debian's kernel, the agent and a shell; less ends in a panic before anything can be said
-LEAST_PMEM = 64 * MIB
+LEAST_PMEM, PMEM_STEP = 64 * MIB, 2 * MIB  # the kernel maps no region of another alignment
 LARGEST_SHIFT = 10
 
 
@@ -57,12 +57,21 @@ class VmParameters(BaseModel):
         None, pattern="^/", description="Where kernels and disks are kept on this machine, as for a local place."
     )
 
+    @property
+    def asked_accelerator(self) -> Literal["auto", "kvm", "tcg"]:
+        """`icount` counts what emulation executes, so a machine with KVM emulates then, too."""
+        return "tcg" if self.icount is not None else self.accelerator
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.icount is not None and self.cpus > 1:
             raise ValueError("icount counts one processor's instructions: `cpus: 1`")
         if self.icount is not None and self.accelerator == "kvm":
             raise ValueError("icount is emulation's: `accelerator: tcg`")
+        if self.pmem is not None and self.pmem % PMEM_STEP:
+            raise ValueError(f"pmem is a multiple of 2 MiB, and {self.pmem} bytes are not")
+        if self.pmem is not None and self.nodes > 1:
+            raise ValueError("pmem lies in one node, whose memory is then less than the others': `nodes: 1`")
         if self.cpus % self.nodes:
             raise ValueError(f"{self.cpus} processors cannot be shared evenly by {self.nodes} nodes")
         return self

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::serve::failure::Failure;
 use crate::serve::processes::Processes;
-use crate::serve::undo::{act, group, mounts, normalise};
+use crate::serve::undo::{act, coupled, group, mounts, normalise};
 
 /// A mount may be busy for a moment after its last user was killed.
 const UNMOUNT_TRIES: u32 = 50;
@@ -64,6 +64,9 @@ pub fn way_back(step: &Step) -> Result<Way, Failure> {
         (Inverse::Restore {}, Action::Write { path, .. }) => {
             let content =
                 fs::read_to_string(path).map_err(|cause| Failure::system("read", path, cause))?;
+            if let Some((path, value)) = coupled::partner(path, &content)? {
+                return Ok(Way::Write { path, value });
+            }
             let value = normalise::bracketed(&content).map_or(content.clone(), str::to_owned);
             Ok(Way::Write {
                 path: path.clone(),

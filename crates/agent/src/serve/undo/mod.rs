@@ -3,6 +3,7 @@
 //! The way back is on disk before a step acts, so the place is restored at the latest when an agent next starts here.
 
 mod act;
+mod coupled;
 mod group;
 mod inverse;
 mod journal;

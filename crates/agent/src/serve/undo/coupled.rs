@@ -1,0 +1,40 @@
+//! Kernel parameters in pairs, of which writing one zeroes the other (Documentation/admin-guide/sysctl/vm.rst): the one
+//! that is 0 because its partner counts is restored through its partner. Written back, the 0 is refused or, worse, taken.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::serve::failure::Failure;
+
+const PAIRS: [(&str, &str); 3] = [
+    ("dirty_bytes", "dirty_ratio"),
+    ("dirty_background_bytes", "dirty_background_ratio"),
+    ("overcommit_kbytes", "overcommit_ratio"),
+];
+const DIRECTORY: &str = "sys/vm";
+
+/// The partner of a file that is 0 now, and the partner's value, if it is the one that counts.
+pub fn partner(path: &str, content: &str) -> Result<Option<(String, String)>, Failure> {
+    let Some(other) = sibling(Path::new(path)) else {
+        return Ok(None);
+    };
+    if content.trim() != "0" || !other.exists() {
+        return Ok(None);
+    }
+    let other = other.to_string_lossy().into_owned();
+    let value =
+        fs::read_to_string(&other).map_err(|cause| Failure::system("read", &other, cause))?;
+    Ok((value.trim() != "0").then_some((other, value)))
+}
+
+fn sibling(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let other = PAIRS.iter().find_map(|&(one, other)| match name {
+        _ if name == one => Some(other),
+        _ if name == other => Some(one),
+        _ => None,
+    })?;
+    path.parent()?
+        .ends_with(DIRECTORY)
+        .then(|| path.with_file_name(other))
+}

@@ -21,7 +21,7 @@ from fairtrial.record.models import (
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.resolved import ResolvedTrial
 
-RESOLVED = ResolvedTrial(place={"local": {}}, system={"command": {}}, workload={"command": {"run": "true"}})
+RESOLVED = ResolvedTrial(place={"local": {}}, system={"command": {"run": None}}, workload={"command": {"run": "true"}})
 THROUGHPUT = MetricDefinition(name="tpm", label="throughput", unit="transactions/min", better="higher", kind="count")
 LATENCY = MetricDefinition(name="p99", label="latency", unit="ns", better="lower", kind="wall_clock")
 

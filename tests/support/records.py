@@ -4,7 +4,7 @@ from fairtrial.record.models import Cell, Clock, Design, Plan, PlannedMetrics, P
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.resolved import ResolvedTrial
 
-RESOLVED = ResolvedTrial(place={"local": {}}, system={"command": {}}, workload={"command": {"run": "true"}})
+RESOLVED = ResolvedTrial(place={"local": {}}, system={"command": {"run": None}}, workload={"command": {"run": "true"}})
 
 
 def planned(block: int, arm: str, *, round_: int | None = None, cell: str = "all") -> PlannedTrial:

@@ -313,9 +313,6 @@ def test_groups_go_to_their_side_and_to_the_load_where_it_is_the_system(stage: S
     stage.effect(Effect(server_groups=(server,)))
     stage.run(planned(2, "a"))
     assert [drive.groups for drive in stage.staged.drives] == [(client,), (server,)]
-    stage.effect(Effect(server_groups=(server,), client_groups=(client,)))
-    with pytest.raises(PlaceError, match="system and load are one process"):
-        stage.run(planned(3, "a"))
 
 
 def test_data_and_the_loads_files_lie_where_a_setting_says(stage: Stage) -> None:

@@ -15,11 +15,14 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::GovernError;
 use crate::knobs::{BATCH_SIZE, THREADS, Values};
 
+/// Shares are of what the server says of itself, or of its log's size; not of what monitoring switches on.
+const LARGEST: &str = "checkpoint_age_max_bytes";
+
 /// What a look reads, by the columns of the sampler's list.
 const COLUMNS: [&str; 5] = [
     "history_list_length",
     "checkpoint_age_bytes",
-    "checkpoint_age_max_bytes",
+    LARGEST,
     "lsn_current",
     "lsn_checkpoint",
 ];
@@ -138,7 +141,10 @@ impl Server {
         let counters = counters::all()
             .into_iter()
             .filter(|counter| COLUMNS.contains(&counter.column.as_str()))
-            .map(Counter::without_monitor)
+            .map(|counter| match counter.column.as_str() {
+                LARGEST => counter.of_status_only(),
+                _ => counter.without_monitor(),
+            })
             .collect();
         Self {
             endpoint,
@@ -195,7 +201,7 @@ impl Server {
             capacity_bytes: None,
             reading,
         };
-        if self.column(&row, "checkpoint_age_max_bytes").is_none() {
+        if self.column(&row, LARGEST).is_none() {
             known.capacity_bytes = self.capacity()?;
         }
         Ok(match self.seen(&known, &row, 0) {
@@ -260,9 +266,7 @@ impl Server {
         Some(Seen {
             history: self.column(row, "history_list_length")?,
             age_bytes: self.column(row, "checkpoint_age_bytes").or_else(distance)?,
-            most_bytes: self
-                .column(row, "checkpoint_age_max_bytes")
-                .or(known.capacity_bytes)?,
+            most_bytes: self.column(row, LARGEST).or(known.capacity_bytes)?,
             lsn,
             answer_ns,
         })

@@ -65,7 +65,8 @@ pub fn announcement(config: &Config, refused: Option<&str>) -> Line {
     if refused.is_none() && config.kind.spins() {
         let _ = write!(line, " spins={}", config.spins);
     }
-    let _ = write!(line, " count={}", if config.counts { "yes" } else { "no" });
+    let counts = config.counts && refused.is_none();
+    let _ = write!(line, " count={}", if counts { "yes" } else { "no" });
     if config.fast_mutex != FastMutex::Unasked {
         let _ = write!(line, " fastmutex={}", config.fast_mutex.name());
     }

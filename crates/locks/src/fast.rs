@@ -77,7 +77,7 @@ impl<R: Real + Beside> Algorithm<R> for FastConstant {
     }
 }
 
-/// No spinning at all, which is what a fast mutex does on one processor.
+/// No spinning of its own, which is what a fast mutex does on one processor; glibc's adaptive mutex below it spins yet.
 pub struct Off;
 
 impl<R: Real> Algorithm<R> for Off {

@@ -24,6 +24,7 @@ class Note:
     text: str
 
 
+OTHER_SERVER: Final = re.compile(r"system\.(?!\w+\.(options|pragmas)\b).*")
 REFAULTS: Final = "until Linux 6.5 multi-generational LRU counts refaults only of pages that it evicted lately"
 SCANS: Final = (
     "multi-generational LRU counts as scanned the pages it takes off its lists, the other policy all it looks at"
@@ -67,7 +68,7 @@ NOTES: Final = (
     ),
     Note(
         counters=re.compile(r"server:.*"),
-        paths=re.compile(r"system\.(?!\w+\.(options|pragmas)\b).*"),
+        paths=OTHER_SERVER,
         text="another server may count it elsewhere",
     ),
 )

@@ -50,7 +50,10 @@ class Server:
                 password = self.password_file.read_text(encoding="utf-8").rstrip("\n")
             except (OSError, UnicodeDecodeError) as error:
                 raise _wrong("--password-file", f"{self.password_file} cannot be read: {error}") from error
-        socket = str(self.socket.expanduser().absolute())
+        try:
+            socket = str(expanded(self.socket).absolute())
+        except ValueError as error:
+            raise _wrong("--socket", str(error)) from error
         return {"kind": "mysql", "socket": socket, "user": self.user, "password": password, "database": SCHEMA}
 
 
@@ -154,13 +157,16 @@ def purge(server: Server, wishes: Wishes) -> None:
 
     parameters = {**wishes.parameters(), "endpoint": server.endpoint()}
     with Told() as told, _place(changes=not wishes.dry_run) as (place, originals):
-        governor = Governor(place, parameters, originals=originals, on_decision=_printer(as_json=wishes.as_json))
+        governor = Governor(place, parameters, originals=originals, on_decision=_printer(told, as_json=wishes.as_json))
         while told.by is None and not governor.wait(POLL_S):
             pass
         doubt = governor.stop()
-        _conclude(governor, as_json=wishes.as_json)
+        if told.by != signal.SIGPIPE:
+            _conclude(governor, as_json=wishes.as_json)
     if doubt:
         raise PlaceError(doubt, hint="the server has its own values, unless the lines above say otherwise")
+    if told.by == signal.SIGPIPE:
+        raise BrokenPipeError
     if told.by == signal.SIGINT:
         raise KeyboardInterrupt
 
@@ -181,12 +187,15 @@ def _place(*, changes: bool) -> Iterator[tuple[OpenPlace, PurePosixPath]]:
         yield place, directory / f"originals-{os.getpid()}-{time.time_ns()}.json"
 
 
-def _printer(*, as_json: bool) -> Any:
+def _printer(told: Told, *, as_json: bool) -> Any:
     begun: list[int] = []
 
     def show(decision: Decision) -> None:
         begun.append(decision.time_ns)
-        print(decision.model_dump_json() if as_json else _line(decision, since_ns=begun[0]), flush=True)
+        try:
+            print(decision.model_dump_json() if as_json else _line(decision, since_ns=begun[0]), flush=True)
+        except BrokenPipeError:
+            told.by = signal.SIGPIPE  # this is the stream's thread: who reads no further ends the command elsewhere
 
     return show
 

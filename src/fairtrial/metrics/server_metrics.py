@@ -163,7 +163,8 @@ METRICS: Final = (
     _BYTES.metric(
         "server_data_written_bytes",
         count("data_written_bytes"),
-        of="data_written_bytes: what the server wrote, whatever device it reached",
+        of="data_written_bytes: what InnoDB wrote, whatever device it reached; of MySQL and MariaDB up to 10.4 with "
+        "the redo log",
         label="server's data writes",
     ),
     _BYTES.metric("log_written_bytes", count("log_written_bytes"), of="log_written_bytes", label="written to the log"),

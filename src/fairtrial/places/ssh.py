@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fairtrial.errors import PlaceError
 from fairtrial.study.catalogue import Kind
+from fairtrial.study.paths import OwnPath
 from fairtrial.wire import PipeTransport, find_agent
 
 CONNECT_S = 20
@@ -62,7 +63,7 @@ class SshParameters(BaseModel):
     host: str = Field(min_length=1, pattern=r"^[^-]", description="Host name, address, or an alias of the ssh config.")
     user: str | None = Field(None, pattern=r"^[^-]", description="Log in as this user; else as ssh would.")
     port: int | None = Field(None, ge=1, le=65535, description="Port; else as ssh would.")
-    config: str | None = Field(None, description="Another ssh configuration file, for `ssh -F`.")
+    config: OwnPath | None = Field(None, description="Another ssh configuration file, for `ssh -F`.")
     state_directory: str | None = Field(
         None, pattern="^/", description="Where the agent keeps its state there, as for a local place."
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.client import HTTPResponse
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 
 from fairtrial.errors import PlaceError
@@ -18,6 +19,9 @@ CENTRAL = "https://repo.maven.apache.org/maven2"
 ANSWER_S = 60.0
 CHUNK_BYTES = 1 << 20
 FEWEST_PARTS, MOST_PARTS = 3, 5
+PART = re.compile(r"[A-Za-z0-9._+-]+")
+# Of a mirror's address that is none, and of an answer that is no HTTP.
+FAILURES = (OSError, HTTPException, ValueError)
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Coordinates:
             ValueError: they are none.
         """
         parts = text.split(":")
-        if not FEWEST_PARTS <= len(parts) <= MOST_PARTS or not all(parts) or "/" in text:
+        if not FEWEST_PARTS <= len(parts) <= MOST_PARTS or not all(PART.fullmatch(part) for part in parts):
             raise ValueError(f"{text} are no Maven coordinates: group:artifact:version[:packaging[:classifier]]")
         return cls(*parts)
 
@@ -69,7 +73,7 @@ def download(name: str, directory: Path, *, sha256: str | None) -> Path:
             while chunk := answer.read(CHUNK_BYTES):
                 digest.update(chunk)
                 file.write(chunk)
-    except OSError as error:
+    except FAILURES as error:
         raise _failed(name, error) from error
     if digest.hexdigest() != wanted:
         raise PlaceError(
@@ -84,7 +88,7 @@ def _text(path: str, *, name: str) -> str:
     try:
         with _opened(path) as answer:
             words: list[bytes] = answer.read().split()
-    except OSError as error:
+    except FAILURES as error:
         raise _failed(name, error) from error
     return words[0].decode("ascii", "replace").lower() if words else ""
 
@@ -95,7 +99,7 @@ def _opened(path: str) -> HTTPResponse:
     return answer
 
 
-def _failed(name: str, error: OSError) -> PlaceError:
+def _failed(name: str, error: Exception) -> PlaceError:
     if isinstance(error, urllib.error.HTTPError):
         error.close()
         if error.code == HTTPStatus.NOT_FOUND:

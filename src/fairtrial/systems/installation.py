@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from fairtrial import servers
 from fairtrial.errors import PlaceError
 from fairtrial.servers import maven
+from fairtrial.study.paths import OwnPath
 from fairtrial.systems.system import Identity, Launch
 from fairtrial.wire.open_place import OpenPlace
 
@@ -43,7 +44,7 @@ class ServerSource(BaseModel):
     base_directory: str | None = Field(
         None, description="Base directory of an installation at the place; without any source, what is on PATH is used."
     )
-    archive: str | None = Field(
+    archive: OwnPath | None = Field(
         None,
         pattern="^[/~]",
         description="A zip, jar, tarball or Debian package on this machine, unpacked without installing it.",

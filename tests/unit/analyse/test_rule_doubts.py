@@ -34,11 +34,20 @@ def test_the_oldest_kernel_decides_and_an_unknown_one_is_the_worst(kernels: tupl
     assert found[0].startswith("refaults_per_transaction")
 
 
+@pytest.mark.parametrize("path", ["system.mariadb.version", "system.mysql"])
+def test_what_servers_call_written_is_doubted_between_servers_on_any_kernel(path: str) -> None:
+    names = ("server_data_written_bytes_per_transaction", "log_written_bytes", "disk_written_share", "throughput_tpm")
+    (found,) = messages(*names, paths=(path,), kernels=(NEW,))
+    assert found.startswith(f"{', '.join(names[:3])}: what InnoDB calls written has the redo log")
+
+
 @pytest.mark.parametrize(
     ("metrics", "paths"),
     [
         (METRICS, ("system.mariadb.options.sync_binlog",)),
         (["throughput_tpm", "major_faults", "pages_reclaimed"], ("settings.lru_gen",)),
+        (["disk_written_share"], ("settings.lru_gen", "system.mysql.options.innodb_doublewrite")),
+        (["disk_written_bytes_per_transaction", "disk_read_share"], ("system.mariadb.version",)),
     ],
 )
 def test_other_arms_and_other_metrics_raise_none(metrics: list[str], paths: tuple[str, ...]) -> None:

@@ -15,6 +15,9 @@ pub struct Counter {
     pub postgres: Vec<String>,
 }
 
+/// How the list marks a counter of that table.
+pub const METRIC: &str = "INNODB_METRICS.";
+
 /// How the list marks a line of InnoDB's monitor.
 pub const LINE: &str = "INNODB STATUS.";
 
@@ -23,6 +26,14 @@ impl Counter {
     #[must_use]
     pub fn without_monitor(mut self) -> Self {
         self.mysql.retain(|name| !name.starts_with(LINE));
+        self
+    }
+
+    /// The same by status variables alone: whether a metric is there depends on what somebody has switched on.
+    #[must_use]
+    pub fn of_status_only(mut self) -> Self {
+        self.mysql
+            .retain(|name| !name.starts_with(LINE) && !name.starts_with(METRIC));
         self
     }
 }

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 
 use fairtrial_protocol::load::Rows;
 
-use super::counters::{Counter, LINE};
+use super::counters::{Counter, LINE, METRIC};
 use super::reading::{Reading, first_cells};
 
 /// How the list marks a counter of the table.
-const METRIC: &str = "INNODB_METRICS.";
 /// The monitor's text is its row's last column. It lists every transaction too, so it is asked for as a last resort.
 const MONITOR: &str = "SHOW ENGINE INNODB STATUS";
 
@@ -85,10 +84,13 @@ pub fn reading(counters: &[Counter], names: &[String]) -> Reading {
             variables.push(told);
         }
     }
-    let mut statements = vec![format!(
-        "{STATUS} WHERE Variable_name IN ({})",
-        quoted(&variables)
-    )];
+    let mut statements = Vec::new();
+    if !variables.is_empty() {
+        statements.push(format!(
+            "{STATUS} WHERE Variable_name IN ({})",
+            quoted(&variables)
+        ));
+    }
     if !metrics.is_empty() {
         statements.push(format!(
             "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME IN ({})",

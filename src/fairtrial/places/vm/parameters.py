@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from fairtrial.study.paths import OwnPath
 from fairtrial.study.quantities import Bytes, Rate
 
 MIB = 1 << 20
@@ -28,7 +29,7 @@ class VmParameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kernel: str = Field(
+    kernel: OwnPath = Field(
         min_length=1,
         description="A bzImage, a kernel's build directory, a Debian package that is downloaded and unpacked without "
         "installing it, or `debian-6.1` for the newest package of a version.",

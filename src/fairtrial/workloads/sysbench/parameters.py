@@ -79,6 +79,7 @@ RESERVED: Final = {
     ),
 }
 SHARED: Final = ("oltp_", "select_random_")  # sysbench's scripts of these names have the same tables
+LOADABLE: Final = {"tables": 10_000, "table-size": 2**31 - 1}  # as much as `oltp` makes
 NATIVE: Final = {"tables": 1, "table-size": 10_000}  # what our own loader is told, with sysbench's defaults
 
 
@@ -172,8 +173,9 @@ class SysbenchParameters(BaseModel):
         for name, value in self.data.items():
             if name.replace("_", "-") not in NATIVE:
                 raise ValueError(f"our own loader knows no `{name}`: say `loader: sysbench`")
-            if not re.fullmatch("[1-9][0-9]*", value):
-                raise ValueError(f"`{name}` must be a whole number above 0, found `{value}`")
+            most = LOADABLE[name.replace("_", "-")]
+            if not re.fullmatch("[1-9][0-9]{0,9}", value) or int(value) > most:
+                raise ValueError(f"`{name}` must be a whole number from 1 to {most}, found `{value}`")
         return self
 
     @property

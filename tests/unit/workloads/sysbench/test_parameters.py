@@ -69,7 +69,10 @@ def problems(directory: Path, workload: str) -> list[Problem]:
         ({"threads": 0}, "threads"),
         ({"data_seed": -1}, "data_seed"),
         ({"data": {"auto-inc": "off"}}, "our own loader knows no `auto-inc`: say `loader: sysbench`"),
-        ({"data": {"table_size": "1e6"}}, "`table_size` must be a whole number above 0, found `1e6`"),
+        ({"data": {"table_size": "1e6"}}, "`table_size` must be a whole number from 1 to 2147483647, found `1e6`"),
+        ({"data": {"tables": 10_001}}, "`tables` must be a whole number from 1 to 10000, found `10001`"),
+        ({"data": {"table-size": 2**31}}, "`table-size` must be a whole number from 1 to 2147483647"),
+        ({"data": {"table-size": "9" * 5000}}, "`table-size` must be a whole number from 1 to 2147483647"),
         ({"loader": "native", "script": "bulk_insert"}, "`loader: native` fills the tables of"),
     ],
 )

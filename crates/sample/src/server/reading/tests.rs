@@ -264,6 +264,32 @@ fn an_empty_answer_fills_nothing() {
 }
 
 #[test]
+fn a_server_is_asked_for_nothing_that_it_does_not_have() {
+    let wanted: Vec<Counter> = counters::all()
+        .into_iter()
+        .filter(|counter| counter.column == "checkpoint_age_bytes")
+        .map(Counter::without_monitor)
+        .collect();
+    let asked = |enabled: &'static [&'static str]| {
+        let reading = Family::EarlierMysql.reading(&wanted, |sql| {
+            Ok::<_, Infallible>(names(if sql == "SHOW GLOBAL STATUS" {
+                &["Uptime"]
+            } else {
+                enabled
+            }))
+        });
+        reading.unwrap_or_else(|never| match never {}).statements
+    };
+    assert_eq!(asked(&[]), Vec::<String>::new(), "`IN ()` is no SQL");
+    assert_eq!(
+        asked(&["INNODB_METRICS.log_lsn_checkpoint_age"]),
+        [
+            "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME IN ('log_lsn_checkpoint_age')"
+        ]
+    );
+}
+
+#[test]
 fn whoever_asks_often_can_leave_the_monitor_out() {
     let cheap: Vec<Counter> = counters::all()
         .into_iter()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from support.command_line import Desk, desk, eventually
+from support.command_line import FAIRTRIAL, Desk, desk, eventually
 from support.progress import Told
 
 from fairtrial import record
@@ -221,6 +221,20 @@ def test_its_time_is_over_and_every_decision_is_a_json_line(here: Desk, server: 
     assert [line["decision"] for line in lines[:-1]] == ["started", "restored"]
     assert lines[-1]["restored"] is True
     assert lines[-1]["sets"] == 1
+    assert server.threads == before
+
+
+def test_a_reader_that_goes_away_ends_it_in_order(here: Desk, server: Server) -> None:
+    """As `| head` does: the pipe is found broken by the thread that reads the agent, which is not to blame."""
+    before = server.threads
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [FAIRTRIAL, "govern", "purge", "--socket", server.socket, *THREE]
+    with os.fdopen(writer, "w") as nobody:
+        ended = subprocess.run(
+            command, cwd=here.directory, env=here.environment, stdout=nobody, stderr=subprocess.PIPE, check=False
+        )
+    assert (ended.returncode, ended.stderr) == (0, b"")
     assert server.threads == before
 
 

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from fairtrial.errors import InputError, PlaceError, Problem
+from fairtrial.study.paths import expanded
 
 if TYPE_CHECKING:
     from types import FrameType

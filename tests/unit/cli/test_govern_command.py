@@ -92,9 +92,9 @@ def test_a_decision_is_a_line_for_people() -> None:
 
 
 def test_lines_count_from_the_first(capsys: pytest.CaptureFixture[str]) -> None:
-    show = govern._printer(as_json=False)
+    show = govern._printer(govern.Told(), as_json=False)
     for time_ns in (5_000_000_000, 5_100_000_000):
         show(Decision(time_ns=time_ns, decision="started", reason="here"))
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["0.000", "0.100"]
-    govern._printer(as_json=True)(Decision(time_ns=7, decision="late", reason="no answer"))
+    govern._printer(govern.Told(), as_json=True)(Decision(time_ns=7, decision="late", reason="no answer"))
     assert Decision.model_validate_json(capsys.readouterr().out).decision == "late"

@@ -37,7 +37,9 @@ def test_coordinates_name_a_path(text: str, path: str) -> None:
     assert Coordinates.parse(text).path == path
 
 
-@pytest.mark.parametrize("text", ["", "a:b", "a::1", "a:b:1:zip:x:y", "a:../b:1", "a:b:"])
+@pytest.mark.parametrize(
+    "text", ["", "a:b", "a::1", "a:b:1:zip:x:y", "a:../b:1", "a:b:", "ch.x:maria db:10.1", "a:b:1\n"]
+)
 def test_what_is_no_coordinates_is_refused_with_their_form(text: str) -> None:
     with pytest.raises(ValueError, match=r"group:artifact:version\[:packaging"):
         Coordinates.parse(text)
@@ -64,6 +66,16 @@ def test_a_version_that_does_not_exist_is_said_to_be_missing(tmp_path: Path) -> 
     with pytest.raises(PlaceError, match=r"the repository has no org\.example\.db:server:9") as refused:
         maven.download("org.example.db:server:9", tmp_path, sha256=None)
     assert "which versions it has" in refused.value.hint
+
+
+@pytest.mark.parametrize("address", ["mirror.example/maven2", "http://[::1", "http://127.0.0.1:no"])
+def test_a_mirror_without_an_address_is_no_bug_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv(maven.REPOSITORY_VARIABLE, address)
+    with pytest.raises(PlaceError, match="cannot be downloaded") as refused:
+        maven.download(NAME, tmp_path, sha256="0" * 64)
+    assert maven.REPOSITORY_VARIABLE in refused.value.hint
 
 
 def test_a_repository_that_is_away_is_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

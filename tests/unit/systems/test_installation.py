@@ -89,6 +89,7 @@ def test_a_version_that_yaml_takes_for_a_number_is_asked_for_in_quotes(version: 
         ({"maven": "a:b:1", "archive": "/a.zip"}, "not from archive and maven: keep one"),
         ({"maven": "no coordinates"}, "no coordinates are no Maven coordinates"),
         ({"archive": "a.zip"}, "string should match pattern"),
+        ({"archive": "~nobody-of-this-name/a.zip"}, "whose home directory is ~nobody-of-this-name?"),
         ({"debian": "a; rm -rf /"}, "string should match pattern"),
     ],
 )

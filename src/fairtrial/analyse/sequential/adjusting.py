@@ -63,11 +63,11 @@ def rests_on_normality(comparison: Comparison) -> Iterator[Doubt]:
 def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Comparison:
     pair, standing, rule = followed.pairs[index], followed.standing, followed.rule
     away = reach(comparison.n, level=rule.alpha, rule=rule)
-    low, high = _interval(pair.values, away=away, size=pair.size)
+    low, high = _interval(pair.whole.values, away=away, size=pair.whole.size)
     below, above = _interval(pair.differences, away=away, size=_size(pair.differences))
     p, same = float(standing.p[index]), float(standing.same[index])
     p_equivalence = None if comparison.p_equivalence is None else same
-    ratio = _ratio(comparison.ratio, low, high) if pair.logs else comparison.ratio
+    ratio = _ratio(comparison.ratio, low, high) if pair.whole.logs else comparison.ratio
     difference = Interval(estimate=comparison.difference.estimate, low=below, high=above)
     if not _looked_at_as_tested(comparison):
         p = max(p, comparison.p)
@@ -89,7 +89,7 @@ def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Compari
 def _guardrail(comparison: Comparison, pair: Pairs, definition: MetricDefinition, *, rule: Rule) -> Guardrail | None:
     if comparison.guardrail is None:
         return None
-    on_logs = _mean(pair.values, size=pair.size) if pair.logs else (0.0, math.inf)
+    on_logs = _mean(pair.whole.values, size=pair.whole.size) if pair.whole.logs else (0.0, math.inf)
     in_units = _mean(pair.differences, size=_size(pair.differences))
     worse = guardrails.Rail(better=definition.better, margin=comparison.guardrail.margin).worse
     return guarding.looked_at(comparison.guardrail, n=comparison.n, rule=rule, worse=worse, means=(on_logs, in_units))
@@ -134,10 +134,10 @@ def _wider(adjusted: Interval, once: Interval) -> Interval:
 
 def _smallest_effect(pair: Pairs, comparison: Comparison, followed: Followed) -> float | None:
     """What these blocks would have found at this look, with the boundary that Holm's hardest step asks for."""
-    error = standard_error(pair.values, size=pair.size)
+    error = standard_error(pair.whole.values, size=pair.whole.size)
     level = followed.rule.alpha / max(1, comparison.family_size)
     critical = reach(comparison.n, level=level, rule=followed.rule)
-    if not (pair.logs and math.isfinite(error) and math.isfinite(critical)):
+    if not (pair.whole.logs and math.isfinite(error) and math.isfinite(critical)):
         return None
     df = comparison.n - 1
     nominal = 2 * float(special.stdtr(df, -critical))

@@ -7,9 +7,11 @@ plan, and in which round each block ran. The journal repeats what it said.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from statistics import fmean
 
 import numpy as np
@@ -34,17 +36,48 @@ class Pairs:
     Attributes:
         primary: whether it is of the family.
         rounds: the round in which each block was complete.
-        values: log ratios, or differences where a value has no logarithm.
-        differences: in the metric's unit.
-        size: how large the compared numbers are, to tell spread from rounding.
+        baseline, arm: values, in the metric's unit.
+        no_logs_from: the round of the first value that has no logarithm; infinite if there is none.
     """
 
     key: Key
     primary: bool
-    logs: bool
     rounds: Values
+    baseline: Values
+    arm: Values
+    no_logs_from: float
+
+    def until(self, round_: float) -> Seen:
+        """What a look after a round compares. What a later value is must not change it: decisions were made by it."""
+        seen = self.rounds <= round_
+        logs = round_ < self.no_logs_from
+        scale = np.log if logs else np.positive
+        before, after = scale(self.baseline[seen]), scale(self.arm[seen])
+        size = max(float(np.abs(each).mean()) if len(each) else 0.0 for each in (before, after))
+        return Seen(logs=logs, values=after - before, size=size)
+
+    @cached_property
+    def whole(self) -> Seen:
+        """With every round."""
+        return self.until(sys.float_info.max)
+
+    @property
+    def differences(self) -> Values:
+        """In the metric's unit."""
+        return self.arm - self.baseline
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is compared, up to some round.
+
+    Attributes:
+        logs: whether `values` are log ratios: then no value so far was without logarithm; else differences.
+        size: how large the compared numbers are, to tell spread from rounding.
+    """
+
+    logs: bool
     values: Values
-    differences: Values
     size: float
 
 
@@ -120,18 +153,19 @@ def _pairs(
     used = matched(base, arm, paired=True)
     when = np.array([_round(cell, block, levels=(first, level), rounds=rounds) for block in _common(base, arm)])
     order = np.argsort(when, kind="stable")
-    logs = base.positive and arm.positive
-    first_values, second_values = used.baseline[order], used.arm[order]
-    scale = np.log if logs else np.positive
-    before, after = scale(first_values), scale(second_values)
+    no_logs = [
+        rounds[cell.planned_cells[each.arm], block]
+        for each in (base, arm)
+        for block, value in zip(each.blocks, each.values, strict=True)
+        if value <= 0
+    ]
     return Pairs(
         key=(cell.name, metric, level),
         primary=primary,
-        logs=logs,
         rounds=when[order],
-        values=after - before,
-        differences=second_values - first_values,
-        size=max(float(np.abs(each).mean()) if len(each) else 0.0 for each in (before, after)),
+        baseline=used.baseline[order],
+        arm=used.arm[order],
+        no_logs_from=min(no_logs, default=math.inf),
     )
 
 
@@ -172,15 +206,13 @@ class _Course:
         return looks
 
     def _estimates(self, round_: int) -> Estimates:
-        so_far = [pair.values[pair.rounds <= round_] for pair in self.pairs]
+        so_far = [pair.until(round_) for pair in self.pairs]
         bound = self.standing.rule.bound
         return Estimates(
-            n=np.array([len(values) for values in so_far]),
-            mean=np.array([float(values.mean()) if len(values) else 0.0 for values in so_far]),
-            error=np.array(
-                [standard_error(values, size=pair.size) for pair, values in zip(self.pairs, so_far, strict=True)]
-            ),
-            bound=np.array([bound if pair.logs else 0.0 for pair in self.pairs]),
+            n=np.array([len(seen.values) for seen in so_far]),
+            mean=np.array([float(seen.values.mean()) if len(seen.values) else 0.0 for seen in so_far]),
+            error=np.array([standard_error(seen.values, size=seen.size) for seen in so_far]),
+            bound=np.array([bound if seen.logs else 0.0 for seen in so_far]),
         )
 
     def _cell(self, name: str, *, late: bool) -> CellLook:

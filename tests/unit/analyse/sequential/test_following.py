@@ -81,6 +81,29 @@ def test_what_a_look_said_does_not_depend_on_later_rounds() -> None:
         assert until.looks[-1] == whole.looks[round_ - 1]
 
 
+@pytest.mark.parametrize("nothing", ["a", "b"])
+def test_a_value_without_logarithm_changes_no_earlier_look(nothing: str) -> None:
+    """Counts that are 0 in one trial late in a run: until then looks were of ratios, from then on of differences."""
+    case = Case(CELLS, blocks=8)
+    plan = plan_of(case, futility=False)
+    usual = noisy({"low": 0.3, "high": 0.3}, spread=0.5)
+
+    def value(levels: Mapping[str, str], block: int) -> float:
+        return 0.0 if block == 5 and levels["kernel"] == nothing else usual(levels, block)
+
+    trials = run_of(case, plan, value)
+    whole = follow(plan, trials)
+    assert whole is not None
+    assert len(whole.looks) == 8
+    for round_ in range(1, 9):
+        until = follow(plan, [each for each in trials if each.trial.round <= round_])
+        assert until is not None
+        assert until.looks[-1] == whole.looks[round_ - 1], f"round {round_}"
+    estimates = [look[0].comparisons[0].estimate for look in whole.looks]
+    assert max(abs(each) for each in estimates[:4]) < 3, "log ratios"
+    assert min(abs(each) for each in estimates[4:]) > 3, "transactions per minute"
+
+
 def test_the_order_in_which_trials_are_read_does_not_matter() -> None:
     case = Case(CELLS, blocks=10)
     plan = plan_of(case)

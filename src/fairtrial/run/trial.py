@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
 from fairtrial import metrics, settings
 from fairtrial.errors import AgentError, PlaceError, RecordError, StreamLostError, SystemStartError
@@ -30,6 +29,7 @@ from fairtrial.run.progress import Progress
 from fairtrial.run.separation import separated
 from fairtrial.run.shutting_down import Loaded, shut_down_slowly
 from fairtrial.settings import Effect
+from fairtrial.settings.effect import Phase
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.generated import Changed, Step, Undone
@@ -302,7 +302,7 @@ class Attempt:
             read_back.require_alive(instance.process, error)
             raise
 
-    def _apply(self, phase: Literal["place", "before_server", "after_server", "before_ramp_up"]) -> None:
+    def _apply(self, phase: Phase) -> None:
         for when, step in self.effect.steps:
             if when == phase:
                 changed = self._change(step)

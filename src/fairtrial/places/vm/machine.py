@@ -110,7 +110,8 @@ def _nodes(parameters: VmParameters, total: int) -> list[str]:
     if parameters.nodes == 1:
         return []
     words = []
-    share, processors = total // parameters.nodes // MIB, parameters.cpus // parameters.nodes
+    # Persistent memory lies at the end of all, so it is the last node's, besides an even share.
+    share, processors = parameters.memory // parameters.nodes // MIB, parameters.cpus // parameters.nodes
     for node in range(parameters.nodes):
         last = node == parameters.nodes - 1
         size = total // MIB - share * (parameters.nodes - 1) if last else share

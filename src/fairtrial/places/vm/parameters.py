@@ -12,6 +12,7 @@ from fairtrial.study.quantities import Bytes, Rate
 MIB = 1 << 20
 LEAST_MEMORY = 192 * MIB  # Debian's kernel, the agent and a shell; less ends in a panic before anything can be said
 LEAST_PMEM, PMEM_STEP = 64 * MIB, 2 * MIB  # the kernel maps no region of another alignment
+LEAST_BESIDE_PMEM = 256 * MIB  # of a node: persistent memory and the alignment of its ends lie in the last one alone
 LARGEST_SHIFT = 10
 
 
@@ -71,8 +72,8 @@ class VmParameters(BaseModel):
             raise ValueError("icount is emulation's: `accelerator: tcg`")
         if self.pmem is not None and self.pmem % PMEM_STEP:
             raise ValueError(f"pmem is a multiple of 2 MiB, and {self.pmem} bytes are not")
-        if self.pmem is not None and self.nodes > 1:
-            raise ValueError("pmem lies in one node, whose memory is then less than the others': `nodes: 1`")
+        if self.pmem is not None and self.nodes > 1 and self.memory < self.nodes * LEAST_BESIDE_PMEM:
+            raise ValueError(f"nodes beside pmem need 256 MiB each: `memory: {256 * self.nodes}MiB` at least")
         if self.cpus % self.nodes:
             raise ValueError(f"{self.cpus} processors cannot be shared evenly by {self.nodes} nodes")
         return self

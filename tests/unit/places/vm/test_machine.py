@@ -159,6 +159,19 @@ def test_counted_instructions_are_emulated_wherever_they_run() -> None:
     assert parameters(accelerator="kvm").asked_accelerator == "kvm"
 
 
+@given(st.integers(256, 2048), st.integers(32, 512).map(lambda half: 2 * half), st.sampled_from([2, 4]))
+def test_persistent_memory_takes_nothing_from_any_node(share: int, pmem: int, nodes: int) -> None:
+    made = machine(memory=share * nodes * MIB, pmem=pmem * MIB, nodes=nodes, cpus=nodes)
+    try:
+        start = persistent_start(made.parameters)
+    except PlaceError:
+        reject()
+    sizes = [int(value.rpartition("=")[2].removesuffix("M")) for value in values(argv(made), "-object")]
+    assert sizes == [share] * (nodes - 1) + [share + pmem]
+    hole = 2 * GIB if start >= 4 * GIB else 0  # what does not fit below 3 GiB begins at 4
+    assert start - hole >= share * (nodes - 1) * MIB
+
+
 def test_nodes_share_memory_and_processors_without_a_rest() -> None:
     words = argv(machine(memory="1025MiB", cpus=4, nodes=2))
     sizes = [int(value.rpartition("=")[2].removesuffix("M")) for value in values(words, "-object")]
@@ -174,7 +187,7 @@ def test_nodes_share_memory_and_processors_without_a_rest() -> None:
         ({"icount": 3, "cpus": 1, "accelerator": "kvm"}, "emulation"),
         ({"cpus": 3, "nodes": 2}, "cannot be shared evenly"),
         ({"pmem": "1GB"}, "multiple of 2 MiB, and 1000000000 bytes"),
-        ({"pmem": "640MiB", "nodes": 2}, "in one node"),
+        ({"pmem": "640MiB", "nodes": 2, "memory": "500MiB"}, "nodes beside pmem need 256 MiB each: `memory: 512MiB`"),
         ({"memory": "64MiB"}, "greater than or equal"),
         ({"kernel": ""}, "at least 1 character"),
         ({"throttle": {"bytes_per_s": 0}}, "greater than 0"),

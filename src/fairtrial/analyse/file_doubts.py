@@ -16,6 +16,7 @@ FOOTPRINT: Final = "footprint_share"
 WHOLE: Final = 0.999  # a file whose last block alone is never met behaves like a whole one
 SEEN: Final = 0.5  # of what bypassed the page cache: retries and merges move a few percent, not half
 STRANGERS: Final = 0.1  # of a process's own reads: metadata that the kernel reads for nobody are far fewer
+ELSEWHERE: Final = 0.01  # of a process's own reads: as small as the effects that miss ratios are judged by
 LEAST_BYTES: Final = 1 << 20  # less is a program's start, or a sampler's
 
 
@@ -24,6 +25,7 @@ def about(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
     yield from _footprint(used)
     yield from _invisible(used)
     yield from _strangers(used)
+    yield from _elsewhere(used)
 
 
 def _footprint(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
@@ -89,4 +91,22 @@ def _strangers(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
             f"{strange / 2**20:.1f} MiB beside {own / 2**20:.1f} MiB",
             advice="they took bandwidth and page cache: find who, and trust `miss_ratio`, which leaves them out, "
             "rather than `device_miss_ratio`",
+        )
+
+
+def _elsewhere(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
+    """Asks whether processes read what is not on the files' device: their own program, or swapped memory."""
+    other = {}
+    for trial in used:
+        device, own = trial.scalars.get("block_read_bytes"), trial.scalars.get("storage_read_bytes")
+        if device and own is not None and own - device > max(ELSEWHERE * own, LEAST_BYTES):
+            other[trial.trial.id] = (own - device, own)
+    if other:
+        name, (strange, own) = max(other.items(), key=lambda item: item[1][0] / item[1][1])
+        yield Doubt(
+            code="read_elsewhere",
+            message=f"in {len(other)} of {len(used)} used trials processes read what did not come from the files' "
+            f"device, in {name} {strange / 2**20:.1f} of {own / 2**20:.1f} MiB",
+            advice="their program and swapped memory are read again once they are evicted, and how much of them is may "
+            "depend on the arm: trust `device_miss_ratio` rather than `miss_ratio`",
         )

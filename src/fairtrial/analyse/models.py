@@ -39,6 +39,7 @@ DOUBT_CODES: Final = (
     "footprint",
     "invisible_io",
     "shared_device",
+    "read_elsewhere",
     "censored_shutdown",
     "unequal_work",
     "other_rule",

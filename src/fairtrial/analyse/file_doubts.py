@@ -76,13 +76,21 @@ def _block_bytes(scalars: Mapping[str, float]) -> float | None:
     return None if read is None or written is None else read + written
 
 
-def _strangers(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
-    """Asks whether others read from the device while the files were accessed."""
-    excess = {}
+def _reads(used: Sequence[TrialRecord]) -> Iterator[tuple[str, float, float]]:
+    """Of each trial that tells both: what the device read, and what the processes were charged with."""
     for trial in used:
         device, own = trial.scalars.get("block_read_bytes"), trial.scalars.get("storage_read_bytes")
-        if device is not None and own is not None and device - own > max(STRANGERS * own, LEAST_BYTES):
-            excess[trial.trial.id] = (device - own, own)
+        if device is not None and own is not None:
+            yield trial.trial.id, device, own
+
+
+def _strangers(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
+    """Asks whether others read from the device while the files were accessed."""
+    excess = {
+        name: (device - own, own)
+        for name, device, own in _reads(used)
+        if device - own > max(STRANGERS * own, LEAST_BYTES)
+    }
     if excess:
         name, (strange, own) = max(excess.items(), key=lambda item: item[1][0])
         yield Doubt(
@@ -96,11 +104,11 @@ def _strangers(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
 
 def _elsewhere(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
     """Asks whether processes read what is not on the files' device: their own program, or swapped memory."""
-    other = {}
-    for trial in used:
-        device, own = trial.scalars.get("block_read_bytes"), trial.scalars.get("storage_read_bytes")
-        if device and own is not None and own - device > max(ELSEWHERE * own, LEAST_BYTES):
-            other[trial.trial.id] = (own - device, own)
+    other = {
+        name: (own - device, own)
+        for name, device, own in _reads(used)
+        if device and own - device > max(ELSEWHERE * own, LEAST_BYTES)
+    }
     if other:
         name, (strange, own) = max(other.items(), key=lambda item: item[1][0] / item[1][1])
         yield Doubt(

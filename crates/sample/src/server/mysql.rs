@@ -8,7 +8,6 @@ use fairtrial_protocol::load::Rows;
 use super::counters::{Counter, LINE, METRIC};
 use super::reading::{Reading, first_cells};
 
-/// How the list marks a counter of the table.
 /// The monitor's text is its row's last column. It lists every transaction too, so it is asked for as a last resort.
 const MONITOR: &str = "SHOW ENGINE INNODB STATUS";
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Desk
-from support.lock_programs import the_library
 from support.places import place_here
 
 from fairtrial import record
 from fairtrial.errors import PlaceError
-from fairtrial.locks import announced, counted
+from fairtrial.locks import announced, counted, library
 from fairtrial.run import read_back
 
 STUDY = """\
@@ -32,7 +31,6 @@ metrics: {primary: throughput_tps}
 
 @pytest.mark.servers
 def test_arms_differ_in_their_locks(here: Desk) -> None:
-    the_library()
     here.fairtrial("run", here.study(STUDY))
     found = record.read(here.run)
     trials = {trial.levels["lock"]: trial for trial in found.trials}
@@ -52,7 +50,7 @@ def test_a_server_without_the_library_is_found_out(tmp_path: Path) -> None:
         process = place.agent.spawn("server", ["sleep", "600"], environment={"FAIRTRIAL_LOCK": "ticket"})
         with pytest.raises(PlaceError, match="it is not preloaded"):
             read_back.preloaded(place, process.pid, wanted)
-        variables = {"FAIRTRIAL_LOCK": "fast", "LD_PRELOAD": os.fspath(the_library())}
+        variables = {"FAIRTRIAL_LOCK": "fast", "LD_PRELOAD": os.fspath(library())}
         process = place.agent.spawn("other", ["sleep", "600"], environment=variables)
         with pytest.raises(PlaceError, match="it announces kind=fast spins=8 count=no"):
             read_back.preloaded(place, process.pid, wanted)

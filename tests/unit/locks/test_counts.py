@@ -56,6 +56,36 @@ def test_every_way_to_take_a_lock_is_counted_where_it_happens(program: Path, tmp
     assert child.sites[0].address == plain.address
 
 
+def generated(times: int) -> int:
+    """The state of MySQL's generator, begun at 1 (`park_rng` in mysys/thr_mutex.c of 5.5)."""
+    state = 1
+    for _ in range(times):
+        state = state * 279_470_273 % 4_294_967_291
+    return state
+
+
+@pytest.mark.parametrize(
+    ("variant", "spins", "state"),
+    [
+        ("as-shipped", 0, generated(0)),
+        ("off", 0, generated(0)),
+        ("published", 5, generated(5)),
+        ("local", 5, generated(5)),
+        ("constant", 5, generated(0)),
+    ],
+)
+def test_a_server_s_fast_mutex_spins_as_often_as_it_says_and_keeps_its_random_state(
+    tmp_path: Path, *, variant: str, spins: int, state: int
+) -> None:
+    program = compiled(tmp_path, "fastmutex", "-rdynamic")
+    counts = str(tmp_path / "counts")
+    done = ran(program, environment=preloading(FAIRTRIAL_LOCK_FASTMUTEX=variant, FAIRTRIAL_LOCK_COUNT=counts))
+    assert (done.returncode, done.stderr, int(done.stdout)) == (0, "", state)
+    (found,) = (counted(path) for path in tmp_path.glob("counts.*"))
+    assert sum(site.counters["spins"] for site in found.sites) == spins
+    assert sum(site.counters["contended"] for site in found.sites) == 1
+
+
 def test_addresses_are_those_of_the_file(program: Path, tmp_path: Path) -> None:
     ran(program, environment=preloading(FAIRTRIAL_LOCK_COUNT=str(tmp_path / "counts")))
     found, _ = of_main(tmp_path)
@@ -82,6 +112,17 @@ def test_a_program_that_executes_another_one_keeps_both_files(program: Path, tmp
     subprocess.run(["sh", "-c", f"exec {program}"], env=environment, check=True, capture_output=True)
     names = sorted(path.name for path in tmp_path.glob("counts.*"))
     assert any(name.endswith(".2") for name in names), names
+
+
+def test_threads_of_a_child_that_lock_at_once_all_count_into_its_own_file(tmp_path: Path) -> None:
+    program = compiled(tmp_path, "forked")
+    done = ran(program, environment=preloading(FAIRTRIAL_LOCK_COUNT=str(tmp_path / "counts")))
+    assert (done.returncode, done.stderr) == (0, "")
+    children, each = map(int, done.stdout.split())
+    made = sorted(
+        sum(site.counters["acquisitions"] for site in counted(path).sites) for path in tmp_path.glob("counts.*")
+    )
+    assert made == [1, *[each] * children]
 
 
 def test_a_file_that_is_none_or_not_whole_is_refused(tmp_path: Path) -> None:

@@ -52,9 +52,11 @@ def test_a_set_uid_program_starts_without_it(quiet: Path, tmp_path: Path) -> Non
     program = Path(shutil.copy(quiet, tmp_path))
     program.chmod(0o4755)
     argv = ["setpriv", "--reuid", NOBODY, "--clear-groups", program]
-    done = subprocess.run(argv, env=preloading(FAIRTRIAL_LOCK="ticket"), capture_output=True, text=True, check=False)
-    if done.returncode or not done.stdout:
-        pytest.skip(f"nobody may not run it here: {done.stderr}")
+    without = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if without.returncode or not without.stdout:
+        pytest.skip(f"nobody may not run it here: {without.stderr}")
+    done = subprocess.run(argv, env=preloading(FAIRTRIAL_LOCK="ticket"), capture_output=True, text=True, check=True)
+    assert done.stdout
     assert announced(done.stdout) is None
 
 

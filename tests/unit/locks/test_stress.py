@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.lock_programs import compiled, preloading, ran, the_library
+from support.lock_programs import compiled, preloading, ran
 
 KINDS = ("passthrough", "adaptive", "fast", "fast-local", "fast-constant", "ticket")
 WAYS = {
@@ -27,7 +27,6 @@ TOO_FEW_THREADS = 77  # what the program ends with
 
 @pytest.fixture(scope="module")
 def stress(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    the_library()
     return compiled(tmp_path_factory.mktemp("stress"), "stress")
 
 
@@ -70,7 +69,6 @@ def test_ten_thousand_threads_wait_for_one_lock(stress: Path, kind: str) -> None
 
 @pytest.fixture(scope="module")
 def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    the_library()
     program = compiled(tmp_path_factory.mktemp("sanitized"), "stress", "-fsanitize=thread")
     if ran(program, "exclusion", 2, 10).returncode != 0:
         pytest.skip("ThreadSanitizer does not run here")

@@ -41,12 +41,15 @@ struct Link {
     name: *const c_char,
 }
 
-/// The counts of this process; none where it does not count.
+/// The counts of this process; none where it does not count, or where a forked child has no file of its own yet.
 pub fn counts() -> Option<&'static Counts> {
-    // SAFETY: null, or a mapping that stays for good.
-    let counts = unsafe { COUNTS.load(Acquire).as_ref() }?;
+    if COUNTS.load(Acquire).is_null() {
+        return None;
+    }
     let _ = process::generation(); // a forked child maps its own file to the same address
-    Some(counts)
+    // SAFETY: null, or a mapping that stays for good.
+    let counts = unsafe { COUNTS.load(Acquire).as_ref() };
+    counts.filter(|_| process::is_settled())
 }
 
 /// The number of the call site that a function returns to.
@@ -89,7 +92,9 @@ pub fn of_child() -> Result<(), c_int> {
     let announced = unsafe { (*counts).header.announcement };
     let address = match mapped(counts) {
         Ok(address) => address,
-        Err(_) => over(counts, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?,
+        Err(_) => over(counts, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1).inspect_err(|_| {
+            COUNTS.store(core::ptr::null_mut(), Release); // the parent's are no place for them
+        })?,
     };
     describe(address, &announced);
     Ok(())

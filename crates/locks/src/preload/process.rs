@@ -10,6 +10,9 @@ use super::counts;
 
 const PAGE: usize = 4096;
 const FIRST: u32 = 1;
+const UNDER_WAY: u32 = u32::MAX;
+const LOOKS: usize = 10_000; // for a second: a handler of a signal would wait for the thread that it stopped
+const BETWEEN_LOOKS: core::time::Duration = core::time::Duration::from_micros(100);
 
 /// A page that the kernel empties in a child of fork(2), however it was forked; null: there is none.
 static GENERATION: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
@@ -38,8 +41,17 @@ pub fn generation() -> u16 {
     let Some(page) = (unsafe { GENERATION.load(Acquire).as_ref() }) else {
         return 0;
     };
-    let value = page.load(Acquire);
-    number(if value == 0 { forked(page) } else { value })
+    number(match page.load(Acquire) {
+        0 | UNDER_WAY => forked(page),
+        value => value,
+    })
+}
+
+/// Whether this process has its number, and a file of counts of its own if it counts.
+pub fn is_settled() -> bool {
+    // SAFETY: as above.
+    let page = unsafe { GENERATION.load(Acquire).as_ref() };
+    page.is_none_or(|page| !matches!(page.load(Acquire), 0 | UNDER_WAY))
 }
 
 #[allow(clippy::cast_possible_truncation)] // 65,536 generations on, nobody waits any more
@@ -47,16 +59,25 @@ fn number(value: u32) -> u16 {
     (value - FIRST) as u16
 }
 
-/// The first look in a forked child: whoever comes first gives it its number and a file of counts of its own.
+/// The first look in a forked child: whoever comes first gives it its number and a file of counts of its own, and others
+/// wait for that, or their counts would go into the parent's.
 #[cold]
 fn forked(page: &AtomicU32) -> u32 {
     let fresh = LATEST.load(Acquire).wrapping_add(1).max(FIRST);
-    match page.compare_exchange(0, fresh, AcqRel, Acquire) {
+    match page.compare_exchange(0, UNDER_WAY, AcqRel, Acquire) {
         Ok(_) => {
-            LATEST.store(fresh, Release);
             let _ = errno_kept(counts::of_child);
+            LATEST.store(fresh, Release);
+            page.store(fresh, Release);
             fresh
         }
+        Err(UNDER_WAY) => (0..LOOKS)
+            .map(|_| {
+                errno_kept(|| std::thread::sleep(BETWEEN_LOOKS));
+                page.load(Acquire)
+            })
+            .find(|value| *value != UNDER_WAY)
+            .unwrap_or(fresh),
         Err(other) => other,
     }
 }

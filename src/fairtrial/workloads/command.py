@@ -151,7 +151,7 @@ def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driv
     exchange = {
         "FAIRTRIAL_SEED": str(drive.seed),
         "FAIRTRIAL_TRIAL_DIRECTORY": str(drive.directory),
-        "FAIRTRIAL_METRICS_FILE": str(drive.directory / METRICS_FILE),
+        command_runs.METRICS_VARIABLE: str(drive.directory / METRICS_FILE),
     }
     drive = replace(drive, environment={**drive.environment, **exchange})
     runs = command_runs.measured(place, parameters, drive)

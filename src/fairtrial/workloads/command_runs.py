@@ -45,6 +45,7 @@ CLIENTS: Mapping[str, Mapping[str, str]] = {
         "database": "PGDATABASE",
     },
 }
+METRICS_VARIABLE = "FAIRTRIAL_METRICS_FILE"  # where a program is told to put its metrics
 LARGEST = "max_resident_bytes"  # of several runs the largest counts; of all other figures the mean
 
 
@@ -126,6 +127,8 @@ def run_once(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive, *, o
     """Runs the program once, its output appended to a file of the trial's directory."""
     starting = drive.starting
     starting["environment"] = {**reaching(drive.endpoint), **starting["environment"]}
+    if output == UNMEASURED:  # or its figures would stand for those of a run that writes none
+        starting["environment"][METRICS_VARIABLE] = str(drive.work_directory / "metrics-unmeasured.json")
     process = place.agent.spawn(
         name="load",
         argv=[*WITHOUT.get((drive.endpoint or {}).get("kind", ""), []), *shlex.split(parameters["run"])],

@@ -112,6 +112,19 @@ def test_warm_ups_and_runs_are_each_prepared_and_only_runs_are_measured(place: O
     assert (driven.window.end_ns - driven.window.start_ns) / 1e9 > sum(elapsed) + 2 * 0.2
 
 
+@pytest.mark.parametrize("before", [{"warm_ups": 1}, {"prepare": "sh -c 'echo 1 >$FAIRTRIAL_METRICS_FILE'"}])
+def test_metrics_of_what_is_not_measured_never_stand_for_a_run_s(
+    place: OpenPlace, tmp_path: Path, before: dict[str, Any]
+) -> None:
+    once = tmp_path / "once"
+    run = f"sh -c 'test -e {once} || echo 1 >$FAIRTRIAL_METRICS_FILE; touch {once}'"
+    if "prepare" in before:
+        once.touch()
+    assert drive(place, tmp_path, run=run, **before).invalid_reason == ""
+    assert once.exists()
+    assert not (tmp_path / "out" / "metrics.json").exists()
+
+
 @pytest.mark.parametrize(
     ("given", "runs"), [({"prepare": "false"}, 0), ({"warm_ups": 1}, 1), ({"runs": 3}, 1), ({"exit_codes": [1]}, 1)]
 )

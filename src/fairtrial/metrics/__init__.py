@@ -17,6 +17,7 @@ from fairtrial.record.models import Window
 if TYPE_CHECKING:
     from fairtrial.metrics import (
         arrivals,
+        consistency,
         contention,
         drive,
         file_access,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "arrivals",
     "compute",
+    "consistency",
     "contention",
     "drive",
     "file_access",

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from fairtrial.metrics import contention, drive, latency, timeline
+
+WORKLOADS: Final = frozenset({"tpcc", "oltp", "script", "file_access", "fio", "locks", "pgbench", "sysbench"})
 
 
 def contradictions(directory: Path) -> list[str]:
@@ -27,6 +30,8 @@ def contradictions(directory: Path) -> list[str]:
 
 
 def _timeline(directory: Path, transactions: dict[str, drive.Outcomes]) -> Iterator[str]:
+    if (directory / timeline.STREAM).exists():
+        yield f"{timeline.STREAM}: no interval can be read from it"
     measured = timeline.read(directory).filter("measured")
     for column in measured.columns:
         kind, outcome = next(

@@ -12,6 +12,7 @@ from fairtrial.record.models import Window
 
 FILE: Final = "timeline.parquet"
 OUTCOMES: Final = ("committed", "rolled_back", "failed", "retried")
+STREAM: Final = "timeline.arrows"  # as the engine writes it; it stays only where no interval can be read from it
 NANOSECONDS_PER_SECOND: Final = 1e9
 
 

@@ -30,16 +30,6 @@ from fairtrial.workloads.sysbench import agreeing as agreeing_with_sysbench
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
 REPORT: Final = "report.json"
-DRIVEN: Final = {
-    "tpcc",
-    "oltp",
-    "script",
-    "file_access",
-    "fio",
-    "locks",
-    "pgbench",
-    "sysbench",
-}  # workloads whose files count everything thrice
 
 
 def recompute(record: Record) -> list[str]:
@@ -140,7 +130,7 @@ def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
     found = merged_latency.contradictions(directory)
     if trial.window is not None and (asked := trial.resolved.workload.get("hammerdb")):
         return found + agreeing_with_hammerdb.contradictions(directory, asked)  # it counts everything once only
-    if trial.window is None or not DRIVEN & set(trial.resolved.workload):
+    if trial.window is None or consistency.WORKLOADS.isdisjoint(trial.resolved.workload):
         return found
     if "fio" in trial.resolved.workload:
         found += agreeing_with_fio.contradictions(directory, json.loads((directory / "result.json").read_bytes()))

@@ -108,6 +108,8 @@ def sampled_server(endpoint: Mapping[str, Any] | None, *, interval_ms: int, lock
 def to_parquet(directory: Path, *, shift_ns: int = 0) -> list[str]:
     """Turns every Arrow stream of a trial into Parquet, in place; returns the telemetry sources that have a file.
 
+    A stream of the load from which no row can be read stays as it is: its trial contradicts itself.
+
     `shift_ns` is added to the times of telemetry: what another clock than the load's told.
     """
     sources: list[str] = []
@@ -115,7 +117,8 @@ def to_parquet(directory: Path, *, shift_ns: int = 0) -> list[str]:
         target = stream.with_suffix(".parquet")
         sampled = stream.stem.startswith(telemetry.PREFIX)
         rows = telemetry.to_parquet(stream, target, shift_ns=shift_ns if sampled else 0)
-        stream.unlink()
+        if rows or sampled:
+            stream.unlink()
         if rows and sampled:
             sources.append(stream.stem.removeprefix(telemetry.PREFIX))
     return sources

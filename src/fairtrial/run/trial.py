@@ -467,11 +467,15 @@ class Attempt:
             common |= shutdown.compute(local)
             own = self.parts.workload.scalars(local, self.parts.workload_parameters, self.outcome.window)
             metrics.merged_latency.write(local)
+            counted_thrice = not metrics.consistency.WORKLOADS.isdisjoint(self.resolved.workload)
+            disagreeing = metrics.consistency.contradictions(local) if counted_thrice else []
         except (PlaceError, RecordError) as error:
             self.outcome.doubt(f"its figures cannot be computed: {error}")
             return
         scalars = metrics.per_transaction.joined(common, own)
         self.outcome.scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
+        if disagreeing:
+            self.outcome.doubt("its files disagree: " + "; ".join(disagreeing))
         for name in scalars.keys() - self.outcome.scalars.keys():
             self.outcome.doubt(f"metric {name} is {scalars[name]}, which is no number")
 

@@ -81,3 +81,9 @@ def test_without_a_result_nothing_can_be_said(trial: Path) -> None:
     (trial / tpcc.FILE).unlink()
     with pytest.raises(RecordError, match=r"result\.json"):
         consistency.contradictions(trial)
+
+
+def test_a_stream_of_intervals_that_nobody_could_read_is_named(trial: Path) -> None:
+    (trial / timeline.FILE).unlink()
+    (trial / timeline.STREAM).write_bytes(b"no stream")
+    assert consistency.contradictions(trial) == ["timeline.arrows: no interval can be read from it"]

@@ -80,3 +80,10 @@ def test_another_clocks_times_are_shifted_and_the_loads_own_are_not(tmp_path: Pa
     assert telemetry.to_parquet(tmp_path, shift_ns=-50) == ["cpu", "server"]
     read = {path.stem: pl.read_parquet(path)["time_ns"].to_list() for path in tmp_path.glob("*.parquet")}
     assert read == {"telemetry-cpu": [50, 150], "telemetry-server": [50, 150], "timeline": [100, 200]}
+
+
+def test_a_stream_of_the_load_that_cannot_be_read_stays_and_one_of_telemetry_goes(tmp_path: Path) -> None:
+    for name in ("telemetry-cpu.arrows", "timeline.arrows"):
+        (tmp_path / name).write_bytes(b"no stream")
+    assert telemetry.to_parquet(tmp_path) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["timeline.arrows"]

@@ -16,7 +16,7 @@ from support.stage import BROKEN, WHOLE, Stage, Staged
 
 from fairtrial import record
 from fairtrial.errors import PlaceError, RecordError, SystemStartError
-from fairtrial.metrics import probes
+from fairtrial.metrics import consistency, probes
 from fairtrial.record.models import TrialRecord
 from fairtrial.run import trial as trial_module
 from fairtrial.run.trial import STREAM_LOST, TrialRunner
@@ -222,6 +222,17 @@ def test_figures_that_cannot_be_computed_make_the_trial_invalid_and_end_no_run(s
     assert found.invalid_reason == "its figures cannot be computed: latency.hlog is cut"
     assert found.scalars == {}
     assert found.window is not None
+
+
+def test_files_that_disagree_make_the_trial_invalid_and_keep_its_figures(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consistency, "contradictions", lambda _directory: ["one says 3", "the other 4"])
+    assert stage.run().valid, "a command's files tell nothing twice"
+    monkeypatch.setattr(consistency, "WORKLOADS", frozenset({"command"}))
+    found = stage.run(planned(2, "a"))
+    assert found.invalid_reason == "its files disagree: one says 3; the other 4"
+    assert found.scalars["elapsed_s"] == 1.5
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

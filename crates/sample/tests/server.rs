@@ -123,6 +123,13 @@ fn counters_agree_with_the_server_s_own_status_before_and_after() {
         told == Some(missed) || told < Some(missed) && !warnings.is_empty(),
         "{told:?} of {missed}: {warnings:?}"
     );
+    assert!(
+        found["lock_waits_missed"]
+            .last()
+            .copied()
+            .flatten()
+            .is_some()
+    );
     for (column, variable) in [
         ("questions", "Questions"),
         ("com_insert", "Com_insert"),

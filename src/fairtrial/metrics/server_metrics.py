@@ -208,6 +208,12 @@ METRICS: Final = (
         of="missed_samples: ticks at which the server did not answer",
         label="missed samples of the server",
     ),
+    Family(SOURCE, "samples", "count").metric(
+        "lock_wait_samples_missed",
+        count("lock_waits_missed"),
+        of="lock_waits_missed: ticks at which the server did not say who waits for whose lock",
+        label="missed samples of lock waits",
+    ),
     _TIME.metric(
         "server_answer_s_mean",
         _answer_s,

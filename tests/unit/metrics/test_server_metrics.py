@@ -105,6 +105,7 @@ def test_waits_deadlocks_and_gaps_are_counted_inside_the_window(tmp_path: Path) 
         "deadlocks": [3, 3, 4, 4, 9],
         "questions": [0, 10, 15, 30, 99],
         "missed_samples": [0, 2, 2, 3, 3],
+        "lock_waits_missed": [0, 1, 1, 3, 4],
         "answer_ns": [10**6] * 5,
     }
     values = computed(tmp_path, columns)
@@ -113,6 +114,7 @@ def test_waits_deadlocks_and_gaps_are_counted_inside_the_window(tmp_path: Path) 
     assert values["server_deadlocks"] == 1
     assert values["server_statements"] == 20
     assert values["server_samples_missed"] == 1
+    assert values["lock_wait_samples_missed"] == 2
     assert values["server_answer_s_mean"] == pytest.approx(1e-3)
     counted = per_transaction.joined(values, {"transactions": 40})
     assert counted["row_lock_waits_per_transaction"] == pytest.approx(10 / 40)

@@ -21,8 +21,13 @@ use crate::table::{Table, batch_rows};
 pub const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// Columns before the server's own: how long the answer took (the counters are of a moment inside that time), how many
-/// ticks have passed without a sample, and how often a connection was made.
-const OWN: [&str; 3] = ["answer_ns", "missed_samples", "connections_made"];
+/// ticks have passed without a sample, how often a connection was made, and how often it did not say who waits for a lock.
+const OWN: [&str; 4] = [
+    "answer_ns",
+    "missed_samples",
+    "connections_made",
+    "lock_waits_missed",
+];
 
 const NANOSECONDS_PER_MILLISECOND: i64 = 1_000_000;
 
@@ -48,6 +53,7 @@ pub struct Watch {
     gap: Option<Gap>,
     /// Whether the last question for lock waits failed: said once.
     lock_waits_failed: bool,
+    lock_waits_missed: u64,
 }
 
 struct Connected {
@@ -78,6 +84,7 @@ impl Watch {
             connections: 0,
             gap: None,
             lock_waits_failed: false,
+            lock_waits_missed: 0,
         }
     }
 
@@ -156,6 +163,7 @@ impl Watch {
         row[0] = u64::try_from(answer.took_ns).ok();
         row[1] = Some(self.missed);
         row[2] = Some(self.connections);
+        row[3] = self.parameters.lock_waits.then_some(self.lock_waits_missed);
         if let Some((_, reading)) = reading {
             for rows in &answer.rows {
                 reading.fill(&self.counters, rows, &mut row[OWN.len()..]);
@@ -175,7 +183,7 @@ impl Watch {
         })
     }
 
-    /// Asks for the waiting pairs; without an answer there are none at this tick.
+    /// Asks for the waiting pairs; without an answer the tick counts as missed.
     fn sample_lock_waits(&mut self) -> Result<(), SampleError> {
         let (true, Some(connected)) = (self.parameters.lock_waits, &mut self.connection) else {
             return Ok(());
@@ -196,6 +204,7 @@ impl Watch {
                     .map_or(Ok(()), |table| table.append(time_ns, &pairs))
             }
             Err(error) => {
+                self.lock_waits_missed += 1;
                 if !self.lock_waits_failed {
                     self.lock_waits_failed = true;
                     let why = in_full(&error);

@@ -26,6 +26,7 @@ UNREACHABLE: Final = "cannot govern: "  # as the governor says that there is no 
 START_S: Final = 60.0  # it asks the server some ten small questions first, each with a limit of its own
 POLL_S: Final = 0.02
 STOP_S: Final = 30.0  # it waits 10 s for a server that hangs
+MOST_MISSED: Final = 0.9  # of its looks; below, `governor_period_s` says how often it really looked
 
 OnDecision = Callable[[Decision], None]
 
@@ -156,6 +157,9 @@ class Governor:
             return "the purge governor said nothing of what it did; is the agent an older one?"
         if self.governed.refused:
             return f"the server refused {self.governed.refused} of the purge governor's values"
+        due = self.governed.missed_looks + self.governed.looks
+        if self.governed.missed_looks > MOST_MISSED * due:
+            return f"the purge governor missed {self.governed.missed_looks} of {due} looks: lengthen its period"
         return "" if self.governed.restored else "somebody else has set purge while it was governed"
 
     def restore(self) -> None:

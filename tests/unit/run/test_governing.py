@@ -202,6 +202,7 @@ def test_a_lost_stream_is_nobody_s_doubt() -> None:
     ("change", "doubt"),
     [
         ({"refused": 3}, "the server refused 3 of the purge governor's values"),
+        ({"missed_looks": 91}, "the purge governor missed 91 of 100 looks: lengthen its period"),
         ({"restored": False}, "somebody else has set purge while it was governed"),
     ],
 )

@@ -30,6 +30,7 @@ LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loa
 # Beyond it the window's place on the monotonic clock is a guess; slewing moves a clock by 500 millionths at most.
 CLOCK_MOVES_NS: Final = 20_000_000
 SLEWED: Final = 5e-4
+WINDOW_DEVIATION: Final = 0.01  # of the length it divides by; what lies between its counts is 0.1 % longer
 
 
 def _check(parameters: HammerdbParameters, branch: Branch, problems: Problems) -> None:
@@ -126,6 +127,10 @@ def _why_invalid(told: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """Why a trial is invalid; empty if it is valid."""
     if told["nopm"] <= 0:
         return "HammerDB counted no new order inside its window"
+    window_s = (told["window"]["end_ns"] - told["window"]["start_ns"]) / 1e9
+    asked_s = 60.0 * told["minutes"]
+    if abs(window_s / asked_s - 1) > WINDOW_DEVIATION:
+        return f"HammerDB divides its counts by {asked_s:.0f} s, and {window_s:.1f} s lay between them"
     if parameters["time_profile"] and not told["latency_ms"]:
         return "HammerDB printed no time profile"
     return ""

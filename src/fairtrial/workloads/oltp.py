@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
@@ -23,6 +23,8 @@ CHECK_S = 3600.0
 CHECKED_EACH_TRIAL_ROWS = 1_000_000  # above, one check per cell: a check reads all data
 GUESSED_PER_S = 500.0  # to estimate a drive by count before anything was measured
 BYTES_PER_ROW = 260  # 188 of values with InnoDB's header, pages fifteen sixteenths full, and the index on k
+MOST_TABLES: Final = 10_000
+MOST_ROWS: Final = 2**31 - 1  # of a table: keys are integers of SQL
 OWN = ("profile", "tables", "table_size", "protocol", "skip_transactions", "pipelining")
 MIX = (
     "point_selects",
@@ -64,8 +66,8 @@ class OltpParameters(native.DriveParameters):
     """One profile of the OLTP family: sysbench's script of the same name, on tables either tool can use."""
 
     profile: Profile = Field("read_write", description="What a transaction does.")
-    tables: int = Field(1, ge=1, le=10_000, description="Number of tables.")
-    table_size: int = Field(10_000, ge=1, le=2**31 - 1, description="Rows of each table: about 250 bytes of data each.")
+    tables: int = Field(1, ge=1, le=MOST_TABLES, description="Number of tables.")
+    table_size: int = Field(10_000, ge=1, le=MOST_ROWS, description="Rows of each table: about 250 bytes of data each.")
     distribution: Distribution = Field("special", description="How keys are drawn; sysbench's default is `special`.")
     iterations: int = Field(12, ge=1, le=1000, description="Uniform draws behind one of `gaussian` and `special`.")
     hot_percent: int = Field(1, ge=1, le=100, description="Size of the hot part of `special`, percent of the keys.")

@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from fairtrial.study.quantities import Seconds
+from fairtrial.workloads import oltp
 from fairtrial.workloads.told import TextFile, read
 
 OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
@@ -79,7 +80,7 @@ RESERVED: Final = {
     ),
 }
 SHARED: Final = ("oltp_", "select_random_")  # sysbench's scripts of these names have the same tables
-LOADABLE: Final = {"tables": 10_000, "table-size": 2**31 - 1}  # as much as `oltp` makes
+LOADABLE: Final = {"tables": oltp.MOST_TABLES, "table-size": oltp.MOST_ROWS}
 NATIVE: Final = {"tables": 1, "table-size": 10_000}  # what our own loader is told, with sysbench's defaults
 
 

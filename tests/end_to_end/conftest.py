@@ -21,4 +21,6 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         return kernels.find("debian-6.1", cache=tmp_path_factory.mktemp("kernels")).image
     except PlaceError as error:
+        if "apt" not in str(error):  # what apt cannot do is the machine's; all else is ours
+            raise
         pytest.skip(f"no kernel to boot: {error}")

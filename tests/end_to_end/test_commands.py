@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.command_line import Desk, eventually
+from support.command_line import PATIENCE_S, Desk, eventually
 from support.machine import alone_with
 
 from fairtrial import record
@@ -180,7 +180,7 @@ def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_trial(here: Desk
     process = here.start("run", study)
     wait_for_trials(here, 4)
     process.send_signal(stop)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == (-signal.SIGKILL if stop == signal.SIGKILL else 130), output
     eventually(lambda: not here.processes(), "every process gone")
     before = [trial.trial.id for trial in record.read(here.run).trials]
@@ -214,7 +214,7 @@ def test_a_killed_controller_leaves_no_changed_kernel_parameter(here: Desk) -> N
     process = here.start("run", study)
     eventually(lambda: swappiness.read_text().strip() == other, "the setting applied")
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE_S)
     eventually(lambda: swappiness.read_text() == before, "the setting restored")
     eventually(lambda: not here.processes(), "every process gone")
 
@@ -245,7 +245,7 @@ def test_a_second_run_at_a_busy_place_is_refused_with_the_name_of_the_first(here
     assert here.run.name in done.stderr
     assert str(first.pid) in done.stderr
     first.terminate()
-    first.communicate(timeout=60)
+    first.communicate(timeout=PATIENCE_S)
 
 
 def test_a_changed_byte_and_a_cut_file_are_found(here: Desk) -> None:

@@ -33,7 +33,7 @@ STUDY = """\
 study: governed
 question: What does a governor of purge cost?
 system: {mariadb: {options: {innodb_buffer_pool_size: 64M}}}
-workload: {oltp: {profile: update_non_index, table_size: 1000, virtual_users: 2, ramp_up: 300ms, duration: 2s}}
+workload: {oltp: {profile: update_non_index, table_size: 1000, virtual_users: 2, ramp_up: 300ms, duration: 6s}}
 factors:
   purge:
     own: {}

@@ -205,6 +205,7 @@ def test_every_re_run_names_factors_levels_and_metrics_that_both_sides_have(name
     )[1]
     with resources.as_file(resources.files("fairtrial.studies") / f"{study.study}.yaml") as path:
         loaded = language.load(Path(path), catalogue=catalogue(), size="published")
+        smaller = language.load(Path(path), catalogue=catalogue())
     levels = {factor.name: set(factor.level_names) for factor in loaded.factors}
     assert set(study.factors) == set(dataset.description.factors)
     for published, factor in study.factors.items():
@@ -213,6 +214,9 @@ def test_every_re_run_names_factors_levels_and_metrics_that_both_sides_have(name
     assert set(study.metrics) <= set(dataset.description.metrics)
     for metrics in study.metrics.values():
         assert set(metrics) <= set(loaded.definitions)
+    assert {*loaded.file.metrics.primary, *smaller.file.metrics.primary} <= {
+        name for metrics in study.metrics.values() for name in metrics
+    }
 
 
 def _studies() -> list[str]:

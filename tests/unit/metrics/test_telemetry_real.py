@@ -17,7 +17,7 @@ from fairtrial.record.models import Window
 from fairtrial.wire import find_agent
 
 SOURCES = ["cpu", "memory", "vmstat", "disks", "pressure"]
-INTERVAL_MS = 20
+INTERVAL_MS = 100
 MEASURED_S = 2.0
 MARGIN_S = 1.0  # between the window's edges and what it surely holds: samples lie there even on a busy machine
 PATIENCE_S = 30.0
@@ -182,6 +182,7 @@ def test_the_followed_process_s_writes_are_what_it_wrote(sampled: Sampled) -> No
 def test_samples_keep_their_interval_and_never_bunch(sampled: Sampled) -> None:
     gaps_ns = telemetry.read(sampled.directory, "cpu")["time_ns"].diff().drop_nulls()[:-1]  # the last is the final one
     assert gaps_ns.mean() >= INTERVAL_MS * 1e6 * 0.9
+    assert gaps_ns.median() < INTERVAL_MS * 1e6 * 3, "most are taken when they are due, however busy the machine"
     assert (gaps_ns > 0).all()
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from fairtrial.study.quantities import Seconds
 from fairtrial.workloads.prepared_files import FileParameters, skewed
 
 OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-OptionValue = Annotated[str, Field(coerce_numbers_to_str=True, pattern=r"^[^\n]*$")]
+OptionValue = Annotated[
+    str,
+    Field(coerce_numbers_to_str=True, pattern=r"^[^\n]*$"),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": r"^[^\n]*$"}, {"type": "number"}]}),
+]
 
 # What the run sets itself, and under which key of the study it is asked for; empty: not to be had.
 RESERVED = {

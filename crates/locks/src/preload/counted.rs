@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
 
-use crate::algorithm::{Algorithm, Real};
+use crate::algorithm::{Algorithm, Real, Unobserved};
 use crate::counting::{self, Held, Watch};
 use crate::sites::{Counts, add};
 
@@ -42,6 +42,7 @@ pub unsafe extern "C-unwind" fn entered<A: Algorithm<Mutex>>(
         plain,
         caller,
         |watch| A::lock(&plain, watch),
+        || A::lock(&plain, &mut Unobserved),
         || unsafe { real::lock(mutex) },
     )
 }
@@ -58,6 +59,7 @@ pub unsafe extern "C-unwind" fn fast_entered<A: Algorithm<FastMutex>>(
         plain,
         caller,
         |watch| A::lock(&fast, watch),
+        || A::lock(&fast, &mut Unobserved),
         || plain.lock(),
     )
 }
@@ -98,17 +100,22 @@ fn limited(plain: Mutex, caller: usize, lock: impl Fn() -> c_int) -> c_int {
         crate::algorithm::Observer::contended(watch);
         lock()
     };
-    watched(plain, caller, waits, &lock)
+    watched(plain, caller, waits, &lock, &lock)
 }
 
 fn watched(
     plain: Mutex,
     caller: usize,
     lock: impl FnOnce(&mut Watch) -> c_int,
+    uncounted: impl FnOnce() -> c_int,
     leave_alone: impl FnOnce() -> c_int,
 ) -> c_int {
     let Some(counts) = counts() else {
-        return leave_alone();
+        return if plain.is_plain() {
+            uncounted()
+        } else {
+            leave_alone()
+        };
     };
     let number = site(counts, caller);
     if !plain.is_plain() {

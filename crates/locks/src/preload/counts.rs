@@ -132,8 +132,8 @@ fn mapped(there: *mut Counts) -> Result<*mut Counts, c_int> {
     } else {
         Err(errno())
     };
-    // SAFETY: as above; the mapping keeps the file.
-    unsafe { libc::close(descriptor) };
+    // SAFETY: as above; the mapping keeps the file. close(2), and not close(3), as for opening
+    unsafe { libc::syscall(libc::SYS_close, descriptor) };
     address
 }
 
@@ -172,9 +172,18 @@ fn created() -> Result<c_int, c_int> {
             _ => write!(name, ".{process}.{image}"),
         };
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR | libc::O_CLOEXEC;
-        // SAFETY: the name ends in a zero.
-        let descriptor = unsafe { libc::open(name.text.as_ptr().cast(), flags, 0o644) };
-        if descriptor >= 0 {
+        // The call itself: open(3) is where a thread may be cancelled, and a program may have its own.
+        // SAFETY: the name ends in a zero. openat(2)
+        let opened = unsafe {
+            libc::syscall(
+                libc::SYS_openat,
+                libc::AT_FDCWD,
+                name.text.as_ptr(),
+                flags,
+                0o644,
+            )
+        };
+        if let Ok(descriptor @ 0..) = c_int::try_from(opened) {
             return Ok(descriptor);
         }
         if errno() != libc::EEXIST {

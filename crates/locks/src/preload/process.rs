@@ -11,8 +11,11 @@ use super::counts;
 const PAGE: usize = 4096;
 const FIRST: u32 = 1;
 const UNDER_WAY: u32 = u32::MAX;
-const LOOKS: usize = 10_000; // for a second: a handler of a signal would wait for the thread that it stopped
-const BETWEEN_LOOKS: core::time::Duration = core::time::Duration::from_micros(100);
+const LOOKS: usize = 10; // for a second: a handler of a signal would wait for the thread that it stopped
+static BETWEEN_LOOKS: libc::timespec = libc::timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 
 /// A page that the kernel empties in a child of fork(2), however it was forked; null: there is none.
 static GENERATION: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
@@ -69,11 +72,12 @@ fn forked(page: &AtomicU32) -> u32 {
             let _ = errno_kept(counts::of_child);
             LATEST.store(fresh, Release);
             page.store(fresh, Release);
+            wake(page);
             fresh
         }
         Err(UNDER_WAY) => (0..LOOKS)
             .map(|_| {
-                errno_kept(|| std::thread::sleep(BETWEEN_LOOKS));
+                futex(page, libc::FUTEX_WAIT, UNDER_WAY, &raw const BETWEEN_LOOKS);
                 page.load(Acquire)
             })
             .find(|value| *value != UNDER_WAY)
@@ -113,20 +117,24 @@ pub fn errno_kept<T>(act: impl FnOnce() -> T) -> T {
 
 /// Sleeps while `word` is `value`, until `wake`, or for no reason.
 pub fn sleep(word: &AtomicU32, value: u32) {
-    futex(word, libc::FUTEX_WAIT, value);
+    futex(word, libc::FUTEX_WAIT, value, core::ptr::null());
 }
 
 /// Wakes all who sleep there.
 pub fn wake(word: &AtomicU32) {
-    futex(word, libc::FUTEX_WAKE, i32::MAX.cast_unsigned());
+    futex(
+        word,
+        libc::FUTEX_WAKE,
+        i32::MAX.cast_unsigned(),
+        core::ptr::null(),
+    );
 }
 
-fn futex(word: &AtomicU32, operation: c_int, value: u32) {
-    let for_ever = core::ptr::null::<c_void>();
+fn futex(word: &AtomicU32, operation: c_int, value: u32, limit: *const libc::timespec) {
     let operation = operation | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the word is there; no time limit is given. futex(2)
+    // SAFETY: the word is there, and the limit is null, which is none, or a constant. futex(2)
     errno_kept(|| unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, for_ever)
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, limit)
     });
 }
 

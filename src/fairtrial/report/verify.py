@@ -45,7 +45,8 @@ def recompute(record: Record) -> list[str]:
     for trial in record.committed:
         try:
             scalars = trial_scalars(record, trial)
-            found += [f"trials/{trial.trial.id}/{text}" for text in _contradictions(record, trial)]
+            disagreeing = [text for text in _contradictions(record, trial) if text not in trial.invalid_reason]
+            found += [f"trials/{trial.trial.id}/{text}" for text in disagreeing]
             found += [f"trials/{trial.trial.id}/{text}" for text in _undrawn(record, trial)]
         except (FairtrialError, OSError, ValueError, KeyError) as error:
             if not trial.valid and not trial.scalars:

@@ -103,6 +103,21 @@ def test_a_changed_raw_file_shows_in_its_trial_and_in_the_report(copy: Path) -> 
     assert any(text.startswith("report/report.json: cells[0].summaries.throughput_tpm") for text in found)
 
 
+def test_files_that_disagree_are_named_unless_their_trial_says_so_itself(copy: Path) -> None:
+    def disagreeing() -> list[str]:
+        return [text for text in verify.recompute(read(copy)) if "result.json says" in text]
+
+    def lose_one(result: Any) -> None:
+        result["transactions"]["payment"]["committed"] -= 1
+
+    _changed(copy / "trials" / TRIAL / "result.json", lose_one)
+    found = disagreeing()
+    assert found
+    reason = "its files disagree: " + "; ".join(text.removeprefix(f"trials/{TRIAL}/") for text in found)
+    _changed(copy / "trials" / TRIAL / "trial.json", lambda trial: trial.update(valid=False, invalid_reason=reason))
+    assert disagreeing() == []
+
+
 def test_a_damaged_raw_file_is_one_finding_not_a_crash(copy: Path) -> None:
     log = copy / "trials" / TRIAL / "latency.hlog"
     log.write_bytes(log.read_bytes()[:5000])

@@ -123,13 +123,6 @@ fn counters_agree_with_the_server_s_own_status_before_and_after() {
         told == Some(missed) || told < Some(missed) && !warnings.is_empty(),
         "{told:?} of {missed}: {warnings:?}"
     );
-    assert!(
-        found["lock_waits_missed"]
-            .last()
-            .copied()
-            .flatten()
-            .is_some()
-    );
     for (column, variable) in [
         ("questions", "Questions"),
         ("com_insert", "Com_insert"),
@@ -232,6 +225,7 @@ fn a_server_killed_and_started_again_leaves_a_gap_that_is_counted() {
     assert_eq!(found["connections_made"][0], Some(1));
     assert!(found["connections_made"].last().copied().flatten() > Some(1));
     assert!(found["missed_samples"].last().copied().flatten() > Some(0));
+    assert!(found["lock_waits_missed"].contains(&Some(0)), "asked for");
     let cpu = stream::columns(&output.path().join("telemetry-cpu.arrows"));
     assert_eq!(
         cpu["user"].len(),

@@ -211,7 +211,7 @@ METRICS: Final = (
     Family(SOURCE, "samples", "count").metric(
         "lock_wait_samples_missed",
         count("lock_waits_missed"),
-        of="lock_waits_missed: ticks at which the server did not say who waits for whose lock",
+        of="lock_waits_missed: ticks at which the server gave its counters and did not say who waits for whose lock",
         label="missed samples of lock waits",
     ),
     _TIME.metric(

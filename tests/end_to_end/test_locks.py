@@ -51,7 +51,8 @@ def test_a_server_without_the_library_is_found_out(tmp_path: Path) -> None:
         with pytest.raises(PlaceError, match="it is not preloaded"):
             read_back.preloaded(place, process.pid, wanted)
         variables = {"FAIRTRIAL_LOCK": "fast", "LD_PRELOAD": os.fspath(library())}
-        process = place.agent.spawn("other", ["sleep", "600"], environment=variables)
+        process = place.agent.spawn("other", ["sh", "-c", "echo up; sleep 600"], environment=variables)
+        next(process.lines())  # the dynamic linker is done
         with pytest.raises(PlaceError, match="it announces kind=fast spins=8 count=no"):
             read_back.preloaded(place, process.pid, wanted)
 

@@ -43,13 +43,11 @@ struct Link {
 
 /// The counts of this process; none where it does not count, or where a forked child has no file of its own yet.
 pub fn counts() -> Option<&'static Counts> {
-    if COUNTS.load(Acquire).is_null() {
+    if COUNTS.load(Acquire).is_null() || !process::is_settled() {
         return None;
     }
-    let _ = process::generation(); // a forked child maps its own file to the same address
-    // SAFETY: null, or a mapping that stays for good.
-    let counts = unsafe { COUNTS.load(Acquire).as_ref() };
-    counts.filter(|_| process::is_settled())
+    // SAFETY: a mapping that stays for good; null in a forked child that could not map its own file to the same address.
+    unsafe { COUNTS.load(Acquire).as_ref() }
 }
 
 /// The number of the call site that a function returns to.

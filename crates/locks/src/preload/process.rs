@@ -40,21 +40,27 @@ pub fn tell_generations() -> bool {
 
 /// A number that no forked child shares with its parent; 0 in a process that was not forked since it was executed.
 pub fn generation() -> u16 {
-    // SAFETY: null, or the page that is never unmapped.
-    let Some(page) = (unsafe { GENERATION.load(Acquire).as_ref() }) else {
-        return 0;
-    };
-    number(match page.load(Acquire) {
-        0 | UNDER_WAY => forked(page),
-        value => value,
-    })
+    number(given().unwrap_or_else(next))
 }
 
-/// Whether this process has its number, and a file of counts of its own if it counts.
+/// Whether this process has its number, and a file of counts of its own if it counts; waits for it a while.
 pub fn is_settled() -> bool {
-    // SAFETY: as above.
-    let page = unsafe { GENERATION.load(Acquire).as_ref() };
-    page.is_none_or(|page| !matches!(page.load(Acquire), 0 | UNDER_WAY))
+    given().is_some()
+}
+
+fn given() -> Option<u32> {
+    // SAFETY: null, or the page that is never unmapped.
+    let Some(page) = (unsafe { GENERATION.load(Acquire).as_ref() }) else {
+        return Some(FIRST);
+    };
+    match page.load(Acquire) {
+        0 | UNDER_WAY => forked(page),
+        value => Some(value),
+    }
+}
+
+fn next() -> u32 {
+    LATEST.load(Acquire).wrapping_add(1).max(FIRST)
 }
 
 #[allow(clippy::cast_possible_truncation)] // 65,536 generations on, nobody waits any more
@@ -65,24 +71,23 @@ fn number(value: u32) -> u16 {
 /// The first look in a forked child: whoever comes first gives it its number and a file of counts of its own, and others
 /// wait for that, or their counts would go into the parent's.
 #[cold]
-fn forked(page: &AtomicU32) -> u32 {
-    let fresh = LATEST.load(Acquire).wrapping_add(1).max(FIRST);
+fn forked(page: &AtomicU32) -> Option<u32> {
     match page.compare_exchange(0, UNDER_WAY, AcqRel, Acquire) {
         Ok(_) => {
+            let fresh = next();
             let _ = errno_kept(counts::of_child);
             LATEST.store(fresh, Release);
             page.store(fresh, Release);
             wake(page);
-            fresh
+            Some(fresh)
         }
         Err(UNDER_WAY) => (0..LOOKS)
             .map(|_| {
                 futex(page, libc::FUTEX_WAIT, UNDER_WAY, &raw const BETWEEN_LOOKS);
                 page.load(Acquire)
             })
-            .find(|value| *value != UNDER_WAY)
-            .unwrap_or(fresh),
-        Err(other) => other,
+            .find(|value| *value != UNDER_WAY),
+        Err(other) => Some(other),
     }
 }
 

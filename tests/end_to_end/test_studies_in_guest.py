@@ -81,5 +81,5 @@ def test_mariadb_swaps_where_memory_is_overcommitted(here: Desk, kernel: Path) -
         assert read_back(trial, "vm.overcommit_memory") == "1"
         assert trial.scalars["swapped_out_share"] > 0
         assert trial.scalars["transactions"] == 1000
-        assert "server_major_faults" in trial.scalars
+        assert trial.scalars["server_major_faults"] >= 0
         assert trial.scalars["server_transactions"] == pytest.approx(1000, abs=UNDER_WAY)

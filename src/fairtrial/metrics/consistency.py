@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from fairtrial.metrics import contention, drive, latency, timeline
+from fairtrial.metrics import contention, drive, latency, merged_latency, timeline
 
 WORKLOADS: Final = frozenset({"tpcc", "oltp", "script", "file_access", "fio", "locks", "pgbench", "sysbench"})
 
@@ -52,7 +52,7 @@ def _timeline(directory: Path, transactions: dict[str, drive.Outcomes]) -> Itera
 def _latencies(directory: Path, transactions: dict[str, drive.Outcomes]) -> Iterator[str]:
     if not (directory / latency.FILE).exists():
         return
-    recorded = {kind: found.n for kind, found in latency.read(directory).items()}
+    recorded = {kind: found.n for kind, found in merged_latency.read(directory).items()}
     for kind in dict.fromkeys([*transactions, *recorded]):
         outcomes = transactions.get(kind)
         done = outcomes.committed + outcomes.rolled_back if outcomes else 0

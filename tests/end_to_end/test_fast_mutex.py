@@ -61,7 +61,7 @@ def started(base: Path, data: Path, **variables: str) -> Iterator[subprocess.Pop
         process = subprocess.Popen(argv, env=preloading(**variables), stdout=said, stderr=said)
     try:
         until = time.monotonic() + START_S
-        while not socket.exists():
+        while "ready for connections" not in log.read_text():  # the socket's file is there before it listens
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < until, log.read_text()
             time.sleep(0.1)

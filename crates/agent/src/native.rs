@@ -119,7 +119,7 @@ pub fn noop() -> anyhow::Result<()> {
         .context("cannot read standard input")?;
     let parameters = serde_json::from_str(&line)
         .context("the first line on standard input is not what this subcommand takes")?;
-    Ok(fairtrial_load::noop(&parameters, io::stdin())?)
+    Ok(fairtrial_load::NoopServer::bind(&parameters)?.serve(io::stdin())?)
 }
 
 /// Samples the place until SIGTERM.

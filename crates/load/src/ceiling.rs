@@ -13,16 +13,14 @@ use fairtrial_protocol::load::{
 use fairtrial_protocol::oltp::{Distribution, Mix, OltpDrive, Profile, Protocol};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::LoadError;
 use crate::drive::usage;
+use crate::{LoadError, NoopServer};
 
 /// Users of the measurement: enough that each turn of the loop finds several answers.
 const USERS: u32 = 64;
 
 /// Long enough for some hundred thousand statements.
 const WINDOW_S: f64 = 1.0;
-
-const SERVER_POLL: Duration = Duration::from_millis(1);
 
 /// Measures it, or reads what was measured earlier and kept.
 pub fn ceiling(parameters: &Ceiling) -> Result<ClientCeiling, LoadError> {
@@ -77,8 +75,10 @@ impl Serving {
         let parameters = Noop {
             socket: socket.to_string_lossy().into(),
         };
+        // Before the thread begins, so that no client is refused however late it does.
+        let server = NoopServer::bind(&parameters)?;
         let thread = thread::spawn(move || {
-            crate::noop(&parameters, ends)?;
+            server.serve(ends)?;
             let time = clock_gettime(ClockId::ThreadCPUTime);
             Ok(Duration::new(
                 time.tv_sec.unsigned_abs(),
@@ -86,9 +86,6 @@ impl Serving {
             )
             .as_secs_f64())
         });
-        while !socket.exists() && !thread.is_finished() {
-            thread::sleep(SERVER_POLL);
-        }
         Ok(Self { end, thread })
     }
 

@@ -25,7 +25,6 @@ mod tpcc;
 mod workload;
 
 use std::io::Write;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use fairtrial_protocol::file::{FileCounters, FileCountersOf, FileDrive, FileLoad};
@@ -45,6 +44,7 @@ use tpcc::workload::Tpcc;
 pub use client::{Client, ClientError};
 pub use driver::{DriverError, ErrorKind};
 pub use error::LoadError;
+pub use noop::NoopServer;
 
 /// Creates and fills TPC-C's tables (clauses 1.3 and 4.3), replacing what is there; progress goes out as JSON lines.
 pub fn load(parameters: &TpccLoad, progress: &mut dyn Write) -> Result<Loaded, LoadError> {
@@ -162,11 +162,6 @@ pub fn ceiling(
     parameters: &fairtrial_protocol::load::Ceiling,
 ) -> Result<fairtrial_protocol::load::ClientCeiling, LoadError> {
     ceiling::ceiling(parameters)
-}
-
-/// Serves `MySQL`'s protocol without doing anything, until `end` can be read or has hung up, or SIGTERM.
-pub fn noop(parameters: &fairtrial_protocol::load::Noop, end: impl AsFd) -> Result<(), LoadError> {
-    noop::serve(parameters, end)
 }
 
 /// The hash of a database's logical content as [`load`] gives it, read back row by row.

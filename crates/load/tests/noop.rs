@@ -5,9 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use fairtrial_load::LoadError;
+use fairtrial_load::{LoadError, NoopServer};
 use fairtrial_protocol::load::{Ceiling, Endpoint, Noop, Sql};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tempfile::TempDir;
@@ -29,11 +28,8 @@ impl Server {
         let parameters = Noop {
             socket: socket.to_string_lossy().into(),
         };
-        let thread = thread::spawn(move || fairtrial_load::noop(&parameters, theirs));
-        while !socket.exists() {
-            assert!(!thread.is_finished(), "the server did not start");
-            thread::sleep(Duration::from_millis(5));
-        }
+        let server = NoopServer::bind(&parameters).expect("a free name");
+        let thread = thread::spawn(move || server.serve(theirs));
         Self {
             directory,
             end: Some(end),
@@ -126,19 +122,38 @@ fn its_socket_is_gone_when_it_has_ended() {
 }
 
 #[test]
+fn a_client_that_comes_before_the_server_serves_is_not_refused() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let socket = directory.path().join("socket");
+    let parameters = Noop {
+        socket: socket.to_string_lossy().into(),
+    };
+    let server = NoopServer::bind(&parameters).expect("a free name");
+    let early = UnixStream::connect(&socket).expect("the socket listens");
+    let (end, theirs) = UnixStream::pair().expect("a pair of sockets");
+    let thread = thread::spawn(move || server.serve(theirs));
+    greeted(early);
+    drop(end);
+    let ended = thread.join().expect("the server does not panic");
+    ended.expect("the server ends well");
+}
+
+#[test]
 fn a_socket_that_is_in_use_is_refused_and_left_alone() {
     let server = Server::start();
     let parameters = Noop {
         socket: server.socket().to_string_lossy().into(),
     };
-    let (_end, theirs) = UnixStream::pair().expect("a pair of sockets");
-    let refused = fairtrial_load::noop(&parameters, theirs).expect_err("it is taken");
+    let refused = NoopServer::bind(&parameters).err().expect("it is taken");
     assert!(matches!(refused, LoadError::Output { .. }), "{refused}");
     assert!(server.socket().exists());
 }
 
 fn log_in(socket: &Path) -> UnixStream {
-    let mut client = UnixStream::connect(socket).expect("accepted");
+    greeted(UnixStream::connect(socket).expect("accepted"))
+}
+
+fn greeted(mut client: UnixStream) -> UnixStream {
     assert_eq!(receive(&mut client)[0], 10, "the protocol's version");
     client.write_all(b"\x01\0\0\x01x").expect("sent");
     assert_eq!(receive(&mut client)[0], 0, "well");

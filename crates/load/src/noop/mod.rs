@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::PathBuf;
 
 use fairtrial_protocol::load::Noop;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -25,20 +25,34 @@ const EVENTS: usize = 256;
 const END: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
 
-/// Serves until `end` can be read or has hung up, or a signal asks to end; removes the socket's file then.
-pub fn serve(parameters: &Noop, end: impl AsFd) -> Result<(), LoadError> {
-    let path = Path::new(&parameters.socket);
-    let refused = |source| LoadError::Output {
-        path: path.to_owned(),
-        source,
-    };
-    let listener = UnixListener::bind(path).map_err(refused)?;
-    let served = run(&listener, end).map_err(|source| LoadError::Start {
-        what: "the no-operation server",
-        source,
-    });
-    std::fs::remove_file(path).map_err(refused)?;
-    served
+/// A socket that clients can connect to already; nobody is answered before it serves.
+pub struct NoopServer {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl NoopServer {
+    /// Binds the socket and listens: a client that connects from now on waits, and is not refused.
+    pub fn bind(parameters: &Noop) -> Result<Self, LoadError> {
+        let path = PathBuf::from(&parameters.socket);
+        match UnixListener::bind(&path) {
+            Ok(listener) => Ok(Self { listener, path }),
+            Err(source) => Err(LoadError::Output { path, source }),
+        }
+    }
+
+    /// Serves until `end` can be read or has hung up, or a signal asks to end; removes the socket's file then.
+    pub fn serve(self, end: impl AsFd) -> Result<(), LoadError> {
+        let served = run(&self.listener, end).map_err(|source| LoadError::Start {
+            what: "the no-operation server",
+            source,
+        });
+        std::fs::remove_file(&self.path).map_err(|source| LoadError::Output {
+            path: self.path,
+            source,
+        })?;
+        served
+    }
 }
 
 fn run(listener: &UnixListener, end: impl AsFd) -> io::Result<()> {

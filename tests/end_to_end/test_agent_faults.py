@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,7 +33,7 @@ STUBBORN = """
     sh -c 'trap "" TERM; while :; do sleep 1; done' &
     exec yes
 """
-PROCESSES = 7  # controller, agent, two sleeps, the deaf shell and its sleep, yes
+STARTED = 5  # two sleeps, the deaf shell and its sleep, yes
 
 
 def step(path: Path, value: str) -> dict[str, object]:
@@ -74,11 +76,13 @@ def open_here(here: Desk, *, holder: str = "this test") -> Agent:
     return open_place("local", {"state_directory": str(here.state)}, holder=holder)
 
 
-def busy(agent: Agent, settings: Changed) -> None:
-    """Changes settings and starts processes that do not want to go."""
+def busy(here: Desk, agent: Agent, settings: Changed) -> None:
+    """Changes settings and starts processes that do not want to go; all of them are there."""
+    already = len(here.processes())
     for wanted in settings.steps:
         agent.change(Step.model_validate(wanted))
     agent.spawn("stubborn", ["sh", "-c", STUBBORN], stdout={"kind": "null"})
+    eventually(lambda: len(here.processes()) >= already + STARTED, "not all was started")
 
 
 def agent_pid(here: Desk) -> int:
@@ -104,7 +108,7 @@ def test_the_controller_is_killed(here: Desk, settings: Changed) -> None:
             assert controller.stdout is not None
             assert controller.stdout.readline() == b"ready\n"
             assert settings.changed()
-            eventually(lambda: len(here.processes()) >= PROCESSES, "not all was started")
+            eventually(lambda: len(here.processes()) >= STARTED + 2, "not all was started")  # it, its agent
         finally:
             controller.kill()
     eventually(lambda: not here.processes(), "processes stayed")
@@ -113,7 +117,7 @@ def test_the_controller_is_killed(here: Desk, settings: Changed) -> None:
 
 def test_the_next_session_waits_for_one_that_is_ending(here: Desk, settings: Changed) -> None:
     first = open_here(here)
-    busy(first, settings)
+    busy(here, first, settings)
     transport = first._stream._transport
     ending = threading.Thread(target=transport.close)  # as the kernel would for a controller that died
     ending.start()
@@ -125,7 +129,7 @@ def test_the_next_session_waits_for_one_that_is_ending(here: Desk, settings: Cha
 
 def test_the_agent_is_killed(here: Desk, settings: Changed) -> None:
     agent = open_here(here)
-    busy(agent, settings)
+    busy(here, agent, settings)
     process = agent.spawn("sleep", ["sleep", "1000"])
     lost: list[StreamLostError] = []
 
@@ -139,7 +143,7 @@ def test_the_agent_is_killed(here: Desk, settings: Changed) -> None:
     waiting.start()
     os.kill(agent_pid(here), signal.SIGKILL)
     waiting.join(WAIT_S)
-    assert "ended the stream" in str(lost[0])
+    assert re.search("ended the stream|takes no more requests", str(lost[0])), "as a read or a ping finds it first"
     with pytest.raises(StreamLostError):
         agent.get("/proc/version")
     agent.close()
@@ -158,7 +162,7 @@ def test_the_agent_is_killed(here: Desk, settings: Changed) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_the_agent_is_told_to_end(here: Desk, settings: Changed, number: signal.Signals) -> None:
     agent = open_here(here)
-    busy(agent, settings)
+    busy(here, agent, settings)
     os.kill(agent_pid(here), number)
     eventually(lambda: not here.processes(), "processes stayed")
     assert settings.restored()
@@ -168,7 +172,7 @@ def test_the_agent_is_told_to_end(here: Desk, settings: Changed, number: signal.
 
 
 def test_the_controller_falls_silent_with_its_pipe_full(here: Desk, settings: Changed) -> None:
-    environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), "FAIRTRIAL_SILENCE_S": "5"}
+    environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), "FAIRTRIAL_SILENCE_S": "10"}
     transport = PipeTransport([str(find_agent()), "serve"], environment=environment)
     output = {"kind": "stream"}
     requests = [
@@ -186,8 +190,8 @@ def test_the_controller_falls_silent_with_its_pipe_full(here: Desk, settings: Ch
 
 def test_the_agent_falls_silent(here: Desk, settings: Changed) -> None:
     transport = PipeTransport([str(find_agent()), "serve"], environment={"FAIRTRIAL_STATE_DIRECTORY": str(here.state)})
-    agent = Agent(transport, holder="this test", lock=True, silence_s=5.0)
-    busy(agent, settings)
+    agent = Agent(transport, holder="this test", lock=True, silence_s=10.0)
+    busy(here, agent, settings)
     frozen = agent_pid(here)
     os.kill(frozen, signal.SIGSTOP)
     with pytest.raises(StreamLostError, match="silent"):
@@ -223,7 +227,7 @@ def test_a_step_that_hangs_is_given_up_when_the_stream_ends(here: Desk, tmp_path
 def test_a_way_back_that_takes_long_is_waited_for_and_answers_meanwhile(here: Desk, tmp_path: Path) -> None:
     """As `swapoff` does, which reads everything back."""
     agent = open_here(here)
-    slow = {"kind": "execute", "argv": ["sh", "-c", f"sleep 5; touch {tmp_path}/undone"]}
+    slow = {"kind": "execute", "argv": ["sh", "-c", f"sleep 12; touch {tmp_path}/undone"]}
     agent.change(
         Step.model_validate({"name": "slow", "action": {"kind": "execute", "argv": ["true"]}, "inverse": slow})
     )
@@ -231,7 +235,7 @@ def test_a_way_back_that_takes_long_is_waited_for_and_answers_meanwhile(here: De
     eventually(lambda: not here.processes(), "processes stayed")
     agent.close()
     transport = PipeTransport([str(find_agent()), "serve"], environment={"FAIRTRIAL_STATE_DIRECTORY": str(here.state)})
-    with Agent(transport, holder="the next", lock=True, silence_s=2.0) as following:
+    with Agent(transport, holder="the next", lock=True, silence_s=8.0) as following:
         assert following.hello.leftovers.undone == 1
     assert (tmp_path / "undone").exists()
 
@@ -300,7 +304,10 @@ def test_orphans_leave_no_zombies(here: Desk) -> None:
         own = agent_pid(here)
 
         def children() -> list[str]:
-            tasks = Path(f"/proc/{own}/task").iterdir()
-            return [child for task in tasks for child in (task / "children").read_text().split()]
+            found: list[str] = []
+            for task in Path(f"/proc/{own}/task").iterdir():
+                with contextlib.suppress(OSError):  # a thread that has ended meanwhile has none
+                    found += (task / "children").read_text().split()
+            return found
 
         eventually(lambda: not children(), "orphans were not collected")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_a_connection_cut_in_the_middle_is_told_at_once_and_undone_there(far: Ho
     waiting.start()
     far.cut()
     waiting.join(WAIT_S)
-    assert "ended the stream" in str(lost[0])
+    assert re.search("ended the stream|takes no more requests", str(lost[0])), "as a read or a ping finds it first"
     agent.close()
     eventually(lambda: not here.processes(), "processes stayed there")
     assert setting.read_text() == "before"

@@ -28,13 +28,13 @@ factors:
 arm: flushing
 trials: {blocks: 2, seed: 5}
 metrics: {primary: throughput_tpm, secondary: [latency_ns_p99, new_order_latency_ns_p99]}
-telemetry: {interval: 100ms}
+telemetry: {interval: 500ms}
 """
 
 COUNTED_STUDY = """\
 study: counted
 system: {mariadb: {options: {innodb_buffer_pool_size: 32M, innodb_monitor_enable: module_purge}}}
-workload: {tpcc: {warehouses: 1, ramp_up: 300ms, duration: 2s}}
+workload: {tpcc: {warehouses: 1, ramp_up: 300ms, duration: 4s}}
 factors:
   purging:
     four: {system: {mariadb: {options: {innodb_purge_threads: 4}}}}
@@ -47,7 +47,7 @@ trials: {blocks: 1, seed: 5}
 metrics:
   primary: history_list_length_max
   secondary: [checkpoint_age_share_max, row_lock_waits_per_transaction, buffer_pool_miss_share, server_deadlocks]
-telemetry: {interval: 100ms, lock_waits: true}
+telemetry: {interval: 200ms, lock_waits: true}
 """
 POSTGRES = shutil.which("postgres") or next(
     (str(found) for found in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))), None
@@ -70,7 +70,7 @@ telemetry: {{interval: 100ms}}
 COUNTED_POSTGRES_STUDY = f"""\
 study: counted
 system: {{postgres: {{base_directory: {POSTGRES_BASE}, options: {{shared_buffers: 128MB, max_wal_size: 1GB}}}}}}
-workload: {{tpcc: {{warehouses: 1, virtual_users: 8, ramp_up: 300ms, duration: 2s}}}}
+workload: {{tpcc: {{warehouses: 1, virtual_users: 8, ramp_up: 300ms, duration: 4s}}}}
 factors:
   waiting:
     each: {{system: {{postgres: {{options: {{synchronous_commit: "on"}}}}}}}}
@@ -100,9 +100,11 @@ def test_the_demonstration_runs_on_embedded_sqlite(here: Desk) -> None:
     assert all(trial.valid for trial in found.trials), [trial.invalid_reason for trial in found.trials]
     for trial in found.trials:
         assert trial.options["journal_mode"].lower() == trial.levels["journal"]
-        assert trial.scalars["throughput_tpm"] > trial.scalars["throughput_nopm"] > 0
+        assert trial.scalars["throughput_tpm"] > 0
         assert all(check.violations == 0 for check in trial.checks)
         assert len(trial.checks) >= 10
+    together = {of: sum(trial.scalars[f"throughput_{of}"] for trial in found.trials) for of in ("tpm", "nopm")}
+    assert together["tpm"] > together["nopm"] > 0, "new orders are a part, and a second's draw may have none"
     assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
     here.fairtrial("verify", here.run)
 
@@ -176,7 +178,7 @@ class TestMariadb:
         assert not here.runs
 
     def test_a_server_killed_mid_trial_voids_the_block_and_the_run_goes_on(self, here: Desk) -> None:
-        process = here.start("run", here.study(MARIADB_STUDY))
+        process = here.start("run", here.study(MARIADB_STUDY.replace("duration: 2s", "duration: 6s")))
 
         def server() -> int | None:
             if not list((here.state / "prepared").glob("[!.]*")):

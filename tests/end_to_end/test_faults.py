@@ -18,9 +18,9 @@ from fairtrial.wire.messages import VERSION
 STUDY = """\
 study: fragile
 place: {place}
-workload: {{command: {{run: sleep 1.5}}}}
+workload: {{command: {{run: sleep 3}}}}
 settings: {settings}
-factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: sleep 1.50}}}}}}}}}}
+factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: sleep 30}}}}}}}}}}
 arm: arm
 trials: {{blocks: 2, seed: 4}}
 metrics: {{primary: elapsed_s}}
@@ -47,7 +47,7 @@ def test_an_agent_killed_mid_trial_voids_the_block_and_a_new_agent_goes_on(here:
         def running(what: str) -> list[int]:
             return [pid for pid, command in here.processes().items() if what in command]
 
-        eventually(lambda: running("sleep 1.5"), "a trial under way")
+        eventually(lambda: running("sleep 3"), "a trial under way")
         assert parameter.changed()
         (agent,) = running("fairtrial-agent serve")
         os.kill(agent, signal.SIGKILL)

@@ -142,7 +142,7 @@ def test_the_agents_own_access_meets_every_block_at_any_size(here: Desk) -> None
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here")
 def test_a_fio_that_is_killed_voids_its_block_and_another_takes_its_place(here: Desk) -> None:
-    process = here.start("run", study(here, "fio", length="duration: 2s", blocks=1))
+    process = here.start("run", study(here, "fio", length="duration: 6s", blocks=1))
 
     def window() -> list[int]:
         return [number for number, line in here.processes().items() if line.startswith("fio ") and "load.job" in line]
@@ -151,7 +151,7 @@ def test_a_fio_that_is_killed_voids_its_block_and_another_takes_its_place(here: 
     for number in window():
         with contextlib.suppress(ProcessLookupError):  # its jobs go with the first
             os.kill(number, signal.SIGKILL)
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     trials = record.read(here.run).trials
     invalid = [trial for trial in trials if not trial.valid]

@@ -12,7 +12,7 @@ NIGHTLY = """\
 study: nightly
 question: Does SQLite keep its speed from night to night?
 system: {sqlite: {pragmas: {synchronous: "OFF"}}}
-workload: {tpcc: {warehouses: 1, ramp_up: 100ms, duration: 300ms, interval: 100ms}}
+workload: {tpcc: {warehouses: 1, ramp_up: 100ms, duration: 800ms, interval: 100ms}}
 factors:
   journal:
     wal: {system: {sqlite: {pragmas: {journal_mode: WAL}}}}

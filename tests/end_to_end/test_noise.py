@@ -11,7 +11,7 @@ from support.command_line import Desk
 
 STUDY = Path(__file__).parents[2] / "studies" / "sqlite-wal.yaml"
 SHORT = ("--size", "ci", "--set", "trials.blocks=3", "--set", "factors.users=null")
-SIZED = (*SHORT, "--set", "workload.tpcc.duration=400ms", "--set", "workload.tpcc.virtual_users=1")
+SIZED = (*SHORT, "--set", "workload.tpcc.duration=1500ms", "--set", "workload.tpcc.virtual_users=1")
 
 
 def analysis_of(run: Path) -> dict[str, Any]:

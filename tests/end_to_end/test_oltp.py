@@ -30,7 +30,7 @@ factors:
 arm: transactions
 trials: {blocks: 2, seed: 5}
 metrics: {primary: throughput_tps, secondary: [statements_per_s, latency_ns_p99], guardrails: [failed_share]}
-telemetry: {interval: 100ms}
+telemetry: {interval: 500ms}
 """
 
 MARIADB_STUDY = """\
@@ -45,7 +45,7 @@ factors:
 arm: protocol
 trials: {blocks: 2, seed: 5}
 metrics: {primary: throughput_tps, secondary: [latency_ns_p50]}
-telemetry: {interval: 100ms}
+telemetry: {interval: 500ms}
 """
 
 
@@ -61,7 +61,7 @@ factors:
 arm: commit
 trials: {blocks: 2, seed: 5}
 metrics: {primary: throughput_tps, secondary: [latency_ns_p50, server_cpu_s]}
-telemetry: {interval: 100ms}
+telemetry: {interval: 500ms}
 """
 
 
@@ -147,7 +147,7 @@ factors:
 arm: rate
 trials: {blocks: 2, seed: 5}
 metrics: {primary: lateness_ns_p50, secondary: [throughput_tps, queue_length_max, offered_per_s]}
-telemetry: {interval: 100ms}
+telemetry: {interval: 500ms}
 """
 
 

@@ -12,8 +12,8 @@ from support.command_line import Desk
 # Users that pause after every transaction, for many times as long as SQLite takes for one: slower on any machine.
 STUDY = """\
     study: early
-    system: {sqlite: {pragmas: {synchronous: FULL}}}
-    workload: {tpcc: {warehouses: 1, ramp_up: 100ms, duration: 400ms, interval: 100ms, virtual_users: 1}}
+    system: {sqlite: {pragmas: {synchronous: "OFF"}}}
+    workload: {tpcc: {warehouses: 1, ramp_up: 100ms, duration: 800ms, interval: 100ms, virtual_users: 1}}
     factors:
       pauses:
         none: {}

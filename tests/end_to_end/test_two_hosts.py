@@ -124,7 +124,7 @@ def test_postgres_listens_for_the_other_host_only_where_it_is_asked_for(
 def test_a_cut_wire_ends_the_trial_undoes_settings_and_the_run_goes_on(here: Desk, far: Host, far_is: str) -> None:
     places = {"client": ssh(here, far)} if far_is == "client" else {"place": ssh(here, far), "client": "{local: {}}"}
     with kernel_parameter() as parameter:
-        path = study(here, duration="2s", settings=parameter.settings, **places)
+        path = study(here, duration="6s", settings=parameter.settings, **places)
         run = here.start("run", path)
         eventually(lambda: parameter.changed() and driving(here), "a trial under way")
         far.cut()
@@ -146,7 +146,7 @@ def test_a_wire_that_goes_dead_without_a_word_ends_the_run_and_it_resumes_once_i
     here: Desk, far: Host, far_side: Namespace
 ) -> None:
     with kernel_parameter() as parameter:
-        path = study(here, place=ssh(here, far), client="{local: {}}", duration="4s", settings=parameter.settings)
+        path = study(here, place=ssh(here, far), client="{local: {}}", duration="8s", settings=parameter.settings)
         run = here.start("run", path)
         eventually(lambda: parameter.changed() and driving(here), "a trial under way")
         far_side.wire("down")

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become 
 STUDY = """\
 study: unprivileged
 system: {system}
-workload: {{tpcc: {{warehouses: 1, ramp_up: 200ms, duration: 500ms}}}}
+workload: {{tpcc: {{warehouses: 1, ramp_up: 200ms, duration: 2s}}}}
 factors:
   users:
     one: {{workload: {{tpcc: {{virtual_users: 1}}}}}}
@@ -37,7 +37,7 @@ factors:
 arm: users
 trials: {{blocks: 2, seed: 2}}
 metrics: {{primary: throughput_tpm}}
-telemetry: {{interval: 100ms}}
+telemetry: {{interval: 500ms}}
 """
 
 

@@ -27,7 +27,7 @@ STUDY = f"""\
 study: fragile
 system: {{mariadb: {{options: {{innodb_buffer_pool_size: 64M, innodb_flush_log_at_trx_commit: 0}}}}}}
 workload:
-  oltp: {{profile: read_write, tables: 1, table_size: 2000, virtual_users: {USERS}, ramp_up: 0s, duration: 3s}}
+  oltp: {{profile: read_write, tables: 1, table_size: 2000, virtual_users: {USERS}, ramp_up: 0s, duration: 6s}}
 factors:
   prepared:
     before: {{}}

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 IP = shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-_NUMBERS = itertools.count(os.getpid() % 8000)  # pytest's workers make theirs at the same time
+_NUMBERS = itertools.count(os.getpid() % 160 * 100)  # pytest's workers make theirs at the same time
 
 
 @dataclass(frozen=True)

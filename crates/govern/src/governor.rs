@@ -65,7 +65,6 @@ impl<'a> Governor<'a> {
         governor.keep()?;
         governor.try_setting()?;
         governor.server.wait_for(limit); // a look is not worth waiting for; a beginning is
-        governor.announce()?;
         Ok(governor)
     }
 
@@ -144,6 +143,7 @@ impl<'a> Governor<'a> {
     fn look_until_told(&mut self) -> Result<(), GovernError> {
         let began_ns = monotonic_ns();
         let mut ticker = Ticker::start(self.parameters.period_ms)?;
+        self.announce()?; // whoever reads it may end this at once, which only a ticker hears
         self.tick(began_ns)?;
         while let Wake::Tick { missed } = ticker.wait()? {
             self.counts.missed_looks += missed;

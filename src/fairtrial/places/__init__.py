@@ -73,5 +73,5 @@ def open_place(
     validated = KINDS[kind].parameters.validate_python(parameters or {})
     if kind in BOOTED:
         guest = BOOTED[kind].boot(validated, holder=holder, lock=lock, keep=keep)
-        return Agent(guest, holder=holder, lock=lock, carried=guest.facts())
+        return Agent(guest, holder=holder, lock=lock, silence_s=guest.silence_s, carried=guest.facts())
     return Agent(REACHED[kind].connect(validated), holder=holder, lock=lock)

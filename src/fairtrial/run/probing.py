@@ -17,7 +17,7 @@ from fairtrial.run import workspace
 from fairtrial.study.probes import Probe
 from fairtrial.wire.generated import Exited
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.wire.process import Process, how
+from fairtrial.wire.process import KILL_S, Process, how
 from fairtrial.workloads import OnProgress
 
 STOP_S: Final = 60.0  # perf writes what it gathered, bpftrace prints its maps
@@ -216,7 +216,7 @@ def ended(process: Process, *, again_s: float) -> Exited:
         except TimeoutError:
             process.signal(signal.SIGINT, group=True)
     process.signal(signal.SIGKILL, group=True)
-    return process.wait(STOP_S)
+    return process.wait(KILL_S)
 
 
 def command(probe: Probe, stem: PurePosixPath) -> list[str]:

@@ -105,7 +105,8 @@ class PipeTransport:
             self._program.wait(END_S)
         except subprocess.TimeoutExpired:
             self._program.kill()
-            self._program.wait(KILL_S)
+            with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel ends it once its I/O is over
+                self._program.wait(KILL_S)
         self._said = self.said()
         self._errors.close()
 

@@ -226,7 +226,9 @@ def test_perf_counts_and_samples_a_busy_place(tmp_path: Path) -> None:
             place, "perf_stat", {"perf_record": {"frequency": 999}}, {"command": "sh -c 'while :; do :; done'"}
         )
         subject.begin()
-        time.sleep(1.0)
+        data = trial / probes.DIRECTORY / "2-perf_record.data"
+        eventually(data.exists, "perf never began")
+        time.sleep(2.0)  # it reads what runs already before it records
         assert subject.end() == ""
         counted, sampled, _busy = probes.read(trial)
         kept = {path.name for path in (trial / probes.DIRECTORY).iterdir()}

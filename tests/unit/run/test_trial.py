@@ -31,7 +31,7 @@ from fairtrial.workloads import Drive, native
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     staged, progress = Staged(), Told()
     monkeypatch.setattr(trial_module, "parts_of", lambda _resolved: staged.parts)
-    plan = tiny_plan().model_copy(update={"telemetry_interval_ms": 10, "probes": [Probe(command="sleep 600")]})
+    plan = tiny_plan().model_copy(update={"telemetry_interval_ms": 1000, "probes": [Probe(command="sleep 600")]})
     writer = record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "study: tiny\n"})
     with place_here(tmp_path) as place:
         found = place.native("facts", {}, timeout_s=60)

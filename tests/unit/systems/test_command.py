@@ -72,7 +72,7 @@ def test_one_that_ends_before_it_is_ready_shows_its_last_lines(place: OpenPlace,
 
 
 def test_one_that_is_never_ready_is_given_up_and_stopped(place: OpenPlace, tmp_path: Path) -> None:
-    given = parameters(run="sh -c 'echo $$ >pid; exec sleep 1000'", ready="false", ready_timeout="3s")
+    given = parameters(run="sh -c 'echo $$ >pid; exec sleep 1000'", ready="false", ready_timeout="8s")
     with pytest.raises(SystemStartError, match="was not ready in time"):
         command.start(place, given, launch(tmp_path))
     pid = int((tmp_path / "pid").read_text())

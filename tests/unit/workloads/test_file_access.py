@@ -169,21 +169,22 @@ def test_every_access_is_counted_once_in_every_file(place: OpenPlace, tmp_path: 
 
 
 def test_what_was_just_written_is_in_the_page_cache(place: OpenPlace, tmp_path: Path) -> None:
-    _, scalars = accessed(place, tmp_path)
-    assert scalars["miss_ratio"] == 0.0
-    assert scalars["uncached_bytes"] == 0.0
-    assert scalars["storage_read_bytes"] == 0.0
+    """Whoever drops this machine's page cache meanwhile adds misses, of the program itself too, and never takes one."""
+    found = [accessed(place, tmp_path)[1] for _ in range(3)]
+    for name in ("miss_ratio", "uncached_bytes", "storage_read_bytes"):
+        assert min(scalars[name] for scalars in found) == 0, name
 
 
 def test_direct_access_has_no_miss_ratio_and_its_bytes_bypass_the_cache(place: OpenPlace, tmp_path: Path) -> None:
     try:
-        _, scalars = accessed(place, tmp_path, direct=True)
+        found = [accessed(place, tmp_path, direct=True)[1] for _ in range(3)]
     except PlaceError as error:
         if "Invalid argument" in str(error):
             pytest.skip("this file system has no direct access")
         raise
-    assert "miss_ratio" not in scalars
-    assert scalars["uncached_bytes"] == 500 * 4096 == scalars["storage_read_bytes"]
+    assert not any("miss_ratio" in scalars for scalars in found)
+    least = {name: min(scalars[name] for scalars in found) for name in ("uncached_bytes", "storage_read_bytes")}
+    assert set(least.values()) == {500 * 4096}, "and the program itself once more where its pages were dropped"
 
 
 def test_defined_metrics_are_those_that_are_measured(place: OpenPlace, tmp_path: Path) -> None:

@@ -63,7 +63,8 @@ impl Lock {
                 Ok(()) => break,
                 Err(Errno::WOULDBLOCK) => {
                     let other = read(&mut file);
-                    let ending = other.as_ref().is_some_and(|other| other.ending);
+                    // A file that says nothing is being written, or given back, at this instant.
+                    let ending = other.as_ref().is_none_or(|other| other.ending);
                     if waited
                         > if ending {
                             PATIENCE_WITH_ENDING

@@ -21,6 +21,7 @@ mod random;
 mod reactor;
 mod script;
 mod sql;
+mod stop;
 mod tpcc;
 mod workload;
 

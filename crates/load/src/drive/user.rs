@@ -11,8 +11,9 @@ use super::arrivals::{Queue, spaced_s};
 use super::lock;
 use super::recorder::{Outcome, Recorder, Run};
 use super::schedule::Schedule;
-use crate::driver::{Connection, Driver, DriverError, ErrorKind, Stop};
+use crate::driver::{Connection, Driver, DriverError, ErrorKind};
 use crate::random::Random;
+use crate::stop::Stop;
 use crate::workload::{Counted, Counts, Ended, User as _, Workload};
 
 /// How often a connected user looks whether the start is set; the start itself lies later than that.

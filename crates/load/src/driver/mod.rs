@@ -11,7 +11,6 @@ pub mod pipeline;
 pub mod postgres;
 mod remote;
 pub mod sqlite;
-mod stop;
 pub mod table;
 mod value;
 
@@ -23,7 +22,6 @@ use std::time::Duration;
 
 use fairtrial_protocol::load::Rows;
 
-pub use stop::Stop;
 pub use value::{Cell, Decimal, Row, Value};
 
 use self::batch::Batch;
@@ -31,6 +29,7 @@ use self::dialect::Dialect;
 use self::pipeline::Pipeline;
 use self::table::Table;
 use crate::reactor::Load;
+use crate::stop::Stop;
 
 /// Code of a connection setting that does not read back as asked.
 pub const SETTING_REFUSED: &str = "setting_refused";

@@ -19,8 +19,9 @@ use rustls::ClientConfig;
 pub use self::connection::MysqlConnection;
 use super::dialect::Dialect;
 use super::remote::{self, lost};
-use super::{Connection as _, Driver, DriverError, ErrorKind, Stop};
+use super::{Connection as _, Driver, DriverError, ErrorKind};
 use crate::reactor::{self, Address, Load};
+use crate::stop::Stop;
 
 /// Variables that shape results; those a version lacks are left out by the server.
 const EFFECTIVE: &str = "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', \

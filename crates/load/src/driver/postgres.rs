@@ -20,8 +20,9 @@ use rustls::ClientConfig;
 pub use self::connection::PostgresConnection;
 use super::dialect::Dialect;
 use super::remote::{self, lost};
-use super::{Connection as _, Driver, DriverError, Stop};
+use super::{Connection as _, Driver, DriverError};
 use crate::reactor::{self, Address, Load};
+use crate::stop::Stop;
 
 /// Settings that shape results.
 const EFFECTIVE: &str = "SELECT name, setting FROM pg_settings WHERE name IN ('server_version', \

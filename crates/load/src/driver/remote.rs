@@ -50,8 +50,8 @@ pub mod tests {
     use std::rc::Rc;
     use std::sync::mpsc::{Receiver, channel};
 
-    use crate::driver::Stop;
     use crate::reactor::{Address, block_on, run};
+    use crate::stop::Stop;
 
     /// Has clients meet a server that says `words` and leaves, by each of the kernel's interfaces. A client asks only
     /// once it has heard that the server is gone.

@@ -17,9 +17,10 @@ use super::batch::Batch;
 use super::dialect::Dialect;
 use super::table::Table;
 use super::{
-    Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, Shape, StatementId, Stop, Value,
+    Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, Shape, StatementId, Value,
 };
 use crate::reactor::Load;
+use crate::stop::Stop;
 
 /// Pragmas that shape the file and work only before anything else has touched it.
 const SHAPING: [&str; 3] = ["page_size", "auto_vacuum", "encoding"];

@@ -32,7 +32,7 @@ use self::clock::Account;
 use self::poller::Poller;
 use self::tasks::Tasks;
 use self::timers::Timers;
-use crate::driver::Stop;
+use crate::stop::Stop;
 
 /// How soon a sleeping thread hears of a stop said by another; 50 looks a second cost no measurable processor time.
 const STOP_LATENCY_NS: i64 = 20_000_000;

@@ -175,11 +175,13 @@ fn a_stop_ends_a_pause_and_an_abandoned_loop_ends_whatever_its_tasks_wait_for() 
     for interface in INTERFACES {
         let stop = Arc::new(Stop::default());
         let told = Rc::new(Cell::new(false));
+        let (has_ended, ended) = std::sync::mpsc::channel();
         let task = {
             let (stop, told) = (Arc::clone(&stop), Rc::clone(&told));
             async move {
                 pause(LONG, &stop).await;
                 told.set(true);
+                has_ended.send(()).expect("someone waits");
                 std::future::pending::<()>().await;
             }
         };
@@ -187,7 +189,8 @@ fn a_stop_ends_a_pause_and_an_abandoned_loop_ends_whatever_its_tasks_wait_for() 
             let stop = Arc::clone(&stop);
             move || {
                 stop.stop();
-                thread::sleep(Duration::from_millis(60));
+                // Abandoned even where the pause goes on, which is found below.
+                let _ = ended.recv_timeout(Duration::from_mins(1));
                 stop.abandon();
             }
         });

@@ -86,6 +86,8 @@ def test_a_search_finds_its_bounds_and_every_number_follows_from_its_probes(here
     here.fairtrial("run", here.study(SEARCH.replace("voided_limit: 0", "voided_limit: 2")))
     found = record.read(here.run)
     valid = [trial for trial in found.trials if trial.valid]
+    reasons = [trial.invalid_reason for trial in found.trials if not trial.valid]
+    assert all("not even the lowest rate of the search" in reason for reason in reasons), reasons
     assert {trial.trial.arm for trial in valid} == {"two", "four"}
     for trial in valid:  # a machine that stands still at a window's end may fail the search's lowest rate, twice
         driven = metrics.drive.read(found.trial_directory(trial.trial.id))

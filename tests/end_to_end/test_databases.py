@@ -80,7 +80,7 @@ trials: {{blocks: 1, seed: 5}}
 metrics:
   primary: log_written_bytes
   secondary: [checkpoint_age_share_max, buffer_pool_miss_share, server_deadlocks, threads_running_mean]
-telemetry: {{interval: 100ms, lock_waits: true}}
+telemetry: {{interval: 200ms, lock_waits: true}}
 """
 servers = [
     pytest.mark.servers,

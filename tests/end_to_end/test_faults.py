@@ -20,7 +20,7 @@ study: fragile
 place: {place}
 workload: {{command: {{run: sleep 3}}}}
 settings: {settings}
-factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: sleep 30}}}}}}}}}}
+factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: sleep 3.0}}}}}}}}}}
 arm: arm
 trials: {{blocks: 2, seed: 4}}
 metrics: {{primary: elapsed_s}}

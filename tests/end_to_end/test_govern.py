@@ -37,7 +37,7 @@ workload: {oltp: {profile: update_non_index, table_size: 1000, virtual_users: 2,
 factors:
   purge:
     own: {}
-    governed: {settings: {purge_governor: {period: 50ms, threads: {min: 2, max: 3}}}}
+    governed: {settings: {purge_governor: {period: 200ms, threads: {min: 2, max: 3}}}}
 arm: purge
 trials: {blocks: 1, seed: 5}
 metrics: {primary: throughput_tps, secondary: [governor_cpu_ms_per_s, governor_period_s]}
@@ -113,14 +113,14 @@ def test_a_study_compares_a_governed_server_with_one_that_is_not(here: Desk) -> 
     trials = {trial.trial.arm: trial for trial in found.trials}
     assert all(trial.valid for trial in trials.values()), [trial.invalid_reason for trial in trials.values()]
     scalars = trials["governed"].scalars
-    assert scalars["governor_period_s"] >= 0.045
+    assert scalars["governor_period_s"] >= 0.18
     assert scalars["governor_cpu_ms_per_s"] > 0
     shares = [scalars["governor_held_share"], scalars["governor_threads_2_share"], scalars["governor_threads_3_share"]]
     assert sum(shares) == pytest.approx(1, abs=0.2), "of a window whose edges lie between two looks"
     assert scalars["governor_threads_1_share"] == 0, "below the bound"
     assert not any(name.startswith("governor_") for name in trials["own"].scalars)
     (effective,) = [each for each in trials["governed"].effective if each.name == "purge_governor"]
-    assert json.loads(effective.asked)["period_ms"] == 50
+    assert json.loads(effective.asked)["period_ms"] == 200
     assert "innodb_purge_threads=4" in (effective.before or "")
     directory = next((here.run / "trials").glob("*.governed"))
     decisions = [json.loads(line) for line in (directory / "governor-decisions.jsonl").read_text().splitlines()]

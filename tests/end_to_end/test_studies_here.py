@@ -21,7 +21,7 @@ def test_purge_is_governed_in_one_arm_only_and_every_decision_is_kept(here: Desk
     seldom = [
         word
         for arm in ("watched", "governed")
-        for word in ("--set", f"factors.purge.{arm}.settings.purge_governor.period=50ms")
+        for word in ("--set", f"factors.purge.{arm}.settings.purge_governor.period=200ms")
     ]
     here.fairtrial("run", STUDIES / "innodb-adaptive-purge.yaml", "--size", "ci", *seldom)
     found = record.read(here.run)
@@ -37,7 +37,7 @@ def test_purge_is_governed_in_one_arm_only_and_every_decision_is_kept(here: Desk
     assert seen[0] == "started"
     assert not {"restored", "not_restored", "refused"} & set(seen), "nothing was set, and nothing is to be restored"
     governed, watched = trials["governed"].scalars, trials["watched"].scalars
-    assert min(governed["governor_period_s"], watched["governor_period_s"]) >= 0.045
+    assert min(governed["governor_period_s"], watched["governor_period_s"]) >= 0.18
     assert "governor_period_s" not in trials["stock"].scalars
     assert watched["governor_decisions"] <= len(seen) - 1
     assert (watched["governor_sets"], watched["governor_refused"]) == (0, 0)

@@ -62,10 +62,13 @@ fn a_constant_rate_offers_its_transactions_exactly_and_all_but_the_last_are_done
 #[test]
 fn an_overload_loses_nobody_and_latency_counts_from_when_a_transaction_should_have_begun() {
     let rate = open(1e6, Spacing::Exponential);
-    let (directory, asked) = asked(Profile::PointSelect, rate, 0.5);
+    let (directory, asked) = asked(Profile::PointSelect, rate, 2.0);
     let driven = drive(&asked);
     let arrived = driven.arrivals.expect("an open loop");
-    assert!((490_000..510_000).contains(&arrived.offered), "{arrived:?}");
+    assert!(
+        (1_980_000..2_020_000).contains(&arrived.offered),
+        "{arrived:?}"
+    );
     assert_eq!(
         begun(&driven, Profile::PointSelect) + arrived.waiting,
         arrived.offered
@@ -75,11 +78,11 @@ fn an_overload_loses_nobody_and_latency_counts_from_when_a_transaction_should_ha
         "the queue only grows"
     );
     assert!(arrived.waiting > 0);
-    // The last that ended had arrived early: one of `begun` in the order of arrival, half a second ago or nearly.
+    // The last that ended had arrived early: one of `begun` in the order of arrival, two seconds ago or nearly.
     let latency = merged(directory.path(), "latency.hlog");
-    let share_begun = begun(&driven, Profile::PointSelect) * 500_000_000 / arrived.offered;
+    let share_begun = begun(&driven, Profile::PointSelect) * 2_000_000_000 / arrived.offered;
     assert!(
-        latency.max() >= (500_000_000 - share_begun) / 2,
+        latency.max() >= (2_000_000_000 - share_begun) / 2,
         "{} ns",
         latency.max()
     );
@@ -88,7 +91,8 @@ fn an_overload_loses_nobody_and_latency_counts_from_when_a_transaction_should_ha
 #[test]
 fn a_stall_of_the_system_is_felt_by_all_who_should_have_begun_in_it() {
     let rate = open(100.0, Spacing::Constant);
-    let (directory, mut asked) = asked(Profile::UpdateIndex, rate, 2.0);
+    // Long, so that a machine that stands still for a while leaves time for what waited.
+    let (directory, mut asked) = asked(Profile::UpdateIndex, rate, 8.0);
     asked.drive.interval_ms = 20;
     let Endpoint::Sqlite { path, .. } = asked.drive.endpoint.clone() else {
         panic!("an SQLite endpoint")
@@ -144,7 +148,7 @@ fn thinking_users_begin_no_more_than_their_thoughts_allow_and_a_closed_loop_has_
     asked.drive.virtual_users = 2;
     let driven = drive(&asked);
     let done = completed(&driven);
-    assert!((2..=2 * 20).contains(&done), "{done}");
+    assert!((1..=2 * 20).contains(&done), "{done}");
     assert_eq!(driven.arrivals, None);
     assert!(!directory.path().join("lateness.hlog").exists());
 }

@@ -35,7 +35,6 @@ fn offered(arrivals: Arrivals, seconds: f64) -> u64 {
     let driven = drive(&asked);
     let arrived = driven.arrivals.expect("an open loop");
     assert_eq!(begun(&driven) + arrived.waiting, arrived.offered);
-    assert!(completed(&driven) > 0);
     arrived.offered
 }
 

@@ -8,22 +8,20 @@ use std::time::Duration;
 
 use fairtrial_protocol::load::{Driven, Endpoint, TpccCheck};
 use fairtrial_protocol::oltp::{OltpDrive, Profile};
+use support::apart::{self, Asked, LONG_S};
 use support::oltp::{SPECIAL, loading};
 use support::postgres::{Server, give};
 use support::small_disk::SmallDisk;
-use support::under_way::begin;
-use support::{apart, codes, load, number, parameters, result, sql};
+use support::{codes, load, number, parameters, sql, wait_until};
 
 const TRUST: &str = "local all all trust\n";
 const LOCAL_ONLY: [&str; 2] = ["-c", "listen_addresses="];
-
-/// Longer than any machine takes to get over all that breaks: the drive is asked to end then.
-const LONG_S: f64 = 600.0;
 
 /// Of users that meet at every row.
 const TRANSACTIONS: u64 = 300;
 
 const HISTORY: &str = "SELECT COUNT(*) FROM history";
+const COMMITTED: &str = "SELECT xact_commit FROM pg_stat_database WHERE datname = 'crowded'";
 const BACKENDS: &str = "FROM pg_stat_activity WHERE datname = 'killed' AND usename = 'driver'";
 
 /// The endpoint as an ordinary user, whom limits bind.
@@ -70,14 +68,10 @@ fn ended_backends_a_crash_and_a_restart_are_counted_by_code_and_users_come_back(
     let mut asked = parameters(as_driver(endpoint.clone()), directory.path());
     (asked.warehouses, asked.drive.virtual_users) = (1, 4);
     (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
-    let mut driving = apart::begin(&asked);
+    let mut driving = apart::begin(&Asked::Tpcc(asked));
     driving.wait_for_rate();
-
     let ended = break_everything(&mut server, &endpoint);
-
-    driving.ask_to_end();
-    driving.end();
-    let driven = result(directory.path());
+    let driven = driving.result();
     let is_known = |kind: &str| ["connection", "deadlock"].contains(&kind);
     assert!(
         driven.errors.iter().all(|error| is_known(&error.kind)),
@@ -111,11 +105,17 @@ fn ended_backends_a_crash_and_a_restart_are_counted_by_code_and_users_come_back(
 /// Ends all backends, crashes one, and crashes the server, waiting each time until users go on; returns how many
 /// backends were ended.
 fn break_everything(server: &mut Server, endpoint: &Endpoint) -> i64 {
-    // No room to come back to for a second.
+    // No room to come back to until all have had time to try.
     sql(endpoint, &["ALTER DATABASE killed CONNECTION LIMIT 0"]);
     let terminate = format!("SELECT COUNT(pg_terminate_backend(pid)) {BACKENDS}");
     let ended = number(endpoint, &terminate);
-    thread::sleep(Duration::from_secs(1));
+    let refused = || {
+        server
+            .log()
+            .matches("too many connections for database")
+            .count()
+    };
+    wait_until("eight were refused", || refused() >= 8);
     sql(endpoint, &["ALTER DATABASE killed CONNECTION LIMIT -1"]);
     let before = wait_for_more(endpoint, 0);
 
@@ -137,20 +137,18 @@ fn break_everything(server: &mut Server, endpoint: &Endpoint) -> i64 {
 /// Waits until users commit more than before, so that they have all come through; gives what there is then.
 fn wait_for_more(endpoint: &Endpoint, before: i64) -> i64 {
     let start = number(endpoint, HISTORY).max(before);
-    for _ in 0..2_000 {
-        let found = number(endpoint, HISTORY);
-        let connected = number(endpoint, &format!("SELECT COUNT(*) {BACKENDS}"));
-        if found > start + 20 && connected == 4 {
-            return found;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    panic!("no user goes on");
+    let connected = format!("SELECT COUNT(*) {BACKENDS}");
+    wait_until("all users go on", || {
+        number(endpoint, HISTORY) > start + 20 && number(endpoint, &connected) == 4
+    });
+    number(endpoint, HISTORY)
 }
 
 /// Tables so small that users meet, and a drive that writes them.
 fn crowded(server: &Server, directory: &std::path::Path, settings: &[&str]) -> OltpDrive {
     let endpoint = server.endpoint("crowded");
+    let others = server.endpoint("postgres");
+    sql(&others, &["DROP DATABASE IF EXISTS crowded WITH (FORCE)"]);
     let mut tables = loading(endpoint.clone(), Profile::WriteOnly, SPECIAL);
     (tables.tables, tables.table_size) = (1, 20);
     support::oltp::load(&tables);
@@ -158,7 +156,6 @@ fn crowded(server: &Server, directory: &std::path::Path, settings: &[&str]) -> O
         .iter()
         .map(|setting| format!("ALTER DATABASE crowded SET {setting}"))
         .collect();
-    sql(&endpoint, &["ALTER DATABASE crowded RESET ALL"]);
     sql(
         &endpoint,
         &settings.iter().map(String::as_str).collect::<Vec<_>>(),
@@ -184,7 +181,7 @@ fn assert_retried(driven: &Driven, code: &str) {
 }
 
 #[test]
-fn deadlocks_serialization_failures_and_timeouts_are_counted_by_code_and_repeated() {
+fn deadlocks_and_serialization_failures_are_counted_by_code_and_repeated() {
     let Some(server) = Server::start(TRUST, &LOCAL_ONLY) else {
         return;
     };
@@ -217,28 +214,40 @@ fn deadlocks_serialization_failures_and_timeouts_are_counted_by_code_and_repeate
         driven.effective["default_transaction_isolation"],
         "repeatable read"
     );
+}
 
+#[test]
+fn statements_and_locks_that_take_too_long_are_counted_by_code_and_repeated() {
+    let Some(server) = Server::start(TRUST, &LOCAL_ONLY) else {
+        return;
+    };
     for (setting, code) in [
         ("lock_timeout = '300ms'", "55P03"),
         // It binds what a drive asks before its window too.
-        ("statement_timeout = '300ms'", "57014"),
+        ("statement_timeout = '2s'", "57014"),
     ] {
-        let mut asked = crowded(&server, directory.path(), &[setting]);
-        (asked.drive.transactions, asked.drive.duration_s) = (None, Some(4.0));
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let settings = [setting, "deadlock_timeout = '2ms'"];
+        let mut asked = crowded(&server, directory.path(), &settings);
+        (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
         // Long enough to outlast the lock: back-off grows to a tenth of a second.
-        asked.drive.retries = 100;
+        asked.drive.retries = 1_000;
         let endpoint = asked.drive.endpoint.clone();
-        let driving = begin(move |lines| fairtrial_load::drive_oltp(&asked, lines));
+        let mut driving = apart::begin(&Asked::Oltp(asked));
+        driving.wait_for_rate();
         let hold = [
-            "SET lock_timeout = 0",
             "SET statement_timeout = 0",
+            "SET lock_timeout = 0",
             "BEGIN",
             "LOCK TABLE sbtest1 IN ACCESS EXCLUSIVE MODE",
-            "SELECT pg_sleep(1.5)",
+            "SELECT pg_sleep(5)",
             "COMMIT",
         ];
         sql(&endpoint, &hold);
-        let driven = driving.end().expect("it ends");
+        let committed = || number(&server.endpoint("postgres"), COMMITTED);
+        let before = committed();
+        wait_until("users go on", || committed() > before + 20);
+        let driven = driving.result();
         assert_retried(&driven, code);
         let timeouts = driven.errors.iter().filter(|error| error.code == code);
         assert!(
@@ -272,16 +281,16 @@ fn a_full_disk_is_counted_and_inserts_go_on_once_there_is_room() {
     let mut asked =
         support::oltp::parameters(endpoint.clone(), directory.path(), Profile::Insert, 1);
     (asked.tables, asked.drive.virtual_users) = (1, 2);
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(8.0));
-    let driving = begin(move |lines| fairtrial_load::drive_oltp(&asked, lines));
-    thread::sleep(Duration::from_secs(1));
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+    let mut driving = apart::begin(&Asked::Oltp(asked));
+    driving.wait_for_rate();
     disk.fill();
-    thread::sleep(Duration::from_secs(3));
+    driving.wait_for_errors(10);
     let rows = || number(&endpoint, "SELECT COUNT(*) FROM sbtest1");
     let full_rows = rows();
     disk.free();
-    let driven = driving.end().expect("it ends at its deadline");
-    assert_eq!(driven.window.end_ns - driven.window.start_ns, 8_000_000_000);
+    wait_until("inserts go on", || rows() > full_rows + 100);
+    let driven = driving.result();
     let codes = codes(&driven);
     assert!(codes["53100"] > 0, "{codes:?}");
     let of_the_disk = driven.errors.iter().filter(|error| error.code == "53100");
@@ -294,5 +303,4 @@ fn a_full_disk_is_counted_and_inserts_go_on_once_there_is_room() {
     );
     let failed: u64 = driven.transactions.values().map(|one| one.failed).sum();
     assert_eq!(failed, codes["53100"], "none was repeated");
-    assert!(rows() > full_rows, "they went on after {full_rows} rows");
 }

@@ -2,9 +2,6 @@
 
 mod support;
 
-use std::thread;
-use std::time::Duration;
-
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Endpoint, Sql, Tls};
 use support::certificates::{Certificates, free_port, signed_by};
@@ -205,6 +202,8 @@ fn databases_that_are_not_there_and_connections_too_many_are_told_by_their_codes
         "max_connections=6",
         "-c",
         "superuser_reserved_connections=1",
+        "-c",
+        "listen_addresses=",
     ];
     let Some(server) = Server::start("local all all trust\n", &options) else {
         return;
@@ -221,11 +220,7 @@ fn databases_that_are_not_there_and_connections_too_many_are_told_by_their_codes
     assert!(matches!(endpoint, Endpoint::Postgres { user, .. } if user == USER));
     // The refused drive leaves none of its connections behind.
     let left = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'crowded'";
-    for _ in 0..100 {
-        if support::number(&server.endpoint("postgres"), left) == 0 {
-            return;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    panic!("connections are left");
+    support::wait_until("no connection is left", || {
+        support::number(&server.endpoint("postgres"), left) == 0
+    });
 }

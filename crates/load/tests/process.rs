@@ -2,7 +2,8 @@
 
 mod support;
 
-use support::{apart, completed, effects, parameters, result, sqlite_copy};
+use support::apart::{self, Asked};
+use support::{completed, effects, parameters, result, sqlite_copy};
 
 #[test]
 fn child() {
@@ -14,7 +15,7 @@ fn sigterm_ends_the_window_and_everything_measured_is_written() {
     let copy = sqlite_copy();
     let mut asked = parameters(copy.endpoint.clone(), copy.directory.path());
     (asked.drive.transactions, asked.drive.duration_s) = (None, Some(3_600.0));
-    let mut driving = apart::begin(&asked);
+    let mut driving = apart::begin(&Asked::Tpcc(asked));
     driving.wait_for_rate();
     driving.ask_to_end();
     let rest = driving.end();
@@ -52,7 +53,7 @@ fn two_processes_with_one_seed_draw_the_same_and_leave_the_same_database() {
             asked.drive.transactions,
             asked.drive.seed,
         ) = (1, Some(250), seed);
-        apart::begin(&asked).end();
+        apart::begin(&Asked::Tpcc(asked)).end();
         (
             result(copy.directory.path()).drawn,
             effects::look(&copy.endpoint),

@@ -75,7 +75,7 @@ fn it_waits_until_pages_are_written() {
     let root = place(4096, 0);
     let settled = thread::scope(|scope| {
         scope.spawn(|| {
-            thread::sleep(Duration::from_secs(1));
+            thread::sleep(Duration::from_secs(3));
             write(root.path(), 8, 0);
         });
         settle_below(root.path(), &asked(MEBIBYTE, 60.0, false)).expect("settled")

@@ -172,7 +172,11 @@ class Probing:
 
     def _finish(self, started: _Started, process: Process, *, interrupted: bool) -> None:
         """Waits for its end. A program that ended by itself did so well with code 0 only."""
-        exited = ended(process, again_s=AGAIN_S)
+        try:
+            exited = ended(process, again_s=AGAIN_S)
+        except TimeoutError:
+            started.fail("is still there after it was killed")
+            return
         if started.probe.command is not None:
             # What a shell runs in the background ignores interruptions, and must not be there in the next trial.
             self.place.execute(["sh", "-c", 'kill -s KILL -- "-$0"', str(process.pid)])
@@ -209,6 +213,9 @@ def ended(process: Process, *, again_s: float) -> Exited:
     Args:
         process: interrupted already, or at its end anyway.
         again_s: between interruptions; one that comes while bpftrace prints would cut its output off.
+
+    Raises:
+        TimeoutError: it hangs in the kernel.
     """
     for _ in range(math.ceil(STOP_S / again_s)):
         try:

@@ -15,7 +15,6 @@ from fairtrial.wire.messages import PING_EVERY_S, SILENCE_S, Answer, FrameError,
 from fairtrial.wire.transport import Transport
 
 HINT = "look at the place: is it up, was the agent killed? Settings are restored when an agent next starts there"
-SECOND_CHANCE_S = 0.5  # to read what lies there already
 
 
 class Follower(Protocol):
@@ -189,17 +188,15 @@ class Stream:
         every = min(PING_EVERY_S, self._silence_s / 3)
         sender = threading.Thread(target=self._send_pings, args=(every,), name="fairtrial-wire-pings", daemon=True)
         sender.start()
+        warned = False
         while not self._over.wait(every):
-            # A machine that stood still wakes this thread before the one that reads what has arrived meanwhile.
-            if self._silent_s() > self._silence_s and not self._over.wait(SECOND_CHANCE_S):
-                silent_s = self._silent_s()
-                if silent_s > self._silence_s:
-                    self.lose(f"the agent was silent for {silent_s:.0f} s")
-                    self._transport.close()
+            silent_s = time.monotonic() - self._heard
+            silent = silent_s > self._silence_s
+            if silent and warned:
+                self.lose(f"the agent was silent for {silent_s:.0f} s")
+                self._transport.close()
+            warned = silent  # a machine that stood still has heard nothing either: one more ping may be answered
         sender.join()
-
-    def _silent_s(self) -> float:
-        return time.monotonic() - self._heard
 
     def _send_pings(self, every: float) -> None:
         while not self._over.wait(every):

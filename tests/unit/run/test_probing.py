@@ -21,6 +21,7 @@ from fairtrial.study.probes import Probe
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import Process
 
 OUT = PurePosixPath("/var/lib/fairtrial/work/x/out/diagnostics")
 MEASURING = {"progress": "measuring", "time_ns": 1}
@@ -320,6 +321,18 @@ def test_a_profile_that_cannot_be_read_is_a_doubt() -> None:
         assert "`perf report` ended with code 1" in subject.end()
         (written,) = json.loads(fake.files[str(OUT / "probes.json")])
     assert "perf report" in written["failure"]
+
+
+def test_one_that_stays_after_it_was_killed_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("STOP_S", "AGAIN_S", "KILL_S"):
+        monkeypatch.setattr(probing, limit, 0.05)
+    monkeypatch.setattr(Process, "signal", lambda *_args, **_options: None)  # as if it hung in the kernel
+    with place_in_memory(lambda spawn: Ran(code=None if spawn.name.startswith("probe") else 0)) as (place, fake):
+        subject = Probing(place, OUT, asked("perf_stat"))
+        subject.begin()
+        assert "is still there after it was killed" in subject.end()
+        (written,) = json.loads(fake.files[str(OUT / "probes.json")])
+    assert written["failure"]
 
 
 def test_a_broken_recorder_is_not_asked_for_its_profile() -> None:

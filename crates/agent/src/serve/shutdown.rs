@@ -16,8 +16,9 @@ use crate::serve::Wires;
 /// world's.
 pub const SILENCE_VARIABLE: &str = "FAIRTRIAL_SILENCE_S";
 
-/// After the limit the sender gets this long once more: a suspended machine wakes with its input unread.
-const SECOND_CHANCE: Duration = Duration::from_millis(500);
+/// After the limit the sender gets this part of it once more, enough for another ping: a machine that stood still wakes
+/// with its input unread, and so does the sender's.
+const SECOND_CHANCE_PART: u32 = 3;
 
 /// Why the stream ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,10 +101,11 @@ pub fn watch_silence(wires: Arc<Wires>) {
                 return wires.end(Reason::Silence);
             }
             warned = left.is_zero();
-            if wires
-                .shutdown
-                .wait(if warned { SECOND_CHANCE } else { left })
-            {
+            if wires.shutdown.wait(if warned {
+                limit / SECOND_CHANCE_PART
+            } else {
+                left
+            }) {
                 return;
             }
         }

@@ -276,16 +276,14 @@ fn a_server_that_hangs_is_waited_for_on_one_connection() {
     let server = own();
     let endpoint = server.endpoint("mysql");
     let mut governor = Governor::start(&endpoint, &json!({"answer_limit_ms": 300}));
-    let connections = number(&endpoint, "COUNT(*) FROM information_schema.PROCESSLIST");
+    let before = number(&endpoint, "CONNECTION_ID()");
     server.freeze();
     governor.wait_for("late");
     thread::sleep(Duration::from_secs(2)); // many ticks
     server.thaw();
-    let after = number(&endpoint, "COUNT(*) FROM information_schema.PROCESSLIST");
-    assert!(
-        after <= connections,
-        "{after} connections, {connections} before"
-    );
+    let made = number(&endpoint, "CONNECTION_ID()") - before;
+    // Connections are numbered as they are made: this one, and room for threads of the server's own.
+    assert!((1..=4).contains(&made), "{made} connections were made");
     let (_, output) = governor.end();
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.last_line()["missed_looks"].as_u64() > Some(0));

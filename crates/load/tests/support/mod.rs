@@ -20,6 +20,8 @@ pub mod under_way;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
 use fairtrial_protocol::load::{
     Arrivals, Checked, Drive, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
@@ -153,6 +155,17 @@ pub fn number(endpoint: &Endpoint, query: &str) -> i64 {
     let text = answer.rows[0][0].as_deref().unwrap_or("0");
     text.parse()
         .unwrap_or_else(|_| panic!("{query} gave {text}"))
+}
+
+/// Waits until something holds, for as long as a machine that others load may take.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..2_400 {
+        if holds() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("not within two minutes: {what}");
 }
 
 /// Committed and rolled-back transactions of all types.

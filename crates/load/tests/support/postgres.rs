@@ -61,6 +61,11 @@ impl Server {
         Some(server)
     }
 
+    /// What it has written to its log since it started.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
     /// Ends the server as a crash would: nothing is written back, and clients are told.
     pub fn crash(&mut self) {
         self.signal(Signal::QUIT);
@@ -106,9 +111,7 @@ impl Server {
             connect_timeout_ms: START_LIMIT_MS,
         };
         if let Err(error) = fairtrial_load::sql(&asked) {
-            let log =
-                std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
-            panic!("the server does not answer: {error:?}\n{log}");
+            panic!("the server does not answer: {error:?}\n{}", self.log());
         }
     }
 }

@@ -4,10 +4,11 @@ use fairtrial_protocol::load::Endpoint;
 use fairtrial_protocol::oltp::{OltpDrive, Profile};
 use tempfile::TempDir;
 
+use super::apart::{self, Apart, Asked, LONG_S};
 use super::mariadb::Server;
 use super::oltp::{SPECIAL, load, loading, parameters};
 use super::under_way::{UnderWay, begin};
-use super::{number, sql};
+use super::{number, sql, wait_until};
 
 /// An account that may do nothing but work: the server keeps a last connection for those that administrate.
 pub const DRIVER: &str = "driver";
@@ -20,13 +21,8 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Loads one profile's tables for this many users and seconds.
-    pub fn new(
-        server: &Server,
-        name: &str,
-        profile: Profile,
-        (users, seconds): (u32, f64),
-    ) -> Self {
+    /// Loads one profile's tables for this many users.
+    pub fn new(server: &Server, name: &str, profile: Profile, users: u32) -> Self {
         let admin = server.endpoint(name);
         load(&loading(admin.clone(), profile, SPECIAL));
         sql(
@@ -40,7 +36,7 @@ impl Scene {
         let endpoint = as_driver(&admin, "right");
         let mut asked = parameters(endpoint, directory.path(), profile, 1);
         asked.drive.virtual_users = users;
-        (asked.drive.transactions, asked.drive.duration_s) = (None, Some(seconds));
+        (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
         Self {
             admin,
             directory,
@@ -48,9 +44,33 @@ impl Scene {
         }
     }
 
+    /// Begins it here, for as long as it is asked.
     pub fn begin(&self) -> UnderWay {
         let asked = self.asked.clone();
         begin(move |progress| fairtrial_load::drive_oltp(&asked, progress))
+    }
+
+    /// Begins it in a process of its own, to be asked for its end, and waits until transactions end.
+    pub fn begin_apart(&self) -> Apart {
+        let mut driving = apart::begin(&Asked::Oltp(self.asked.clone()));
+        driving.wait_for_rate();
+        driving
+    }
+
+    /// Waits until all users are connected and the server has counted some more of these.
+    pub fn wait_until_they_go_on(&self, status: &str) {
+        let connected =
+            format!("SELECT COUNT(*) FROM information_schema.processlist WHERE user = '{DRIVER}'");
+        wait_until("all users are back", || {
+            number(&self.admin, &connected) == i64::from(self.asked.drive.virtual_users)
+        });
+        self.wait_for_more(status);
+    }
+
+    /// Waits until the server has counted more of these than could have been under way.
+    pub fn wait_for_more(&self, status: &str) {
+        let before = self.server_count(status);
+        wait_until("users go on", || self.server_count(status) > before + 20);
     }
 
     pub fn run(&self, statements: &[&str]) {

@@ -20,10 +20,8 @@ from fairtrial.places.vm.initial import write
 from fairtrial.places.vm.machine import CONSOLE, INITIAL, SOCKET, SWAP, Machine
 from fairtrial.wire import Agent, Process, find_agent
 from fairtrial.wire.generated import Boot, BootMount
-from fairtrial.wire.messages import SILENCE_S
 
 BOOT_S = 120.0  # 6 to 12 s under emulation on idle processors
-EMULATED_SILENCE_S = 30.0  # a guest that swaps on emulated processors of a busy machine is slow to answer
 LOOK_EVERY_S = 0.02
 READ_BYTES = 256 * 1024
 OFF_S = 40.0  # a guest that is told to end stops its processes, writes its disk and switches itself off
@@ -73,7 +71,7 @@ class Guest:
     @property
     def silence_s(self) -> float:
         """How long its agent may say nothing before it counts as lost, seconds."""
-        return EMULATED_SILENCE_S if self._machine.accelerator == "tcg" else SILENCE_S
+        return self._machine.silence_s
 
     def facts(self) -> Mapping[str, Any]:
         """How the guest is run."""

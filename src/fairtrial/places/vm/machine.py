@@ -8,6 +8,7 @@ from pathlib import Path
 from fairtrial.errors import PlaceError
 from fairtrial.places.vm.kernels import Kernel
 from fairtrial.places.vm.parameters import MIB, VmParameters
+from fairtrial.wire.messages import SILENCE_S
 
 QEMU = "qemu-system-x86_64"
 PORT = "fairtrial"  # crates/protocol/src/boot.rs
@@ -17,6 +18,7 @@ SOCKET, CONSOLE, INITIAL, SWAP, OVERLAY = "agent.sock", "console", "initial.cpio
 # q35 has its memory in one piece up to 2.75 GiB, and else 2 GiB below 4 GiB and the rest above it.
 ONE_PIECE = 2816 * MIB  # less than this
 BELOW, ABOVE_STARTS = 2048 * MIB, 4096 * MIB
+EMULATED_SILENCE_S = 30.0  # a guest that swaps on emulated processors of a busy machine is slow to answer
 PATIENT_S = 10**9  # who holds such a guest is a process of this machine, which ends it
 ALIGNMENT = 128 * MIB  # persistent memory begins and ends at a memory section, or the kernel refuses to map it
 
@@ -39,15 +41,20 @@ class Machine:
     keep: bool
     accelerator: str
 
+    @property
+    def silence_s(self) -> float:
+        """How long the guest and its controller may hear nothing of each other before they count as lost, seconds."""
+        return EMULATED_SILENCE_S if self.accelerator == "tcg" else SILENCE_S
 
-def command_line(parameters: VmParameters) -> list[str]:
+
+def command_line(machine: Machine) -> list[str]:
     """The words of the kernel's command line; what comes after `--` is for the first process."""
+    parameters = machine.parameters
     persistent = []
     if parameters.pmem is not None:
         persistent = [f"memmap={parameters.pmem // MIB}M!{persistent_start(parameters) // MIB}M"]
     # An idle guest whose clock counts instructions jumps to its next timer: minutes of silence pass there in no time.
-    # What the kernel does not know becomes the first process's environment.
-    counted = [] if parameters.icount is None else [f"FAIRTRIAL_SILENCE_S={PATIENT_S}"]
+    silence_s = machine.silence_s if parameters.icount is None else PATIENT_S
     return [
         "console=ttyS0",
         "loglevel=4",
@@ -55,7 +62,7 @@ def command_line(parameters: VmParameters) -> list[str]:
         "oops=panic",
         "rdinit=/fairtrial/agent",
         *persistent,
-        *counted,
+        f"FAIRTRIAL_SILENCE_S={silence_s:.0f}",  # what the kernel does not know becomes the first process's environment
         *parameters.boot_parameters,
         "--",
         "boot",
@@ -94,7 +101,7 @@ def argv(machine: Machine) -> list[str]:
         *("-machine", "q35", "-m", f"{total // MIB}M", "-smp", str(parameters.cpus)),
         *_nodes(parameters, total),
         *_accelerator(machine),
-        *("-kernel", str(machine.kernel.image), "-initrd", INITIAL, "-append", " ".join(command_line(parameters))),
+        *("-kernel", str(machine.kernel.image), "-initrd", INITIAL, "-append", " ".join(command_line(machine))),
         *("-serial", f"file:{CONSOLE}"),
         *("-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={SOCKET},server=on,wait=off"),
         *("-device", f"virtserialport,chardev=agent,name={PORT}"),

@@ -54,16 +54,26 @@ def test_memory_and_processors_are_what_the_study_says() -> None:
 def test_persistent_memory_is_added_to_the_memory_and_kept_from_the_kernel() -> None:
     machine_ = machine(memory="640MiB", pmem="640MiB")
     assert values(argv(machine_), "-m") == ["1280M"]
-    assert "memmap=640M!512M" in command_line(machine_.parameters)
-    assert not [word for word in command_line(parameters()) if word.startswith("memmap")]
+    assert "memmap=640M!512M" in command_line(machine_)
+    assert not [word for word in command_line(machine()) if word.startswith("memmap")]
 
 
 def test_the_first_process_is_the_agent_and_knows_what_it_is() -> None:
-    words = command_line(parameters(boot_parameters=["mitigations=off"]))
+    words = command_line(machine(boot_parameters=["mitigations=off"]))
     assert words[-2:] == ["--", "boot"]
     assert "rdinit=/fairtrial/agent" in words
     assert words.index("mitigations=off") < words.index("--"), "what comes after -- is not the kernel's"
     assert "panic=-1" in words, "a guest that panics ends"
+
+
+def test_the_guests_agent_is_as_patient_as_its_controller() -> None:
+    for accelerator, seconds in (("tcg", 30), ("kvm", 15)):
+        machine_ = machine(accelerator=accelerator)
+        assert machine_.silence_s == seconds
+        assert f"FAIRTRIAL_SILENCE_S={seconds}" in command_line(machine_)
+    counting = machine(icount=3, cpus=1)  # whose clock jumps
+    assert counting.silence_s == 30
+    assert "FAIRTRIAL_SILENCE_S=1000000000" in command_line(counting)
 
 
 @given(st.integers(192, 8192), st.integers(32, 4096).map(lambda half: 2 * half))

@@ -1,5 +1,6 @@
 //! A private MariaDB server in a temporary directory, where one is installed.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -143,9 +144,31 @@ impl Drop for Server {
 pub fn shared() -> Option<MutexGuard<'static, Server>> {
     static SHARED: OnceLock<Option<Mutex<Server>>> = OnceLock::new();
     let server = SHARED
-        .get_or_init(|| keep(Server::start).map(Mutex::new))
+        .get_or_init(|| keep(start_shared).map(Mutex::new))
         .as_ref()?;
     Some(server.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A server that is never dropped: its directory goes with this process.
+fn start_shared() -> Option<Server> {
+    let server = Server::start()?;
+    remove_after_this_process(server.directory.path());
+    Some(server)
+}
+
+/// Removes a directory when this process has ended, in whatever way: a shell in a group of its own reads until the end
+/// of its input, which only this process holds open.
+fn remove_after_this_process(directory: &Path) {
+    let remover = Command::new("sh")
+        .args(["-c", "cat >/dev/null; rm -rf -- \"$1\"", "sh"])
+        .arg(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .expect("a shell");
+    std::mem::forget(remover);
 }
 
 /// Makes something on a thread that lives as long as this process.

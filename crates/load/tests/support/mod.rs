@@ -18,7 +18,9 @@ pub mod sysbench;
 pub mod under_way;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
@@ -58,10 +60,10 @@ pub struct Copy {
     pub endpoint: Endpoint,
 }
 
-/// Copies the database that this binary has loaded once.
+/// Copies the database that this binary has loaded once: a file without a name, which goes with the process.
 pub fn sqlite_copy() -> Copy {
-    static LOADED: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let (_, original) = LOADED.get_or_init(|| {
+    static LOADED: OnceLock<File> = OnceLock::new();
+    let original = LOADED.get_or_init(|| {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("original.db");
         // Without a write-ahead log one file is the whole database.
@@ -71,10 +73,11 @@ pub fn sqlite_copy() -> Copy {
             busy_timeout_ms: 1_000,
         };
         load(endpoint, 2, 1);
-        (directory, path)
+        File::open(path).expect("it was loaded")
     });
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("copy.db");
+    let original = format!("/proc/self/fd/{}", original.as_raw_fd());
     std::fs::copy(original, &path).expect("space for a copy");
     let endpoint = sqlite(&path);
     Copy {

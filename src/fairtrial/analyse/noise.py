@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from fairtrial.analyse import t_tests
 from fairtrial.analyse.measured import measured
@@ -133,7 +133,7 @@ def floor(pair_sd: float, *, df: int, blocks: int) -> float:
 
 def upper_deviation(sd: float, *, df: int) -> float:
     """One-sided upper bound of a standard deviation at `PILOT_CONFIDENCE`, by the chi-squared distribution."""
-    return sd * math.sqrt(df / float(stats.chi2.ppf(1 - PILOT_CONFIDENCE, df)))
+    return sd * math.sqrt(df / float(2 * special.gammaincinv(df / 2, 1 - PILOT_CONFIDENCE)))
 
 
 def components(first: Values, second: Values) -> tuple[float, float]:
@@ -177,6 +177,8 @@ def _flipped(pairs: Pairs, *, alpha: float, seed: np.random.SeedSequence) -> int
 
 def uniformity(values: Sequence[float]) -> Uniformity | None:
     """Whether p values look drawn from 0 to 1 evenly; as R's `ks.test(p, "punif")`. None for fewer than two."""
+    from scipy import stats  # noqa: PLC0415 - scipy.stats takes most of a second, and few runs are A/A
+
     if len(values) < t_tests.SMALLEST_N:
         return None
     found = stats.kstest(values, "uniform")
@@ -185,6 +187,8 @@ def uniformity(values: Sequence[float]) -> Uniformity | None:
 
 def rate(rejected: int, *, of: int) -> Rate:
     """A rate with its exact interval, as R's `binom.test`."""
+    from scipy import stats  # noqa: PLC0415 - scipy.stats takes most of a second, and few runs are A/A
+
     if not of:
         return Rate(rejected=0, tests=0, rate=None, low=None, high=None)
     interval = stats.binomtest(rejected, of).proportion_ci(confidence_level=CONFIDENCE, method="exact")

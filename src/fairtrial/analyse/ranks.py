@@ -14,8 +14,9 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from fairtrial.analyse.t_tests import Values
 
@@ -60,7 +61,7 @@ def signed_rank(differences: Values, *, confidence: float) -> RankTest | None:
     signed = differences[differences != 0]
     sizes = np.abs(signed)
     tied = _tied(sizes) + n - len(signed)
-    ranks = stats.rankdata(sizes)
+    ranks = _ranked(sizes)
     statistic = float(ranks[signed > 0].sum())
     exact = n <= EXACT_N
     if exact and not _tied(sizes):
@@ -86,7 +87,7 @@ def rank_sum(first: Values, second: Values, *, confidence: float) -> RankTest | 
         return None
     both = np.concatenate([second, first])
     tied = _tied(both)
-    ranks = stats.rankdata(both)
+    ranks = _ranked(both)
     statistic = float(ranks[:m].sum()) - m * (m + 1) / 2
     exact = max(n, m) <= EXACT_N and (not tied or n + m <= EXACT_TIED_TOTAL)
     if exact and not tied:
@@ -248,6 +249,11 @@ def _choices(ranks: NDArray[np.int64], count: int) -> Values:
 def _doubled(ranks: Values) -> NDArray[np.int64]:
     """Ranks of ties are halves: twice them are whole."""
     return np.rint(2 * ranks).astype(np.int64)
+
+
+def _ranked(values: Values) -> Values:
+    """Ranks from 1, ties at their mean."""
+    return pl.Series(values).rank("average").to_numpy()
 
 
 def _tied(values: Values) -> int:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy import stats
 
 from fairtrial.analyse import counter_notes, counter_tests
 from fairtrial.analyse.counter_tests import Matrix, Tested
@@ -58,8 +57,18 @@ def explain(
         if (found := _compared(cells[cell], arm, paired=analysis.paired, read=once)) is not None
     ]
     every = [p for each in compared for p in each.tests.p.tolist()]
-    adjusted = iter(stats.false_discovery_control(every).tolist() if every else ())
+    adjusted = iter(_adjusted(every))
     return tuple(_why(each, [next(adjusted) for _ in each.names], analysis=analysis, paths=paths) for each in compared)
+
+
+def _adjusted(every: Sequence[float]) -> list[float]:
+    """P values adjusted to control the false discovery rate (Benjamini and Hochberg 1995)."""
+    if not every:
+        return []
+    from scipy import stats  # noqa: PLC0415 - scipy.stats takes most of a second, and few records need it
+
+    adjusted: list[float] = stats.false_discovery_control(every).tolist()
+    return adjusted
 
 
 def _with_effect(analysis: Analysis) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
-from scipy import stats
+from scipy import special
 
 from fairtrial.metrics import binomial
 
@@ -22,7 +22,7 @@ Parameters = Mapping[str, Any]
 Verdict = Literal["kept", "broken", "untested"]
 
 LEVEL: Final = 1e-6  # a record has some twenty points: one faithful record in 50,000 is called broken by chance
-FARTHEST: Final = float(stats.norm.isf(LEVEL / 2))  # standard deviations that chance leaves at that level
+FARTHEST: Final = float(-special.ndtri(LEVEL / 2))  # standard deviations that chance leaves at that level
 DECK: Final = 100  # cards, clause 5.2.4.2
 LINES: Final = range(5, 16)
 MEAN_LINES: Final = 10.0
@@ -135,7 +135,8 @@ def _spread_of_lines(drawn: Counts, orders: int) -> Point:
     if orders < LEAST_PER_CLASS * len(LINES) or sum(observed) != orders:
         verdict: Verdict = "untested" if sum(observed) <= orders else "broken"
         return asked.point(sum(observed), orders, verdict=verdict)
-    p = float(stats.chisquare(observed).pvalue)
+    even = sum(observed) / len(observed)
+    p = float(special.chdtrc(len(observed) - 1, sum((count - even) ** 2 for count in observed) / even))
     return asked.point(sum(observed), orders, p=p, verdict=_verdict(holds=p >= LEVEL))
 
 
@@ -248,4 +249,4 @@ def _verdict(*, holds: bool) -> Verdict:
 
 def _p_of_mean(mean: float, expected: float, *, deviation: float) -> float:
     """Two-sided, by the normal limit: the drives in question have hundreds of draws."""
-    return float(2 * stats.norm.sf(abs(mean - expected) / deviation))
+    return float(2 * special.ndtr(-abs(mean - expected) / deviation))

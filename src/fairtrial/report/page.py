@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final
 
-import altair as alt
 import jinja2
-import vl_convert
 from altair.utils.schemapi import debug_mode
 
 from fairtrial.analyse.models import Analysis, CellResult
@@ -36,6 +34,7 @@ from fairtrial.report import (
     within,
 )
 from fairtrial.report.background import background
+from fairtrial.report.bundle import bundle
 from fairtrial.report.concerns import concerns, doubts
 from fairtrial.report.figures import CellFigures, Figure
 from fairtrial.report.scene import Scene
@@ -118,14 +117,6 @@ def render(scene: Scene, *, ratios: Sequence[Figure], cells: Sequence[CellFigure
         loader=jinja2.PackageLoader("fairtrial.report"), autoescape=True, undefined=jinja2.StrictUndefined
     )
     return environment.get_template("report.html.jinja").render(content)
-
-
-def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed, of the version that Altair's specifications are written for."""
-    major, minor, _ = alt.SCHEMA_VERSION.removeprefix("v").split(".")
-    exports = "window.vegaEmbed = vegaEmbed;"
-    script: str = vl_convert.javascript_bundle(exports, vl_version=f"{major}.{minor}")
-    return script.replace("</script", "<\\/script")  # inside a string literal of the library it would end the script
 
 
 def _inlined_json(value: Any) -> str:

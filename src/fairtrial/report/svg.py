@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import altair as alt
 import vl_convert
 
+from fairtrial.report.bundle import vega_lite_version
 from fairtrial.report.figures import CellFigures, Figure
 
 WIDTH: Final = 720
@@ -35,8 +35,7 @@ def write(ratios: Sequence[Figure], cells: Sequence[CellFigures], *, directory: 
 
 def _draw(figure: Figure, path: Path) -> None:
     spec: dict[str, Any] = {**still(figure.spec), "width": WIDTH, "config": CONFIG, "title": figure.title}
-    major, minor, _ = alt.SCHEMA_VERSION.removeprefix("v").split(".")
-    path.write_text(vl_convert.vegalite_to_svg(spec, vl_version=f"{major}.{minor}"), encoding="utf-8")
+    path.write_text(vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version()), encoding="utf-8")
 
 
 def still(spec: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,13 +11,11 @@ from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fairtrial import debian
+from fairtrial import caching, debian
 from fairtrial.errors import PlaceError
 from fairtrial.servers import archives, maven
 from fairtrial.servers.source import Source
 
-CACHE_VARIABLE = "FAIRTRIAL_CACHE_DIRECTORY"
-ROOTS = Path("/var/cache/fairtrial")  # root's home is closed to the users that its servers run as
 MANIFEST = "installed.json"
 FILES = "files"
 
@@ -45,12 +42,7 @@ class Installed(BaseModel):
 
 def cache_directory() -> Path:
     """Where servers are kept: readable for the users that servers run as."""
-    given = os.environ.get(CACHE_VARIABLE)
-    if given:
-        return Path(given) / "servers"
-    if os.geteuid() == 0:
-        return ROOTS / "servers"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairtrial" / "servers"
+    return caching.cache_directory() / "servers"
 
 
 def kept(source: Source, *, cache: Path) -> Installed | None:

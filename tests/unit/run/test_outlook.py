@@ -9,11 +9,12 @@ import pytest
 from support.places import place_in_memory
 from support.seen import seen
 
+from fairtrial.caching import CACHE_VARIABLE
 from fairtrial.cli import places
 from fairtrial.cli.doctor import bundled
 from fairtrial.record.models import Plan
 from fairtrial.run.outlook import Lack, Outlook, outlook, outlooks
-from fairtrial.servers import installing, maven
+from fairtrial.servers import maven
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import Ran
 
@@ -133,7 +134,7 @@ def test_a_load_of_another_generation_is_a_lack(tmp_path: Path, version: str, la
 def test_a_server_that_would_be_downloaded_is_neither_lacking_nor_fetched_by_looking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(installing.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv(maven.REPOSITORY_VARIABLE, "http://127.0.0.1:1")
     plan = planned(
         tmp_path,
@@ -287,7 +288,7 @@ def test_a_local_study_is_taken_to_run_at_whatever_was_looked_at(tmp_path: Path)
 def test_every_study_that_is_shipped_can_be_asked_about(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(installing.CACHE_VARIABLE, str(tmp_path / "cache"))  # a server that is here has its own hash
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))  # a server that is here has its own hash
     plan = places.planned(file)
     assert asked(plan).can_run is True
     nowhere = asked(plan, "mariadbd", "true", facts={"free_bytes": 0, "user_id": 1}, programs={})

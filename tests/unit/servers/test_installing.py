@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.repository import PROGRAM, publish, served, zipped
 
+from fairtrial.caching import CACHE_VARIABLE
 from fairtrial.errors import PlaceError
 from fairtrial.servers import Installed, Source, cache_directory, install, installing, maven
 
@@ -114,11 +115,11 @@ def test_an_archive_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_the_cache_is_where_servers_of_other_users_can_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(installing.CACHE_VARIABLE, raising=False)
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert cache_directory() == Path("/var/cache/fairtrial/servers")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("XDG_CACHE_HOME", "/home/someone/.kept")
     assert cache_directory() == Path("/home/someone/.kept/fairtrial/servers")
-    monkeypatch.setenv(installing.CACHE_VARIABLE, "/elsewhere")
+    monkeypatch.setenv(CACHE_VARIABLE, "/elsewhere")
     assert cache_directory() == Path("/elsewhere/servers")

@@ -13,8 +13,9 @@ from support.places import place_in_memory
 from support.repository import PROGRAM, zipped
 
 from fairtrial import servers
+from fairtrial.caching import CACHE_VARIABLE
 from fairtrial.errors import PlaceError
-from fairtrial.servers import installing, maven
+from fairtrial.servers import maven
 from fairtrial.systems import Launch
 from fairtrial.systems.installation import Installation, ServerSource, at, awaited, fetched, identified
 from fairtrial.wire import generated as wire
@@ -45,7 +46,7 @@ def saying(version: str, *, digest: str = "ab" * 32) -> Callable[[wire.Spawn], R
 
 @pytest.fixture
 def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(installing.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     path = tmp_path / "server.zip"
     path.write_bytes(zipped({"db/bin/mariadbd": PROGRAM, "db/libs/libaio.so.1": "x", "db/share/words": "x"}))
     return path

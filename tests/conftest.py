@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.forking import end_origin
 from support.real_record import run_once
 
 # A busy machine must fail no test, and neither must the draw of a day: the same examples every time.
 # `HYPOTHESIS_PROFILE=default pytest tests/unit` looks for others.
 settings.register_profile("steady", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_sessionfinish() -> None:
+    end_origin()
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.forking import forked
+
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
 PATIENCE_S = 300.0  # a server's installation, a load and the settling of a busy disk
 
@@ -38,13 +40,11 @@ class Desk:
 
     def fairtrial(self, *arguments: str | Path, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end and checks its exit code (None: any)."""
-        done = subprocess.run(
-            [FAIRTRIAL, *map(str, arguments)],
+        done = forked(
+            [str(argument) for argument in arguments],
             cwd=self.directory,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
+            environment=self.environment,
+            program=FAIRTRIAL,
         )
         if code is not None:
             assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path, PurePosixPath
 
 from fairtrial.errors import PlaceError
+from fairtrial.wire import arriving
 from fairtrial.wire.open_place import OpenPlace
 
 FETCH_S = 600.0
+LISTING_BYTES = 64 << 20
 NAME_CHARACTERS = 12  # of the hash: a Unix socket's path may have 107 bytes in all (unix(7))
 
 
@@ -33,13 +36,28 @@ def remove(place: OpenPlace, directory: PurePosixPath) -> None:
 
 
 def fetch(place: OpenPlace, directory: PurePosixPath, local: Path) -> None:
-    """Copies every file below a place's directory into a local one."""
-    listing = place.require(
-        ["find", str(directory), "-type", "f", "-printf", "%P\\0"], hint="the trial's directory vanished"
-    )
-    for name in filter(None, listing.split("\0")):
-        target = local / name
-        if ".." in PurePosixPath(name).parts:
-            raise PlaceError(f"the place offers a file named {name}", hint="is this the agent you meant to talk to?")
+    """Copies every file below a place's directory into a local one.
+
+    Raises:
+        PlaceError: the place offers a name outside the directory, too many files or too many bytes.
+    """
+    left = arriving.TRIAL_BYTES
+    for name in _listed(place, directory):
+        target = arriving.local_path(local, name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        place.agent.get_to(str(directory / name), target)
+        left -= place.agent.get_to(str(directory / name), target, most_bytes=min(left, arriving.FILE_BYTES))
+
+
+def _listed(place: OpenPlace, directory: PurePosixPath) -> list[str]:
+    """Names of the files below a place's directory, however many and however they are spelt."""
+    listing = directory.with_name(f"{directory.name}.list")  # a file, as output comes in lines and is cut
+    argv = ["sh", "-c", 'find "$1" -type f -printf "%P\\0" > "$2"', "sh", str(directory), str(listing)]
+    place.require(argv, hint="the trial's directory vanished", timeout_s=FETCH_S)
+    listed = place.agent.get(str(listing), most_bytes=LISTING_BYTES)
+    names = [os.fsdecode(name) for name in listed.split(b"\0") if name]
+    if len(names) > arriving.TRIAL_FILES:
+        raise PlaceError(
+            f"the trial left {len(names):,} files: at most {arriving.TRIAL_FILES:,} are taken",
+            hint="let the program write fewer files into the trial's directory, or pack them",
+        )
+    return names

@@ -8,6 +8,7 @@ from types import MappingProxyType, TracebackType
 from typing import IO, Any, Self, TypedDict, TypeVar, Unpack
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.wire import arriving
 from fairtrial.wire import generated as wire
 from fairtrial.wire.messages import CHUNK_BYTES, SILENCE_S, VERSION, Answer, Request, chunk_frame
 from fairtrial.wire.process import OnLine, Process
@@ -123,29 +124,30 @@ class Agent:
                 hint="nothing may write to a file while it is brought to a place; start again",
             )
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, *, most_bytes: int = arriving.READ_BYTES) -> bytes:
         """Reads a file of the place.
 
         Raises:
             AgentError: code `not_found`, or `system` with the reason.
+            PlaceError: it is larger than `most_bytes`.
         """
-        return b"".join(self._get(path))
+        return b"".join(self._get(path, most_bytes=most_bytes))
 
-    def get_to(self, path: str, local: Path) -> None:
-        """Copies a file of the place to a local one.
+    def get_to(self, path: str, local: Path, *, most_bytes: int = arriving.FILE_BYTES) -> int:
+        """Copies a file of the place to a local one, which must not be a link, and returns its bytes.
 
         Raises:
             AgentError: as `get`.
+            PlaceError: it is larger than `most_bytes`.
         """
-        with local.open("wb") as file:
-            for content in self._get(path):
-                file.write(content)
+        return arriving.write(local, self._get(path, most_bytes=most_bytes))
 
-    def _get(self, path: str) -> Iterator[bytes]:
+    def _get(self, path: str, *, most_bytes: int) -> Iterator[bytes]:
         request = wire.Get(id=self._stream.number(), path=path)
         pending = self._stream.ask(request)
         try:
             missing = _expect(pending.take(), wire.File).bytes
+            arriving.require_bytes(path, missing, most=most_bytes)
             while missing > 0:
                 content = _expect(pending.take(), bytes)
                 missing -= len(content)

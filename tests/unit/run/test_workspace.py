@@ -1,5 +1,8 @@
 """Directories at a place: filled, fetched and removed, and never outside the place's own."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -7,8 +10,11 @@ from support.places import place_here, place_in_memory
 
 from fairtrial.errors import PlaceError
 from fairtrial.run import workspace
-from fairtrial.wire.fake import Ran
+from fairtrial.wire import arriving
+from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.open_place import OpenPlace
 
+OUT = PurePosixPath("/var/lib/fairtrial/work/x/out")
 SOCKET_PATH_BYTES = 107  # unix(7)
 
 
@@ -26,14 +32,57 @@ def test_what_lies_at_the_place_is_fetched_with_its_folders(tmp_path: Path) -> N
         assert not Path(directory).exists()
 
 
-@pytest.mark.parametrize("name", ["../outside", "log/../../outside", ".."])
+def test_any_number_of_long_names_is_fetched(tmp_path: Path) -> None:
+    names = [f"{index:03}-{'n' * 240}" for index in range(600)]  # 144 kB of names; output lines are cut at 64 KiB
+    with place_here(tmp_path) as place:
+        directory = workspace.work_directory(place, "run", "trial")
+        workspace.make(place, directory / "out")
+        for name in names:
+            (Path(directory) / "out" / name).write_text(name, encoding="utf-8")
+        workspace.fetch(place, directory / "out", tmp_path / "local")
+    assert sorted(path.name for path in (tmp_path / "local").iterdir()) == names
+
+
+@contextmanager
+def offering(*names: str) -> Iterator[tuple[OpenPlace, FakeTransport]]:
+    """A place that says it has these files below `OUT`."""
+    with place_in_memory() as (place, fake):
+        fake.files[f"{OUT}.list"] = b"".join(os.fsencode(name) + b"\0" for name in names)
+        fake.files |= {f"{OUT / name}": b"evil" for name in names}
+        yield place, fake
+
+
+@pytest.mark.parametrize(
+    "name", ["../outside", "log/../../outside", "..", "/{}/outside", "//{}/outside", "a\nb", "\udcff"]
+)
 def test_a_place_cannot_write_outside_the_trial(tmp_path: Path, name: str) -> None:
-    local = tmp_path / "trial"
-    with place_in_memory(lambda _spawn: Ran(stdout=[name])) as (place, fake):
-        fake.files[f"/var/lib/fairtrial/work/x/{name}"] = b"evil"
-        with pytest.raises(PlaceError, match="offers a file named"):
-            workspace.fetch(place, PurePosixPath("/var/lib/fairtrial/work/x"), local)
+    with (
+        offering(name.format(tmp_path)) as (place, _fake),
+        pytest.raises(PlaceError, match="offers a file named"),
+    ):
+        workspace.fetch(place, OUT, tmp_path / "trial")
     assert list(tmp_path.rglob("outside")) == []
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "trial").mkdir()
+    (tmp_path / "trial" / "log").symlink_to(tmp_path / "outside")
+    with offering("log") as (place, _fake), pytest.raises(OSError, match="symbolic links"):
+        workspace.fetch(place, OUT, tmp_path / "trial")
+    assert not (tmp_path / "outside").exists()
+
+
+def test_bytes_and_files_are_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with offering("a", "b", "c") as (place, _fake):
+        monkeypatch.setattr(arriving, "TRIAL_BYTES", 10)
+        with pytest.raises(PlaceError, match=r"offers 4 bytes of .*/c: at most 2 are taken"):
+            workspace.fetch(place, OUT, tmp_path / "trial")
+        monkeypatch.setattr(arriving, "FILE_BYTES", 3)
+        with pytest.raises(PlaceError, match=r"offers 4 bytes of .*/a: at most 3 are taken"):
+            workspace.fetch(place, OUT, tmp_path / "trial")
+        monkeypatch.setattr(arriving, "TRIAL_FILES", 2)
+        with pytest.raises(PlaceError, match="left 3 files: at most 2 are taken"):
+            workspace.fetch(place, OUT, tmp_path / "trial")
 
 
 @pytest.mark.parametrize("directory", ["/", "/home", "/var/lib/fairtrial", "/var/lib/fairtrial-other/x"])

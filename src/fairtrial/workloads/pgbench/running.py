@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from fairtrial.errors import PlaceError
+from fairtrial.wire import arriving
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.pgbench import arguments
 from fairtrial.workloads.pgbench.arguments import Life
@@ -135,9 +136,10 @@ class Bench:
         """
         listed = self.place.require(["ls", str(self.directory / "log")], hint="check the place's disk").split()
         names = sorted(name for name in listed if name.startswith(f"{LOG}."))
-        for name in names:
-            self.place.agent.get_to(str(self.directory / "log" / name), into / name)
-        return [into / name for name in names]
+        paths = [arriving.local_path(into, name) for name in names]
+        for name, path in zip(names, paths, strict=True):
+            self.place.agent.get_to(str(self.directory / "log" / name), path)
+        return paths
 
     def log_prefix(self) -> PurePosixPath:
         """For the names of logs, in a directory that is there."""

@@ -8,13 +8,37 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.probes import Probe
 from fairtrial.study.resolved import ResolvedTrial
 
 FORMAT_VERSION = 1
+COMPONENT_BYTES = 255  # limits.h, NAME_MAX
+
+
+def _known_version(version: int) -> int:
+    if version != FORMAT_VERSION:
+        raise ValueError(f"this fairtrial reads version {FORMAT_VERSION}, the file has {version}")
+    return version
+
+
+def _one_component(name: str) -> str:
+    if name in ("", ".", "..") or not name.isprintable() or "/" in name or len(name.encode()) > COMPONENT_BYTES:
+        raise ValueError(f"expected a name that can be one file's, found {name!r}")
+    return name
+
+
+def _below(name: str) -> str:
+    for part in name.split("/"):
+        _one_component(part)
+    return name
+
+
+FormatVersion = Annotated[int, AfterValidator(_known_version)]
+FileName = Annotated[str, AfterValidator(_one_component)]  # becomes a file or directory of the record
+RelativePath = Annotated[str, AfterValidator(_below)]
 
 
 class RecordModel(BaseModel):
@@ -36,9 +60,9 @@ class PlannedTrial(RecordModel):
     `diagnostic`: it carries the plan's probes, and no estimate uses it; `block` and `round` count such trials alone.
     """
 
-    id: str
-    cell: str
-    arm: str
+    id: FileName
+    cell: FileName
+    arm: FileName
     block: int
     round: int
     position: int
@@ -127,14 +151,14 @@ class Plan(RecordModel):
         against_itself: an A/A run: both levels of the arm are the baseline.
     """
 
-    format_version: int = FORMAT_VERSION
+    format_version: FormatVersion = FORMAT_VERSION
     fairtrial_version: str
     study: str
     question: str
     size: str | None
-    factors: dict[str, list[str]]
-    arm: str
-    also_compare: list[str]
+    factors: dict[FileName, list[FileName]]
+    arm: FileName
+    also_compare: list[FileName]
     cells: list[Cell]
     resolved: dict[str, dict[str, ResolvedTrial]]
     differences: list[Difference]
@@ -215,7 +239,7 @@ class TrialRecord(RecordModel):
         clock_shift: of a workload at another place than its system; null where one clock told all.
     """
 
-    format_version: int = FORMAT_VERSION
+    format_version: FormatVersion = FORMAT_VERSION
     trial: PlannedTrial
     levels: dict[str, str]
     resolved: ResolvedTrial
@@ -312,10 +336,10 @@ class TrialFinished(RecordModel):
     """A trial's directory was committed. `files`: path relative to the trial's directory → SHA-256."""
 
     event: Literal["trial_finished"] = "trial_finished"
-    trial: str
+    trial: FileName
     valid: bool
     invalid_reason: str = ""
-    files: dict[str, str]
+    files: dict[RelativePath, str]
 
 
 class BlockVoided(RecordModel):

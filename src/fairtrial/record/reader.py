@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -134,6 +135,7 @@ def read(directory: Path) -> Record:
         RecordError: not a record, a damaged one, or one of a format this version does not know.
     """
     plan_path = directory / "plan.json"
+    refuse_links(directory)
     if not plan_path.exists():
         raise RecordError(
             f"{directory} is not a record: it has no plan.json",
@@ -144,6 +146,22 @@ def read(directory: Path) -> Record:
         plan=_load(Plan, plan_path),
         journal=tuple(journal.lines(directory / journal.NAME)),
     )
+
+
+def refuse_links(directory: Path) -> None:
+    """Refuses a record that points out of itself: its files would be read, and its report written, elsewhere.
+
+    Raises:
+        RecordError: a file or directory of the record is a symbolic link.
+    """
+    for root, directories, files in os.walk(directory):
+        for name in (*directories, *files):
+            path = Path(root) / name
+            if path.is_symlink():
+                raise RecordError(
+                    f"{path} is a symbolic link: a record has files and directories only",
+                    hint="replace the link by what it points to, if you trust where the record comes from",
+                )
 
 
 def trial_from_directory(directory: Path) -> TrialRecord:
@@ -161,10 +179,21 @@ def _load(model: type[Model], path: Path) -> Model:
     except FileNotFoundError as error:
         raise RecordError(f"{path} is missing", hint="restore the record from a copy") from error
     except ValidationError as error:
-        raise RecordError(
-            f"{path} cannot be read: {error.errors()[0]['msg']} ({error.error_count()} problems)",
-            hint="the file was cut or changed after it was written, or comes from another version of fairtrial",
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: ValidationError) -> RecordError:
+    """What is wrong first: an unknown version explains everything else."""
+    problems = sorted(error.errors(), key=lambda problem: problem["loc"] != ("format_version",))
+    newer = problems[0]["loc"] == ("format_version",)
+    field = "".join(f" at {'.'.join(map(str, each['loc']))}" for each in problems[:1] if each["loc"])
+    what = problems[0]["msg"].removeprefix("Value error, ")
+    return RecordError(
+        f"{path} cannot be read: {what}{field} ({len(problems)} problems)",
+        hint="read the record with the version of fairtrial that wrote it, or a newer one"
+        if newer
+        else "the file was cut or changed after it was written, or comes from another version of fairtrial",
+    )
 
 
 def verify_hashes(record: Record) -> list[str]:

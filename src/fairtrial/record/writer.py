@@ -22,7 +22,7 @@ from fairtrial.record.models import (
     TrialFinished,
     TrialRecord,
 )
-from fairtrial.record.reader import PLACES, Record, places_json, read, trial_from_directory
+from fairtrial.record.reader import PLACES, Record, places_json, read, refuse_links, trial_from_directory
 
 PARTIAL_PREFIX = ".partial-"  # dot: no reader takes an unfinished trial for a trial
 
@@ -149,6 +149,7 @@ def resume(directory: Path) -> Writer:
         RecordError: not a record, or a damaged one.
         PlaceError: another process is running it.
     """
+    refuse_links(directory)
     (directory / JOURNAL).touch()  # a kill can fall between plan.json and the journal's first line
     record = read(directory)
     writer = Writer(directory, plan=record.plan)

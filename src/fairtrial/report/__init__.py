@@ -6,6 +6,9 @@ Drawing libraries load when something is drawn.
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,11 +42,39 @@ def write(record: Record, analysis: Analysis, directory: Path) -> None:
         "report.html": page.render(scene, ratios=ratios, cells=cells),
         "report.json": document.render(record, analysis, curves),
     }
-    with full_disk_explained(directory):
-        directory.mkdir(parents=True, exist_ok=True)
+    with full_disk_explained(directory), replaced(directory) as fresh:
         for name, content in contents.items():
-            (directory / name).write_text(content, encoding="utf-8")
-        svg.write(ratios, cells, directory=directory / "figures")
+            (fresh / name).write_text(content, encoding="utf-8")
+        svg.write(ratios, cells, directory=fresh / "figures")
+
+
+@contextlib.contextmanager
+def replaced(directory: Path) -> Iterator[Path]:
+    """A fresh directory that takes the place of `directory` at the end, and what else that holds (notes) with it.
+
+    Nothing that stands in the old one is written to: in somebody else's record it could be anything.
+    """
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f".{directory.name}-") as temporary:
+        fresh, old = Path(temporary) / "fresh", Path(temporary) / "old"
+        fresh.mkdir()
+        yield fresh
+        if directory.is_dir() and not directory.is_symlink():
+            directory.rename(old)
+            _keep_others(old, fresh)
+        else:
+            directory.unlink(missing_ok=True)
+        fresh.rename(directory)
+
+
+def _keep_others(old: Path, fresh: Path) -> None:
+    """Moves what is not of this report; figures that are not drawn any more are."""
+    for other in old.iterdir():
+        same = fresh / other.name
+        if other.is_dir() and same.is_dir():
+            _keep_others(other, same)
+        elif other.suffix != ".svg" and not same.exists():
+            other.rename(same)
 
 
 def plain(record: Record, analysis: Analysis) -> dict[str, str]:

@@ -22,10 +22,8 @@ CONFIG: Final = {
 
 
 def write(ratios: Sequence[Figure], cells: Sequence[CellFigures], *, directory: Path) -> None:
-    """Replaces the SVG files in `directory` by these figures."""
-    directory.mkdir(parents=True, exist_ok=True)
-    for stale in directory.glob("*.svg"):
-        stale.unlink()
+    """Draws these figures into `directory`, which is new."""
+    directory.mkdir()
     for figure in ratios:
         _draw(figure, directory / f"{_file_name([figure.name])}.svg")
     for index, cell in enumerate(cells):

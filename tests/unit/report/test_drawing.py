@@ -14,7 +14,7 @@ import pytest
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
-from fairtrial.report import page, shifts, svg
+from fairtrial.report import page, replaced, shifts, svg
 from fairtrial.report.figures import CellFigures, Drawing, Figure, arm_colour
 from fairtrial.report.scene import Scene
 
@@ -200,12 +200,30 @@ def test_file_names_have_letters_digits_and_dashes_only(parts: list[str], name: 
 def test_cells_whose_names_look_alike_do_not_overwrite_each_other(tmp_path: Path, cells: list[CellFigures]) -> None:
     figure = next(figure for figure in cells[0].figures if figure.name.startswith("trials"))
     alike = [CellFigures(label=label, figures=(figure,), telemetry=()) for label in ("a b", "a·b")]
-    svg.write([], alike, directory=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
+    svg.write([], alike, directory=tmp_path / "figures")
+    assert len(list((tmp_path / "figures").iterdir())) == 2
 
 
 def test_only_drawn_figures_stay_and_other_files_are_left(tmp_path: Path) -> None:
-    (tmp_path / "old.svg").write_text("<svg/>")
-    (tmp_path / "notes.txt").write_text("mine")
-    svg.write([], [], directory=tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    figures = tmp_path / "report" / "figures"
+    figures.mkdir(parents=True)
+    (figures / "old.svg").write_text("<svg/>")
+    (figures / "notes.txt").write_text("mine")
+    (tmp_path / "report" / "by-users").mkdir()
+    (tmp_path / "report" / "report.txt").write_text("old")
+    with replaced(tmp_path / "report") as fresh:
+        svg.write([], [], directory=fresh / "figures")
+        (fresh / "report.txt").write_text("new")
+    assert [path.name for path in figures.iterdir()] == ["notes.txt"]
+    assert sorted(path.name for path in (tmp_path / "report").iterdir()) == ["by-users", "figures", "report.txt"]
+    assert (tmp_path / "report" / "report.txt").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "report.txt").write_text("old")
+    with pytest.raises(FileNotFoundError), replaced(tmp_path / "report") as fresh:
+        (fresh / "missing" / "report.txt").write_text("new")
+    assert (tmp_path / "report" / "report.txt").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]

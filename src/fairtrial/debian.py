@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import tarfile
 import tempfile
 from pathlib import Path
+from typing import IO
 
 from fairtrial.errors import PlaceError
+from fairtrial.unpacking import Unpacking
 
 DOWNLOAD_S = 900.0  # kernels have 70 to 110 MB
 UNPACK_S = 300.0
@@ -47,13 +50,28 @@ def downloaded(package: str, directory: Path) -> Path:
 
 
 def extract(archive: Path, directory: Path) -> None:
-    """Unpacks a package's archive."""
-    _said(["dpkg-deb", "--extract", str(archive), str(directory)], limit_s=UNPACK_S)
+    """Unpacks a package's archive, whoever made it, without what it would set of owners and special permissions.
+
+    Raises:
+        PlaceError: it is not a package, is damaged, or leads out of the directory.
+    """
+    directory.mkdir(exist_ok=True)
+    with tempfile.TemporaryFile() as tarball:
+        _said(["dpkg-deb", "--fsys-tarfile", str(archive)], limit_s=UNPACK_S, into=tarball)
+        tarball.seek(0)
+        with tarfile.open(fileobj=tarball, mode="r:") as file:
+            Unpacking(archive, directory).tar(file)
 
 
-def _said(argv: list[str], *, limit_s: float, directory: Path | None = None) -> list[str]:
+def _said(
+    argv: list[str], *, limit_s: float, directory: Path | None = None, into: IO[bytes] | None = None
+) -> list[str]:
+    """Lines that a program says, unless its output goes `into` a file."""
+    out = subprocess.PIPE if into is None else into
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, cwd=directory, check=True)
+        done = subprocess.run(
+            argv, stdout=out, stderr=subprocess.PIPE, text=True, timeout=limit_s, cwd=directory, check=True
+        )
     except FileNotFoundError as error:
         raise PlaceError(
             f"no {argv[0]} on this machine",
@@ -65,4 +83,4 @@ def _said(argv: list[str], *, limit_s: float, directory: Path | None = None) -> 
         raise PlaceError(
             f"`{' '.join(argv)}` failed: {error.stderr.strip()}", hint="run it by hand to see what is missing"
         ) from error
-    return done.stdout.splitlines()
+    return (done.stdout or "").splitlines()

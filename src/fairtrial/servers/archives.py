@@ -7,12 +7,11 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from fairtrial import debian
 from fairtrial.errors import PlaceError
+from fairtrial.unpacking import Unpacking
 
 # Half of MySQL's archives, by size, is this: builds for debuggers, static libraries, tests, manuals.
 UNNEEDED = re.compile(
@@ -22,8 +21,6 @@ UNNEEDED = re.compile(
 INNER = ("*.txz", "*.tar.xz", "*.tar.gz", "*.tgz")  # an archive in an archive, as zonky's PostgreSQL has
 PROGRAM_FOLDERS = ("bin", "sbin", "libexec", "scripts")
 DAMAGED = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError)
-# Debian 12's Python has no filters yet. What is unpacked is run, so whoever names an archive trusts it anyway.
-CAREFULLY: Mapping[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 READABLE, ENTERED, RUN = 0o444, 0o555, 0o555
 
 
@@ -49,17 +46,17 @@ def unpack(archive: Path, directory: Path) -> None:
 def _unpack(archive: Path, directory: Path) -> None:
     if archive.suffix == ".deb":
         debian.extract(archive, directory)
-    elif zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as file:
-            members = [name for name in file.namelist() if not UNNEEDED.search(name)]
-            file.extractall(directory, members=members)  # noqa: S202 - names that lead out are bent by zipfile itself
+        return
+    unpacking = Unpacking(archive, directory, needed=lambda name: not UNNEEDED.search(name))
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as packed:
+            unpacking.zip(packed)
     elif tarfile.is_tarfile(archive):
-        with tarfile.open(archive) as file:
-            needed = (member for member in file if not UNNEEDED.search(member.name))
-            file.extractall(directory, members=needed, **CAREFULLY)  # noqa: S202 - see above
+        with tarfile.open(archive) as packed_tar:
+            unpacking.tar(packed_tar)
     else:
         raise PlaceError(
-            f"{archive} is no archive that can be unpacked", hint="name a zip, a jar, a tarball or a Debian package"
+            f"{archive} is not an archive that can be unpacked", hint="name a zip, a jar, a tarball or a Debian package"
         )
 
 

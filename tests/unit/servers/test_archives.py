@@ -74,7 +74,7 @@ def test_a_tarball_that_is_cut_is_called_damaged(tmp_path: Path, name: str, keep
     big = {f"db/share/{number}": os.urandom(4000).hex() for number in range(20)}
     content = tarred(big, mode="w:" + name[-2:])
     (tmp_path / name).write_bytes(content[: int(len(content) * keep)])
-    with pytest.raises(PlaceError, match=r"cannot be unpacked|is no archive") as refused:
+    with pytest.raises(PlaceError, match=r"cannot be unpacked|is not an archive") as refused:
         archives.unpack(tmp_path / name, tmp_path / "out")
     assert name in str(refused.value)
 
@@ -90,5 +90,5 @@ def test_a_zip_whose_content_is_damaged_is_called_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"MZ not an archive", b"PK\x03\x04 cut"])
 def test_anything_else_is_no_archive(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.bin").write_bytes(content)
-    with pytest.raises(PlaceError, match=r"a\.bin is no archive that can be unpacked"):
+    with pytest.raises(PlaceError, match=r"a\.bin is not an archive that can be unpacked"):
         archives.unpack(tmp_path / "a.bin", tmp_path / "out")

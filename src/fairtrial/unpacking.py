@@ -1,0 +1,128 @@
+"""Archives of strangers, unpacked below one directory and nowhere else, whatever Python's version knows of filters.
+
+Regular files, directories and links inside are made, by the user who unpacks and with plain permissions. A link that
+leads out is left out; a name that leads out, or a device, refuses the whole archive.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Final
+
+from fairtrial.errors import PlaceError
+
+MOST_BYTES: Final = 16 << 30  # unpacked: the largest servers have 3 GiB
+MOST_MEMBERS: Final = 200_000
+READ_BYTES: Final = 1 << 20
+PERMISSIONS: Final = 0o755  # of what an archive may ask for: not set-uid, set-gid or sticky, nor writable for others
+OWNERS: Final = 0o600  # of what is unpacked, at least
+
+Needed = Callable[[str], bool]
+
+
+@dataclass
+class Unpacking:
+    """One archive on its way below `directory`, which is there."""
+
+    archive: Path
+    directory: Path
+    needed: Needed = lambda _name: True
+    bytes_left: int = MOST_BYTES
+    members_left: int = MOST_MEMBERS
+
+    def tar(self, file: tarfile.TarFile) -> None:
+        """Unpacks a tarball, which may be a stream.
+
+        Raises:
+            PlaceError: a member leads out of the directory, is a device, or there are too many or too large ones.
+        """
+        links: list[Path] = []
+        for member in file:
+            path = self._path(member.name)
+            if path is None:
+                continue
+            if member.issym():
+                links.append(self._link(path, member.linkname))
+            elif member.islnk():
+                self._again(path, member.linkname)
+            elif member.isdir():
+                path.mkdir(parents=True, exist_ok=True)
+            elif member.isreg():
+                content = file.extractfile(member)
+                if content is not None:
+                    self._file(path, content, mode=member.mode)
+            else:
+                raise self._refused(f"{member.name} is a device or a pipe")
+        for link in links:  # what each leads to is known once all are there
+            if not self._inside(link):
+                link.unlink()
+
+    def zip(self, file: zipfile.ZipFile) -> None:
+        """Unpacks a zip or a jar.
+
+        Raises:
+            PlaceError: as `tar`.
+        """
+        for member in file.infolist():
+            path = self._path(member.filename)
+            if path is None:
+                continue
+            if member.is_dir():
+                path.mkdir(parents=True, exist_ok=True)
+            else:
+                with file.open(member) as content:
+                    self._file(path, content, mode=(member.external_attr >> 16) or 0o644)
+
+    def _path(self, name: str) -> Path | None:
+        """Where a member belongs; None for one that is not needed."""
+        self.members_left -= 1
+        if self.members_left < 0:
+            raise self._refused(f"it has more than {MOST_MEMBERS:,} members")
+        parts = PurePosixPath(name).parts
+        if not parts or not self.needed(name):  # `./` is the directory itself
+            return None
+        path = self.directory.joinpath(*parts)
+        if name.startswith("/") or ".." in parts or not self._inside(path.parent):
+            raise self._refused(f"{name!r} leads out of the directory it is unpacked into")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _inside(self, path: Path) -> bool:
+        whole = Path(os.path.realpath(self.directory))
+        there = Path(os.path.realpath(path))
+        return there == whole or whole in there.parents
+
+    def _file(self, path: Path, content: IO[bytes], *, mode: int) -> None:
+        path.unlink(missing_ok=True)  # a link that stands there is not written through
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with os.fdopen(os.open(path, flags, (mode & PERMISSIONS) | OWNERS), "wb") as file:
+            while chunk := content.read(READ_BYTES):
+                self.bytes_left -= len(chunk)
+                if self.bytes_left < 0:
+                    raise self._refused(f"it unpacks to more than {MOST_BYTES:,} bytes")
+                file.write(chunk)
+            os.fchmod(file.fileno(), (mode & PERMISSIONS) | OWNERS)
+
+    def _link(self, path: Path, target: str) -> Path:
+        path.unlink(missing_ok=True)
+        path.symlink_to(target)
+        return path
+
+    def _again(self, path: Path, name: str) -> None:
+        """A hard link to a member that came before."""
+        before = self.directory.joinpath(*PurePosixPath(name).parts)
+        if name.startswith("/") or not self._inside(before) or before.is_symlink() or not before.is_file():
+            raise self._refused(f"{path.name!r} is a hard link to {name!r}, which is no file before it")
+        path.unlink(missing_ok=True)
+        shutil.copy(before, path, follow_symlinks=False)
+
+    def _refused(self, why: str) -> PlaceError:
+        return PlaceError(
+            f"{self.archive} is not unpacked: {why}", hint="take the archive from whom you trust, or unpack it yourself"
+        )

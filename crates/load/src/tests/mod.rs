@@ -5,5 +5,5 @@ pub mod database;
 
 /// The server of the tests in `tests/`; it asks this crate by its outer name.
 #[allow(dead_code)] // a part of it serves here
-#[path = "../../tests/support/mariadb.rs"]
+#[path = "../../tests/all/support/mariadb.rs"]
 pub mod mariadb;

@@ -1,0 +1,193 @@
+//! The way back, at the level of the journal on disk.
+
+use std::fs;
+
+use super::controller::{Agent, eventually, runs, spawn, write_step};
+use serde_json::{Value, json};
+
+fn journal(agent: &Agent) -> Vec<Value> {
+    let text = fs::read_to_string(agent.path("undo.jsonl")).expect("the journal");
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
+}
+
+fn content(path: &str) -> String {
+    fs::read_to_string(path).expect("readable")
+}
+
+fn setting(agent: &Agent, name: &str, value: &str) -> String {
+    let path = agent.path(name);
+    fs::write(&path, value).expect("writable");
+    path
+}
+
+#[test]
+fn the_way_back_is_on_disk_before_the_step_acts() {
+    let mut agent = Agent::greeted();
+    let (seen, kept) = (agent.path("seen"), agent.path("undo.jsonl"));
+    let argv = json!(["cp", kept, seen]); // the step itself looks at the journal
+    let back = json!({"kind": "execute", "argv": ["rm", seen]});
+    let step =
+        json!({"name": "look", "action": {"kind": "execute", "argv": argv}, "inverse": back});
+    assert_eq!(
+        agent.ask(&json!({"request": "change", "id": 1, "step": step}))["event"],
+        "changed"
+    );
+    let line: Value = serde_json::from_str(content(&seen).trim()).expect("one whole line");
+    assert_eq!(line["applying"]["way"]["argv"], json!(["rm", seen]));
+    agent.ask(&json!({"request": "undo", "id": 2, "keep": 0}));
+    assert!(fs::metadata(seen).is_err());
+}
+
+#[test]
+fn what_was_there_is_kept_in_the_journal_and_gone_from_it_when_restored() {
+    let mut agent = Agent::greeted();
+    let path = setting(&agent, "setting", "before\n");
+    agent.ask(&write_step(1, &path, "after"));
+    assert_eq!(
+        journal(&agent)[0]["applying"]["way"],
+        json!({"kind": "write", "path": path, "value": "before\n"})
+    );
+    agent.ask(&json!({"request": "undo", "id": 2, "keep": 0}));
+    assert_eq!(journal(&agent), Vec::<Value>::new());
+    assert_eq!(content(&path), "before\n");
+}
+
+#[test]
+fn a_parameter_that_is_0_because_its_partner_counts_is_restored_through_its_partner() {
+    let mut agent = Agent::greeted();
+    fs::create_dir_all(agent.path("sys/vm")).expect("made");
+    let bytes = setting(&agent, "sys/vm/dirty_bytes", "0\n");
+    let ratio = setting(&agent, "sys/vm/dirty_ratio", "20\n");
+    agent.ask(&write_step(1, &bytes, "1048576"));
+    fs::write(&ratio, "0\n").expect("writable"); // as the kernel does
+    agent.ask(&write_step(2, &ratio, "10")); // now the bytes count
+    let ways: Vec<Value> = journal(&agent)
+        .into_iter()
+        .filter_map(|line| line.get("applying").map(|applying| applying["way"].clone()))
+        .collect();
+    assert_eq!(
+        ways,
+        [
+            json!({"kind": "write", "path": ratio, "value": "20\n"}),
+            json!({"kind": "write", "path": bytes, "value": "1048576"}),
+        ]
+    );
+    agent.ask(&json!({"request": "undo", "id": 3, "keep": 0}));
+    assert_eq!(content(&ratio), "20\n");
+}
+
+#[test]
+fn a_killed_agents_steps_are_undone_newest_first_by_the_next() {
+    let mut agent = Agent::greeted();
+    let path = setting(&agent, "setting", "first");
+    for (id, value) in [(1, "second"), (2, "third")] {
+        assert_eq!(agent.ask(&write_step(id, &path, value))["applied"], id);
+    }
+    let place = agent.kill();
+    assert_eq!(content(&path), "third");
+    let mut next = Agent::start(place);
+    assert_eq!(
+        next.greet()["leftovers"],
+        json!({"undone": 2, "killed": 0, "failed": []})
+    );
+    assert_eq!(content(&path), "first");
+}
+
+#[test]
+fn a_step_undone_before_the_kill_is_not_undone_again() {
+    let mut agent = Agent::greeted();
+    let (kept, undone) = (setting(&agent, "kept", "a"), setting(&agent, "undone", "a"));
+    agent.ask(&write_step(1, &kept, "b"));
+    agent.ask(&write_step(2, &undone, "b"));
+    agent.ask(&json!({"request": "undo", "id": 3, "keep": 1}));
+    fs::write(&undone, "someone else's").expect("writable");
+    let mut next = Agent::start(agent.kill());
+    assert_eq!(next.greet()["leftovers"]["undone"], 1);
+    assert_eq!(
+        (content(&kept), content(&undone)),
+        ("a".to_owned(), "someone else's".to_owned())
+    );
+}
+
+#[test]
+fn a_killed_agents_grandchildren_are_found_and_killed_by_the_next() {
+    let mut agent = Agent::greeted();
+    agent.send(&spawn(1, "setsid sleep 1000 & echo $!; wait"));
+    let shell = agent.hear_of("spawned")["pid"].clone();
+    let line = agent.hear_of("output")["line"].clone();
+    let orphan: Value = serde_json::from_str(line.as_str().expect("text")).expect("a process id");
+    let place = agent.kill();
+    eventually("the shell outlived its agent", || !runs(&shell));
+    assert!(runs(&orphan));
+    let mut next = Agent::start(place);
+    assert_eq!(next.greet()["leftovers"]["killed"], 1);
+    assert!(!runs(&orphan));
+}
+
+#[test]
+fn a_step_that_cannot_be_undone_stays_for_the_next_and_does_not_hold_the_others_up() {
+    let mut agent = Agent::greeted();
+    let (first, second) = (
+        setting(&agent, "first", "a"),
+        setting(&agent, "second", "a"),
+    );
+    agent.ask(&write_step(1, &first, "b"));
+    agent.ask(&write_step(2, &second, "b"));
+    fs::remove_file(&second).expect("there");
+    let undone = agent.ask(&json!({"request": "undo", "id": 3, "keep": 0}));
+    assert_eq!(
+        (&undone["steps"], undone["failed"].as_array().map(Vec::len)),
+        (&json!(1), Some(1))
+    );
+    assert_eq!(content(&first), "a");
+    fs::write(&second, "back").expect("writable");
+    let mut next = Agent::start(agent.kill());
+    assert_eq!(next.greet()["leftovers"]["undone"], 1);
+    assert_eq!(content(&second), "a");
+}
+
+#[test]
+fn a_failed_check_leaves_nothing_applied() {
+    let mut agent = Agent::greeted();
+    let path = setting(&agent, "setting", "before");
+    let mut change = write_step(1, &path, "asked");
+    change["step"]["check"]["expect"] = json!("other");
+    let failed = agent.ask(&change);
+    assert_eq!(
+        (&failed["event"], &failed["code"]),
+        (&json!("failed"), &json!("check"))
+    );
+    let message = failed["message"].as_str().expect("text");
+    assert!(
+        ["\"other\"", "\"asked\"", "\"before\""]
+            .iter()
+            .all(|word| message.contains(word)),
+        "{message}"
+    );
+    assert_eq!(content(&path), "before");
+    assert_eq!(agent.ask(&write_step(2, &path, "fine"))["applied"], 1);
+}
+
+#[test]
+fn a_file_that_does_not_exist_is_not_made() {
+    let mut agent = Agent::greeted();
+    let path = agent.path("missing");
+    let mut change = write_step(1, &path, "value");
+    change["step"]["check"] = Value::Null;
+    change["step"]["inverse"] = json!({"kind": "none"});
+    assert_eq!(agent.ask(&change)["code"], "not_found");
+    assert!(fs::metadata(path).is_err());
+}
+
+#[test]
+fn a_created_directory_goes_with_what_is_in_it() {
+    let mut agent = Agent::greeted();
+    let path = agent.path("made");
+    let step = json!({"name": "made", "action": {"kind": "create", "path": path}, "inverse": {"kind": "restore"}});
+    agent.ask(&json!({"request": "change", "id": 1, "step": step}));
+    fs::write(agent.path("made/file"), "").expect("writable");
+    agent.end();
+    assert!(fs::metadata(agent.path("made")).is_err());
+}

@@ -1,0 +1,187 @@
+//! Open and closed loops on embedded SQLite: who should have begun when, and that nobody is lost on the way.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::support::histograms::merged;
+use crate::support::oltp::{SPECIAL, drive, load, loading, parameters, try_drive};
+use crate::support::{completed, sqlite};
+use fairtrial_load::LoadError;
+use fairtrial_protocol::load::{Arrivals, Driven, Endpoint, Spacing};
+use fairtrial_protocol::oltp::{OltpDrive, Profile};
+use tempfile::TempDir;
+
+fn open(rate_per_s: f64, spacing: Spacing) -> Arrivals {
+    Arrivals::Open {
+        rate_per_s,
+        spacing,
+    }
+}
+
+/// A timed drive of a profile on tables of its own.
+fn asked(profile: Profile, arrivals: Arrivals, seconds: f64) -> (TempDir, OltpDrive) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let endpoint = sqlite(&directory.path().join("oltp.db"));
+    load(&loading(endpoint.clone(), profile, SPECIAL));
+    let mut asked = parameters(endpoint, directory.path(), profile, 1);
+    asked.drive.arrivals = arrivals;
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(seconds));
+    (directory, asked)
+}
+
+fn begun(driven: &Driven, profile: Profile) -> u64 {
+    driven.drawn[profile.name()]
+}
+
+#[test]
+fn a_constant_rate_offers_its_transactions_exactly_and_all_but_the_last_are_done() {
+    let rate = open(200.0, Spacing::Constant);
+    let (directory, mut asked) = asked(Profile::PointSelect, rate, 1.0);
+    (asked.drive.virtual_users, asked.drive.ramp_up_s) = (3, 0.5);
+    let driven = drive(&asked);
+    let arrived = driven.arrivals.expect("an open loop");
+    assert_eq!(arrived.offered, 200);
+    assert_eq!(
+        begun(&driven, Profile::PointSelect) + arrived.waiting,
+        300,
+        "ramp-up included"
+    );
+    let lateness = merged(directory.path(), "lateness.hlog");
+    assert_eq!(
+        lateness.len(),
+        completed(&driven),
+        "each that ended in the window has its lateness"
+    );
+    assert_eq!(arrived.timed_out, None, "all wait");
+    assert!(lateness.max() <= merged(directory.path(), "latency.hlog").max());
+}
+
+#[test]
+fn an_overload_loses_nobody_and_latency_counts_from_when_a_transaction_should_have_begun() {
+    let rate = open(1e6, Spacing::Exponential);
+    let (directory, asked) = asked(Profile::PointSelect, rate, 2.0);
+    let driven = drive(&asked);
+    let arrived = driven.arrivals.expect("an open loop");
+    assert!(
+        (1_980_000..2_020_000).contains(&arrived.offered),
+        "{arrived:?}"
+    );
+    assert_eq!(
+        begun(&driven, Profile::PointSelect) + arrived.waiting,
+        arrived.offered
+    );
+    assert_eq!(
+        arrived.waiting, arrived.waiting_most,
+        "the queue only grows"
+    );
+    assert!(arrived.waiting > 0);
+    // The last that ended had arrived early: one of `begun` in the order of arrival, two seconds ago or nearly.
+    let latency = merged(directory.path(), "latency.hlog");
+    let share_begun = begun(&driven, Profile::PointSelect) * 2_000_000_000 / arrived.offered;
+    assert!(
+        latency.max() >= (2_000_000_000 - share_begun) / 2,
+        "{} ns",
+        latency.max()
+    );
+}
+
+#[test]
+fn a_stall_of_the_system_is_felt_by_all_who_should_have_begun_in_it() {
+    let rate = open(100.0, Spacing::Constant);
+    // Long, so that a machine that stands still for a while leaves time for what waited.
+    let (directory, mut asked) = asked(Profile::UpdateIndex, rate, 8.0);
+    asked.drive.interval_ms = 20;
+    let Endpoint::Sqlite { path, .. } = asked.drive.endpoint.clone() else {
+        panic!("an SQLite endpoint")
+    };
+    let (begins, window) = mpsc::channel();
+    let stalling = thread::spawn(move || {
+        window.recv().expect("the window begins");
+        let other = rusqlite::Connection::open(path).expect("SQLite opens the file");
+        other.busy_timeout(Duration::from_secs(10)).expect("a time");
+        other
+            .execute_batch("BEGIN IMMEDIATE")
+            .expect("the lock is free between transactions");
+        thread::sleep(Duration::from_millis(600));
+        other
+            .execute_batch("ROLLBACK")
+            .expect("the lock is given back");
+    });
+    let driven = fairtrial_load::drive_oltp(&asked, &mut Announcing(begins)).expect("it ends");
+    stalling.join().expect("no panic");
+    let arrived = driven.arrivals.expect("an open loop");
+    assert!(arrived.waiting_most >= 40, "{arrived:?}");
+    let latency = merged(directory.path(), "latency.hlog");
+    let slow = latency.count_between(200_000_000, u64::MAX);
+    assert!(
+        slow >= 30,
+        "a closed loop would have felt it once, this one {slow} times"
+    );
+}
+
+/// Speaks once the window begins.
+struct Announcing(mpsc::Sender<()>);
+
+impl std::io::Write for Announcing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if String::from_utf8_lossy(bytes).contains("\"measuring\"") {
+            self.0.send(()).map_err(std::io::Error::other)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn thinking_users_begin_no_more_than_their_thoughts_allow_and_a_closed_loop_has_no_queue() {
+    let thinking = Arrivals::Closed {
+        think_s: 0.05,
+        spacing: Spacing::Constant,
+    };
+    let (directory, mut asked) = asked(Profile::PointSelect, thinking, 1.0);
+    asked.drive.virtual_users = 2;
+    let driven = drive(&asked);
+    let done = completed(&driven);
+    assert!((1..=2 * 20).contains(&done), "{done}");
+    assert_eq!(driven.arrivals, None);
+    assert!(!directory.path().join("lateness.hlog").exists());
+}
+
+#[test]
+fn a_number_of_transactions_ends_an_open_loop_too() {
+    let (_directory, mut asked) = asked(
+        Profile::PointSelect,
+        open(2_000.0, Spacing::Exponential),
+        1.0,
+    );
+    (asked.drive.transactions, asked.drive.duration_s) = (Some(300), None);
+    let driven = drive(&asked);
+    assert_eq!(completed(&driven), 300);
+    assert!(driven.arrivals.expect("an open loop").offered >= 299);
+}
+
+#[test]
+fn rates_of_nothing_and_less_are_refused() {
+    for rate_per_s in [0.0, -5.0] {
+        let (_directory, asked) = asked(
+            Profile::PointSelect,
+            open(rate_per_s, Spacing::Constant),
+            1.0,
+        );
+        let refused = try_drive(&asked).expect_err("refused");
+        assert!(
+            matches!(
+                refused,
+                LoadError::Parameter {
+                    field: "arrivals",
+                    ..
+                }
+            ),
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,348 @@
+//! Access to files as a whole: what is counted, what is checked, what is refused, and what a signal leaves.
+
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fairtrial_load::{LoadError, drive_files, load_files};
+use fairtrial_protocol::file::{FileCounters, FileDistribution, FileDrive, FileEngine, FileLoad};
+use fairtrial_protocol::load::Driven;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const BLOCK: u32 = 4096;
+const BLOCKS: u64 = 96;
+const JOBS: u32 = 2;
+
+/// Files, and a directory for results.
+struct Site {
+    directory: TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let site = Self {
+            directory: tempfile::tempdir().expect("a directory"),
+        };
+        fs::create_dir(site.out()).expect("made");
+        let loading = FileLoad {
+            directory: site.text(),
+            files: JOBS,
+            bytes: BLOCKS * u64::from(BLOCK),
+            seed: 5,
+        };
+        load_files(&loading, &mut std::io::sink()).expect("loaded");
+        site
+    }
+
+    fn out(&self) -> PathBuf {
+        self.directory.path().join("out")
+    }
+
+    fn text(&self) -> String {
+        self.directory.path().to_str().expect("text").into()
+    }
+
+    fn job(&self, number: u32) -> PathBuf {
+        self.directory.path().join(format!("job.{number}"))
+    }
+
+    fn asked(&self) -> FileDrive {
+        FileDrive {
+            directory: self.text(),
+            jobs: JOBS,
+            bytes: BLOCKS * u64::from(BLOCK),
+            block_bytes: BLOCK,
+            engine: FileEngine::Pread,
+            direct: false,
+            depth: 1,
+            distribution: FileDistribution::Random {},
+            write_share: 0.0,
+            accesses: Some(700),
+            duration_s: None,
+            warm_up_accesses: 50,
+            seed: 9,
+            interval_ms: 10,
+            output_directory: self.out().to_str().expect("text").into(),
+        }
+    }
+}
+
+fn drive(asked: &FileDrive) -> Result<Driven, LoadError> {
+    drive_files(asked, &mut std::io::sink())
+}
+
+fn committed(driven: &Driven, kind: &str) -> u64 {
+    driven.transactions[kind].committed
+}
+
+fn refused(asked: &FileDrive) -> String {
+    drive(asked).expect_err("refused").to_string()
+}
+
+#[test]
+fn each_job_does_its_accesses_and_warming_up_is_not_among_them() {
+    let site = Site::new();
+    let driven = drive(&site.asked()).expect("driven");
+    assert_eq!(committed(&driven, "read"), 2 * 700);
+    assert_eq!(committed(&driven, "write"), 0);
+    assert_eq!(driven.effective["blocks_per_file"], "96");
+    assert!(driven.window.end_ns > driven.window.start_ns);
+    let written: Driven =
+        serde_json::from_slice(&fs::read(site.out().join("result.json")).expect("there"))
+            .expect("JSON");
+    assert_eq!(written, driven);
+}
+
+#[test]
+fn the_counters_stand_around_the_window() {
+    let site = Site::new();
+    let driven = drive(&site.asked()).expect("driven");
+    let text = fs::read(site.out().join("counters.json")).expect("there");
+    let [before, after]: [FileCounters; 2] = serde_json::from_slice(&text).expect("two of them");
+    assert!(before.time_ns <= driven.window.start_ns);
+    assert!(after.time_ns >= driven.window.end_ns);
+    assert_eq!(before.medium, after.medium);
+    assert!(after.vmstat["pgfault"] >= before.vmstat["pgfault"]);
+}
+
+/// Runs a test of this binary in a process of its own; says whether this is that process.
+fn is_apart(test: &str) -> bool {
+    const APART: &str = "FAIRTRIAL_TEST_APART";
+    if std::env::var_os(APART).is_some() {
+        return true;
+    }
+    let ran = Command::new(std::env::current_exe().expect("this binary"))
+        .args(["--exact", &format!("file_access::{test}"), "--nocapture"])
+        .env(APART, "1")
+        .output()
+        .expect("this binary starts");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(
+        ran.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    false
+}
+
+#[test]
+fn what_the_kernel_read_for_the_jobs_is_all_that_they_read() {
+    // The kernel counts for a process, whose other threads run other tests.
+    if !is_apart("what_the_kernel_read_for_the_jobs_is_all_that_they_read") {
+        return;
+    }
+    let site = Site::new();
+    let asked = FileDrive {
+        direct: true,
+        ..site.asked()
+    };
+    match drive(&asked) {
+        Ok(driven) => assert_eq!(driven.client.blocks_in * 512, 2 * 700 * 4096),
+        Err(error) => {
+            assert!(error.to_string().contains("cannot open"), "{error}");
+            eprintln!("no direct access here: {error}");
+        }
+    }
+}
+
+#[test]
+fn equal_seeds_access_equal_blocks_and_others_do_not() {
+    let site = Site::new();
+    let writes = |seed| {
+        let asked = FileDrive {
+            seed,
+            write_share: 0.5,
+            ..site.asked()
+        };
+        committed(&drive(&asked).expect("driven"), "write")
+    };
+    assert_eq!(writes(1), writes(1));
+    let several: Vec<_> = (2..8).map(writes).collect();
+    assert!(
+        several.iter().any(|count| *count != several[0]),
+        "{several:?}"
+    );
+}
+
+#[test]
+fn every_distribution_and_engine_reads_the_right_blocks() {
+    let site = Site::new();
+    let distributions = [
+        FileDistribution::Random {},
+        FileDistribution::Zipf { theta: 0.8 },
+        FileDistribution::Pareto { h: 0.2 },
+        FileDistribution::Normal {
+            deviation_percent: 14.0,
+        },
+    ];
+    for distribution in distributions {
+        for (engine, depth) in [
+            (FileEngine::Pread, 1),
+            (FileEngine::Mmap, 1),
+            (FileEngine::IoUring, 16),
+        ] {
+            let asked = FileDrive {
+                engine,
+                depth,
+                distribution,
+                write_share: 0.2,
+                ..site.asked()
+            };
+            match drive(&asked) {
+                Ok(driven) => assert_eq!(
+                    committed(&driven, "read") + committed(&driven, "write"),
+                    2 * 700,
+                    "{engine:?} {distribution:?}"
+                ),
+                Err(error) => {
+                    assert_eq!(engine, FileEngine::IoUring, "{error}");
+                    eprintln!("no io_uring here: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn writes_leave_every_block_where_it_belongs() {
+    let site = Site::new();
+    let asked = FileDrive {
+        write_share: 1.0,
+        ..site.asked()
+    };
+    assert_eq!(
+        committed(&drive(&asked).expect("written"), "write"),
+        2 * 700
+    );
+    let asked = FileDrive {
+        seed: 10,
+        ..site.asked()
+    };
+    assert_eq!(
+        committed(&drive(&asked).expect("read back"), "read"),
+        2 * 700
+    );
+}
+
+#[test]
+fn a_block_of_another_file_ends_the_drive() {
+    let site = Site::new();
+    let mut held = vec![0; BLOCK as usize];
+    fs::File::open(site.job(0))
+        .expect("there")
+        .read_exact_at(&mut held, 4096)
+        .expect("read");
+    let other = fs::OpenOptions::new()
+        .write(true)
+        .open(site.job(1))
+        .expect("there");
+    for block in 0..BLOCKS {
+        other
+            .write_all_at(&held, block * u64::from(BLOCK))
+            .expect("written");
+    }
+    let error = drive(&site.asked()).expect_err("found out");
+    assert!(matches!(error, LoadError::WrongBlock { .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("job.1 holds at byte") && text.contains("at byte 4096 of job.0"),
+        "{text}"
+    );
+    assert!(error.hint().contains("do not trust"), "{}", error.hint());
+}
+
+#[test]
+fn a_file_that_is_missing_or_too_short_is_named() {
+    let site = Site::new();
+    fs::File::options()
+        .write(true)
+        .open(site.job(1))
+        .and_then(|file| file.set_len(4096))
+        .expect("cut");
+    let text = refused(&site.asked());
+    assert!(
+        text.contains("cannot open") && text.contains("job.1"),
+        "{text}"
+    );
+    fs::remove_file(site.job(0)).expect("removed");
+    assert!(refused(&site.asked()).contains("job.0"));
+}
+
+#[test]
+fn a_timed_window_is_as_long_as_asked_and_its_files_agree() {
+    let site = Site::new();
+    let asked = FileDrive {
+        accesses: None,
+        duration_s: Some(0.15),
+        ..site.asked()
+    };
+    let driven = drive(&asked).expect("driven");
+    assert_eq!(driven.window.end_ns - driven.window.start_ns, 150_000_000);
+    let log = fs::read_to_string(site.out().join("latency.hlog")).expect("there");
+    let reads = log
+        .lines()
+        .filter(|line| line.starts_with("Tag=read,"))
+        .count();
+    assert_eq!(reads, 15, "one line per interval of 10 ms");
+}
+
+#[test]
+fn progress_says_when_the_window_begins_and_ends() {
+    let site = Site::new();
+    let mut said = Vec::new();
+    let driven = drive_files(&site.asked(), &mut said).expect("driven");
+    let lines: Vec<Value> = said
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines[0]["progress"], "measuring");
+    assert_eq!(lines[0]["time_ns"], driven.window.start_ns);
+    assert_eq!(lines.last().expect("lines")["progress"], "finishing");
+}
+
+type Spoil = fn(&mut FileDrive);
+
+const WRONG: [(&str, Spoil); 12] = [
+    ("jobs", |asked| asked.jobs = 0),
+    ("block_bytes", |asked| asked.block_bytes = 100),
+    ("bytes", |asked| asked.bytes = 4097),
+    ("depth", |asked| asked.depth = 2),
+    ("depth", |asked| asked.depth = 0),
+    ("direct", |asked| {
+        (asked.direct, asked.engine) = (true, FileEngine::Mmap);
+    }),
+    ("write_share", |asked| asked.write_share = 1.5),
+    ("interval_ms", |asked| asked.interval_ms = 1),
+    ("duration_s", |asked| {
+        (asked.duration_s, asked.accesses) = (Some(0.0), None);
+    }),
+    ("accesses", |asked| asked.duration_s = Some(1.0)),
+    ("accesses", |asked| asked.accesses = Some(0)),
+    ("distribution", |asked| {
+        asked.distribution = FileDistribution::Zipf { theta: -1.0 };
+    }),
+];
+
+#[test]
+fn what_contradicts_itself_is_refused_by_its_field() {
+    let site = Site::new();
+    for (field, spoil) in WRONG {
+        let mut asked = site.asked();
+        spoil(&mut asked);
+        let text = refused(&asked);
+        assert!(text.starts_with(&format!("{field}: ")), "{field}: {text}");
+    }
+}
+
+#[test]
+fn counters_of_a_missing_path_name_it() {
+    let asked = fairtrial_protocol::file::FileCountersOf {
+        path: "/nowhere/job.0".into(),
+    };
+    let error = fairtrial_load::file_counters(&asked).expect_err("missing");
+    assert!(error.to_string().contains("/nowhere/job.0"), "{error}");
+    assert!(Path::new("/proc/vmstat").exists());
+}

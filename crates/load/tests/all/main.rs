@@ -1,0 +1,32 @@
+//! The load engine against real systems, in one binary: what several tests need is made once, and linked once.
+
+mod arrivals;
+mod changing_rates;
+mod corruption;
+mod file_access;
+mod locks;
+mod mariadb;
+mod mariadb_faults;
+mod mariadb_login;
+mod mariadb_procedures;
+mod mysql;
+mod noop;
+mod oltp_mariadb;
+mod oltp_postgres;
+mod oltp_sqlite;
+mod oltp_sysbench;
+mod oltp_sysbench_postgres;
+mod pipelining_mariadb;
+mod pipelining_postgres;
+mod postgres;
+mod postgres_faults;
+mod postgres_login;
+mod postgres_procedures;
+mod process;
+mod resume;
+mod script_servers;
+mod script_sqlite;
+mod search;
+mod sqlite_drive;
+mod sqlite_load;
+mod support;

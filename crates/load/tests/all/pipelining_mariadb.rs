@@ -1,0 +1,306 @@
+//! Statements sent together to a real, private MariaDB: the same work as one by one, and nothing half done, whatever
+//! breaks. Skipped, and said so, where no MariaDB is installed.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::support::apart::{self, Asked, LONG_S};
+use crate::support::mariadb::{Server, shared};
+use crate::support::oltp::{load, loading, parameters, try_drive};
+use crate::support::pipelining::{
+    STATEMENTS, assert_same_cost, assert_whole, make, outcomes, run, transfer, transfers,
+};
+use crate::support::script::{driving, statement};
+use crate::support::sysbench::Counts;
+use crate::support::under_way::begin;
+use crate::support::{codes, number, sql, sqlite, wait_until};
+use fairtrial_load::LoadError;
+use fairtrial_protocol::load::Endpoint;
+use fairtrial_protocol::oltp::{Profile, Protocol};
+use fairtrial_protocol::script::Scope;
+
+/// Statements of each kind, and rows by what was done to them.
+const COUNTERS: [&str; 15] = [
+    "Com_begin",
+    "Com_commit",
+    "Com_delete",
+    "Com_insert",
+    "Com_rollback",
+    "Com_select",
+    "Com_update",
+    "Handler_commit",
+    "Handler_delete",
+    "Handler_read_key",
+    "Handler_read_next",
+    "Handler_update",
+    "Handler_write",
+    "Rows_read",
+    "Rows_sent",
+];
+
+fn counters(endpoint: &Endpoint) -> Counts {
+    let mut counts = Counts::new();
+    for row in &sql(endpoint, &["SHOW GLOBAL STATUS"])[0].rows {
+        if let [Some(name), Some(value)] = row.as_slice()
+            && COUNTERS.contains(&name.as_str())
+        {
+            counts.insert(name.clone(), value.parse().expect("a number"));
+        }
+    }
+    assert_eq!(counts.len(), COUNTERS.len());
+    counts
+}
+
+#[test]
+fn the_server_does_the_same_work_as_for_statements_one_by_one() {
+    let Some(server) = shared() else { return };
+    let endpoint = server.endpoint("same");
+    let admin = server.endpoint("mysql");
+    sql(&admin, &["SET GLOBAL innodb_stats_auto_recalc = 0"]);
+    for profile in [
+        Profile::ReadOnly,
+        Profile::ReadWrite,
+        Profile::WriteOnly,
+        Profile::UpdateIndex,
+    ] {
+        assert_same_cost(&endpoint, profile, &|| counters(&admin));
+    }
+}
+
+#[test]
+fn more_than_a_socket_takes_goes_out_in_parts_and_answers_of_any_length_come_back() {
+    let Some(server) = shared() else { return };
+    let endpoint = server.endpoint("many");
+    load(&loading(
+        endpoint.clone(),
+        Profile::ReadOnly,
+        crate::support::oltp::SPECIAL,
+    ));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut asked = parameters(endpoint, directory.path(), Profile::ReadOnly, 3);
+    asked.pipelining = true;
+    (asked.mix.point_selects, asked.mix.simple_ranges) = (2_000, 200);
+    asked.mix.range_size = 1_000;
+    let driven = crate::support::oltp::drive(&asked);
+    let outcomes = driven.transactions["read_only"];
+    assert_eq!(
+        (outcomes.committed, outcomes.statements),
+        (3, 3 * (2_000 + 200 + 3 + 2)),
+        "{:?}",
+        driven.errors
+    );
+}
+
+#[test]
+fn a_deadlock_among_statements_sent_together_leaves_nothing_of_those_after_it() {
+    let Some(server) = shared() else { return };
+    let endpoint = server.endpoint("deadlocked");
+    make(&endpoint);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut asked = transfers(endpoint.clone(), directory.path());
+    asked.drive.transactions = Some(600);
+    // Long enough between two locks for others to come in between.
+    let pause = statement("SELECT SLEEP(0.002)", &[]);
+    asked.transactions[0].statements.insert(2, pause);
+    let driven = run(&asked);
+    assert!(codes(&driven)["1213"] > 0, "{:?}", driven.errors);
+    let found = outcomes(&driven);
+    assert_eq!((found.committed, found.failed), (600, 0));
+    let attempts = found.committed + found.retried;
+    assert_eq!(
+        found.statements,
+        (STATEMENTS + 1) * attempts - found.retried,
+        "the commit of a failed one is never sent"
+    );
+    assert!(assert_whole(&endpoint) >= 600);
+}
+
+#[test]
+fn lock_waits_that_time_out_and_killed_connections_leave_nothing_half_done() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let endpoint = server.endpoint("broken");
+    make(&endpoint);
+    sql(&endpoint, &["SET GLOBAL innodb_lock_wait_timeout = 1"]);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut asked = transfers(endpoint.clone(), directory.path());
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+    let mut driving = apart::begin(&Asked::Script(asked));
+    driving.wait_for_rate();
+    sql(
+        &endpoint,
+        &[
+            "SET SESSION innodb_lock_wait_timeout = 50",
+            "BEGIN",
+            "SELECT * FROM account WHERE id = 7 FOR UPDATE",
+            "DO SLEEP(2.5)",
+            "ROLLBACK",
+        ],
+    );
+    let users = "SELECT id FROM information_schema.processlist WHERE db = 'broken' AND id <> CONNECTION_ID()";
+    for _ in 0..3 {
+        for row in &sql(&endpoint, &[users])[0].rows {
+            let id = row[0].as_deref().expect("a number");
+            let kill = format!(
+                "BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1094 BEGIN END; KILL {id}; END"
+            );
+            sql(&endpoint, &[&kill]);
+        }
+        thread::sleep(Duration::from_millis(300));
+    }
+    let before = transfers_noted(&endpoint);
+    wait_until("users go on", || transfers_noted(&endpoint) > before + 20);
+    let driven = driving.result();
+    let kinds: Vec<&str> = driven
+        .errors
+        .iter()
+        .map(|error| error.kind.as_str())
+        .collect();
+    assert!(codes(&driven)["1205"] > 0, "{:?}", driven.errors);
+    assert!(kinds.contains(&"connection"), "{:?}", driven.errors);
+    assert!(!kinds.contains(&"other"), "{:?}", driven.errors);
+    assert_whole(&endpoint);
+}
+
+fn transfers_noted(endpoint: &Endpoint) -> i64 {
+    number(endpoint, "SELECT COUNT(*) FROM transfer")
+}
+
+#[test]
+fn rows_that_differ_and_keys_that_are_there_undo_what_was_sent_with_them() {
+    let Some(server) = shared() else { return };
+    let endpoint = server.endpoint("differing");
+    make(&endpoint);
+    sql(&endpoint, &["INSERT INTO transfer VALUES (-1, 0)"]);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut nobody = statement(
+        "UPDATE account SET balance = 7 WHERE id = ? - 1000",
+        &["from"],
+    );
+    nobody.rows = Some(1);
+    let twice = statement("INSERT INTO transfer VALUES (-1, 1)", &[]);
+    for (bad, code) in [(nobody, "rows_differ"), (twice, "1062")] {
+        let mut asked = transfers(endpoint.clone(), directory.path());
+        asked.transactions[0].statements.insert(2, bad);
+        (asked.drive.transactions, asked.drive.virtual_users) = (Some(10), 1);
+        let driven = run(&asked);
+        assert_eq!(codes(&driven), [(code, 10)].into(), "{:?}", driven.errors);
+        assert_eq!(
+            (outcomes(&driven).failed, outcomes(&driven).retried),
+            (10, 0)
+        );
+        assert_eq!(
+            assert_whole(&endpoint),
+            1,
+            "none but the one that was there"
+        );
+    }
+}
+
+#[test]
+fn statements_outside_transactions_each_commit_beside_transactions_sent_together() {
+    let Some(server) = shared() else { return };
+    let endpoint = server.endpoint("mixed");
+    make(&endpoint);
+    sql(&endpoint, &["INSERT INTO transfer VALUES (-1, 0)"]);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut alone = transfer(Scope::None);
+    alone.name = "alone".into();
+    let mut taking = statement("SELECT balance FROM account WHERE id = ?", &["from"]);
+    taking.take = vec!["found".into()];
+    // A key that is there already stops none of the others, which are each for itself; the last goes by itself.
+    let twice = statement("INSERT INTO transfer VALUES (-1, 1)", &[]);
+    alone.statements.insert(1, twice);
+    alone.statements.push(taking);
+    let mut asked = driving(
+        endpoint.clone(),
+        directory.path(),
+        vec![transfer(Scope::ReadWrite), alone],
+    );
+    asked.pipelining = true;
+    let driven = run(&asked);
+    let (whole, alone) = (outcomes(&driven), driven.transactions["alone"]);
+    assert_eq!(codes(&driven), [("1062", alone.failed)].into());
+    assert!(whole.committed > 100 && alone.failed > 100 && whole.failed == 0);
+    assert_eq!(
+        assert_whole(&endpoint),
+        1 + whole.committed + alone.failed,
+        "what is for itself has stayed"
+    );
+}
+
+#[test]
+fn a_server_that_hangs_is_left_when_users_should_have_finished() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let endpoint = server.endpoint("hung");
+    make(&endpoint);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut asked = transfers(endpoint.clone(), directory.path());
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(5.0));
+    let driving = begin(move |lines| fairtrial_load::drive_script(&asked, lines));
+    wait_until("users commit", || transfers_noted(&endpoint) > 20);
+    server.freeze();
+    let driven = driving.end().expect("what was measured is a result");
+    assert_eq!(driven.window.end_ns - driven.window.start_ns, 5_000_000_000);
+    assert!(outcomes(&driven).committed > 0);
+}
+
+#[test]
+fn what_cannot_be_pipelined_is_refused_before_anything_starts() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let nowhere = Endpoint::Postgres {
+        socket_directory: Some("/nonexistent".into()),
+        host: None,
+        port: None,
+        user: String::new(),
+        password: String::new(),
+        tls: None,
+        database: String::new(),
+    };
+    let refused = |error: LoadError, words: &str| {
+        let LoadError::Parameter { field, problem } = error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(field, "pipelining");
+        assert!(problem.contains(words), "{problem}");
+    };
+    let embedded = sqlite(&directory.path().join("t.db"));
+    for (endpoint, profile, protocol, words) in [
+        (&embedded, Profile::ReadOnly, Protocol::Prepared, "SQLite"),
+        (&nowhere, Profile::ReadOnly, Protocol::Text, "text"),
+        (
+            &nowhere,
+            Profile::Insert,
+            Protocol::Prepared,
+            "one statement",
+        ),
+        (
+            &nowhere,
+            Profile::PointSelect,
+            Protocol::Prepared,
+            "one statement",
+        ),
+    ] {
+        let mut asked = parameters(endpoint.clone(), directory.path(), profile, 1);
+        (asked.pipelining, asked.protocol) = (true, protocol);
+        refused(try_drive(&asked).expect_err("refused"), words);
+    }
+    let script = |endpoint: &Endpoint, scope, statements: &[&str]| {
+        let mut one = transfer(scope);
+        one.statements = statements.iter().map(|sql| statement(sql, &[])).collect();
+        let mut asked = driving(endpoint.clone(), directory.path(), vec![one]);
+        asked.pipelining = true;
+        fairtrial_load::drive_script(&asked, &mut Vec::new()).expect_err("refused")
+    };
+    let two = ["SELECT 1", "SELECT 2"];
+    refused(script(&embedded, Scope::ReadWrite, &two), "SQLite");
+    refused(script(&nowhere, Scope::None, &two[..1]), "two statements");
+    let procedures = ["CALL a()", "CALL b()"];
+    refused(
+        script(&nowhere, Scope::ReadWrite, &procedures),
+        "two statements",
+    );
+}

@@ -1,0 +1,54 @@
+//! TPC-C in PL/pgSQL does what it does statement by statement; skipped, and said so, where no PostgreSQL is installed.
+
+use crate::support::contents;
+use crate::support::postgres::Server;
+use crate::support::{load, number, parameters, sql};
+
+/// Twelve digits of a row's hash as a number.
+const HASH: &str = "('x' || LEFT(MD5(ROW_TEXT), 12))::bit(48)::bigint";
+
+fn server() -> Option<Server> {
+    Server::start("local all all trust\n", &["-c", "listen_addresses="])
+}
+
+#[test]
+fn one_user_leaves_the_same_database_either_way_and_eight_a_consistent_one() {
+    let Some(server) = server() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let by_statements = server.endpoint("statements");
+    let by_procedures = server.endpoint("procedures");
+    let driven = |endpoint, procedures, users| {
+        contents::driven(HASH, endpoint, directory.path(), procedures, users)
+    };
+    assert_eq!(
+        driven(&by_procedures, true, 1),
+        driven(&by_statements, false, 1)
+    );
+    driven(&by_procedures, true, 8);
+}
+
+#[test]
+fn a_row_that_is_missing_fails_its_transactions_and_nothing_of_them_stays() {
+    let Some(server) = server() else { return };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let endpoint = server.endpoint("torn");
+    load(endpoint.clone(), 1, 1);
+    sql(&endpoint, &["DELETE FROM stock"]);
+    let mut asked = parameters(endpoint.clone(), directory.path());
+    (asked.warehouses, asked.procedures) = (1, true);
+    asked.drive.transactions = Some(60);
+    let driven = crate::support::drive(&asked);
+    let ordered = &driven.transactions["new_order"];
+    assert!(ordered.failed > 0 && ordered.committed == 0, "{ordered:?}");
+    let codes = crate::support::codes(&driven);
+    assert!(codes.keys().eq(["P0001"].iter()), "{codes:?}");
+    assert!(
+        driven
+            .errors
+            .iter()
+            .all(|error| error.message.contains("a stock is missing"))
+    );
+    let left = "SELECT COUNT(*) FROM orders WHERE o_id > 3000";
+    assert_eq!(number(&endpoint, left), 0);
+    assert!(driven.transactions["payment"].committed > 0);
+}

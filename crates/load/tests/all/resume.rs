@@ -1,0 +1,232 @@
+//! A load that is killed and started again: it goes on where it was, and what it leaves is what an uninterrupted one
+//! leaves. The killed loads are processes of their own: this very test binary, told by the environment what to load.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::support::mariadb::{Server, shared};
+use crate::support::postgres::Server as PostgresServer;
+use crate::support::{SEED, assert_consistent, number, sql, sqlite};
+use fairtrial_load::LoadError;
+use fairtrial_protocol::load::{Endpoint, Loaded, Progress, TpccLoad};
+
+/// Units of 72 that are in when a server is killed: more than the items, which are shared and weigh nothing.
+const ENOUGH: i64 = 30;
+
+const TRUST: &str = "local all all trust\n";
+const LOCAL_ONLY: [&str; 2] = ["-c", "listen_addresses="];
+
+const PARAMETERS: &str = "FAIRTRIAL_TEST_LOAD";
+
+/// Loads when it is a child; as a test of its own it has nothing to do.
+#[test]
+fn child() {
+    let Ok(text) = std::env::var(PARAMETERS) else {
+        return;
+    };
+    let parameters: TpccLoad = serde_json::from_str(&text).expect("parameters from the parent");
+    fairtrial_load::load(&parameters, &mut std::io::stdout()).expect("the load ends");
+}
+
+fn parameters(endpoint: Endpoint, seed: u64) -> TpccLoad {
+    TpccLoad {
+        endpoint,
+        warehouses: 2,
+        seed,
+        threads: 2,
+    }
+}
+
+/// Begins a load in a process of its own and kills it once this much is done; what it had said by then.
+fn load_and_kill(parameters: &TpccLoad, enough: f64) -> f64 {
+    let mut child = Command::new(std::env::current_exe().expect("this binary"))
+        .args(["--exact", "resume::child", "--nocapture"])
+        .env(PARAMETERS, serde_json::to_string(parameters).expect("JSON"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this binary starts");
+    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let said = lines
+        .filter_map(|line| work(&line.expect("UTF-8")))
+        .find(|done| *done >= enough)
+        .expect("it says how far it is");
+    child.kill().expect("it is ours");
+    assert!(!child.wait().expect("it is gone").success());
+    said
+}
+
+/// Work done, in a line of progress.
+fn work(line: &str) -> Option<f64> {
+    match serde_json::from_str(line) {
+        Ok(Progress::Loading { done, .. }) => Some(done),
+        _ => None,
+    }
+}
+
+/// Loads to the end; also the work that was done when it first said so.
+fn load(parameters: &TpccLoad) -> (Result<Loaded, LoadError>, Option<f64>) {
+    let mut said = Vec::new();
+    let loaded = fairtrial_load::load(parameters, &mut said);
+    let said = String::from_utf8(said).expect("UTF-8");
+    (loaded, said.lines().find_map(work))
+}
+
+fn uninterrupted(seed: u64) -> Loaded {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let endpoint = sqlite(&directory.path().join("whole.db"));
+    load(&parameters(endpoint, seed)).0.expect("it loads")
+}
+
+/// Kills a load twice, lets the third finish, and looks at what is there then.
+fn goes_on_after_kills(endpoint: &Endpoint) {
+    let asked = parameters(endpoint.clone(), SEED);
+    let first = load_and_kill(&asked, 0.3);
+    let second = load_and_kill(&asked, first + 0.2);
+    assert!(second > first, "the second goes on");
+    let (loaded, said) = load(&asked);
+    let said = said.expect("it says how far it is");
+    assert!(said > second, "the third too: {second} done, then {said}");
+    let loaded = loaded.expect("it loads");
+    assert_eq!(loaded, uninterrupted(SEED));
+    let read_back = fairtrial_load::content_sha256(endpoint, 2).expect("it can be read");
+    assert_eq!(read_back, loaded.content_sha256, "this is in the tables");
+    assert_consistent(endpoint);
+}
+
+#[test]
+fn a_killed_load_goes_on_in_sqlite() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let endpoint = sqlite(&directory.path().join("t.db"));
+    goes_on_after_kills(&endpoint);
+    let names = "SELECT COUNT(*) FROM sqlite_schema WHERE name LIKE 'fairtrial%'";
+    assert_eq!(number(&endpoint, names), 0, "nothing of ours stays");
+}
+
+#[test]
+fn a_killed_load_goes_on_in_mariadb() {
+    let Some(server) = shared() else { return };
+    let endpoint = server.endpoint("resumed");
+    goes_on_after_kills(&endpoint);
+    let names = "SELECT COUNT(*) FROM information_schema.tables WHERE table_name LIKE 'fairtrial%'";
+    assert_eq!(number(&endpoint, names), 0, "nothing of ours stays");
+    let indexes = "SELECT COUNT(DISTINCT table_name, index_name) FROM information_schema.statistics WHERE table_schema = 'resumed'";
+    assert_eq!(number(&endpoint, indexes), 10, "with its indexes");
+    sql(&endpoint, &["DROP DATABASE resumed"]);
+}
+
+#[test]
+fn a_killed_load_goes_on_in_postgres() {
+    let Some(server) = PostgresServer::start(TRUST, &LOCAL_ONLY) else {
+        return;
+    };
+    let endpoint = server.endpoint("resumed");
+    goes_on_after_kills(&endpoint);
+    let names = "SELECT COUNT(*) FROM pg_tables WHERE tablename LIKE 'fairtrial%'";
+    assert_eq!(number(&endpoint, names), 0, "nothing of ours stays");
+    let indexes = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = 'public'";
+    assert_eq!(number(&endpoint, indexes), 10, "with its indexes");
+    let unlogged = "SELECT COUNT(*) FROM pg_class WHERE relpersistence <> 'p' AND relnamespace = 'public'::regnamespace";
+    assert_eq!(number(&endpoint, unlogged), 0, "a crash would empty them");
+}
+
+#[test]
+fn a_load_whose_postgres_crashed_goes_on_once_it_is_back() {
+    let Some(mut server) = PostgresServer::start(TRUST, &LOCAL_ONLY) else {
+        return;
+    };
+    let asked = parameters(server.endpoint("crashed"), SEED);
+    let loading = {
+        let asked = asked.clone();
+        std::thread::spawn(move || load(&asked).0)
+    };
+    let crashed = server.endpoint("crashed");
+    let postgres = server.endpoint("postgres");
+    let there = "SELECT COUNT(*) FROM pg_database WHERE datname = 'crashed'";
+    let journalled = "SELECT COUNT(*) FROM pg_tables WHERE tablename = 'fairtrial_load'";
+    let in_it = "SELECT COUNT(*) FROM fairtrial_load";
+    while number(&postgres, there) == 0
+        || number(&crashed, journalled) == 0
+        || number(&crashed, in_it) < ENOUGH
+    {
+        assert!(!loading.is_finished(), "these are not all units");
+    }
+    // A load does not wait for the log; the commit of a session that does writes all that came before it.
+    sql(&postgres, &["CREATE TABLE mark (a INTEGER)"]);
+    server.crash();
+    let lost = loading
+        .join()
+        .expect("no panic")
+        .expect_err("its server is gone");
+    assert!(matches!(lost, LoadError::Statement { .. }), "{lost:?}");
+    server.restart();
+    assert!(
+        number(&crashed, in_it) >= ENOUGH,
+        "what was committed is still there"
+    );
+    let (loaded, said) = load(&asked);
+    assert_eq!(loaded.expect("it loads"), uninterrupted(SEED));
+    let said = said.expect("it says how far it is");
+    assert!(
+        said > 0.2,
+        "a load from the beginning says 0.1 first: {said}"
+    );
+    assert_consistent(&crashed);
+}
+
+#[test]
+fn another_population_and_a_finished_one_are_loaded_from_the_beginning() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let endpoint = sqlite(&directory.path().join("t.db"));
+    let done = load_and_kill(&parameters(endpoint.clone(), SEED), 0.5);
+    let other = parameters(endpoint.clone(), SEED + 1);
+    let (loaded, said) = load(&other);
+    assert!(
+        said.expect("it says how far it is") < done,
+        "from the beginning"
+    );
+    let expected = uninterrupted(SEED + 1);
+    assert_eq!(loaded.expect("it loads"), expected);
+    sql(&endpoint, &["DELETE FROM history"]);
+    assert_eq!(load(&other).0.expect("it loads"), expected, "replaced");
+}
+
+#[test]
+fn a_load_whose_server_was_killed_goes_on_once_it_is_back() {
+    // A commit is in the kernel's hands when it returns, so a kill of the server cannot take it back.
+    let options = ["--skip-networking", "--innodb-flush-log-at-trx-commit=2"];
+    let Some(mut server) = Server::start_with(|_| options.map(Into::into).into()) else {
+        return;
+    };
+    let asked = parameters(server.endpoint("killed"), SEED);
+    let loading = {
+        let asked = asked.clone();
+        std::thread::spawn(move || load(&asked).0)
+    };
+    let journalled =
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_name = 'fairtrial_load'";
+    let in_it = "SELECT COUNT(*) FROM killed.fairtrial_load";
+    let mysql = server.endpoint("mysql");
+    while number(&mysql, journalled) == 0 || number(&mysql, in_it) < ENOUGH {
+        assert!(!loading.is_finished(), "these are not all units");
+    }
+    server.kill();
+    let lost = loading
+        .join()
+        .expect("no panic")
+        .expect_err("its server is gone");
+    assert!(matches!(lost, LoadError::Statement { .. }), "{lost:?}");
+    server.restart();
+    let units = number(&mysql, in_it);
+    // A commit can be seen a moment before its log is written: one of each of the two threads.
+    assert!(
+        units + 2 >= ENOUGH,
+        "what was committed is still there: {units}"
+    );
+    let (loaded, said) = load(&asked);
+    assert_eq!(loaded.expect("it loads"), uninterrupted(SEED));
+    let said = said.expect("it says how far it is");
+    assert!(
+        said > 0.2,
+        "a load from the beginning says 0.1 first: {said}"
+    );
+}

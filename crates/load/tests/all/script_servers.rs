@@ -1,0 +1,85 @@
+//! A user's script on real, private servers; skipped, and said so, where none is installed.
+
+use crate::support::number;
+use crate::support::script::{driving, load, loading, order, pay, preflight, statement};
+use fairtrial_protocol::load::Endpoint;
+use fairtrial_protocol::script::ScriptTransaction;
+
+/// Reads a balance and what it is to become, and writes it if the balance is exactly the same still.
+fn exact_pay() -> ScriptTransaction {
+    let mut pay = pay(1.0);
+    let mut read = statement(
+        "SELECT balance, balance + ? FROM customer WHERE id = ?",
+        &["amount", "customer"],
+    );
+    read.rows = Some(1);
+    read.take = vec!["before".into(), "after".into()];
+    let mut write = statement(
+        "UPDATE customer SET balance = ? WHERE id = ? AND balance = ?",
+        &["after", "customer", "before"],
+    );
+    write.rows = Some(1);
+    pay.statements = vec![read, write];
+    pay
+}
+
+fn decimals_are_read_and_written_exactly(endpoint: &Endpoint) {
+    let loaded = load(&loading(endpoint.clone(), 1));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let embedded = crate::support::sqlite(&directory.path().join("shop.db"));
+    assert_eq!(
+        loaded,
+        load(&loading(embedded, 1)),
+        "the same rows as on SQLite"
+    );
+    let transactions = vec![order(1.0), exact_pay()];
+    let asked = driving(endpoint.clone(), directory.path(), transactions);
+    let driven = fairtrial_load::drive_script(&asked, &mut Vec::new()).expect("the drive ends");
+    assert!(driven.errors.is_empty(), "{:?}", driven.errors);
+    assert!(driven.transactions["pay"].committed > 100);
+    let kept = driven.drawn["order"] - driven.drawn["order.rollback"];
+    let purchases = number(endpoint, "SELECT COUNT(*) FROM purchase");
+    assert_eq!(purchases, i64::try_from(kept).expect("few"));
+}
+
+#[test]
+fn values_travel_in_the_types_that_postgresql_gives_them() {
+    let server = crate::support::postgres::Server::start(
+        "local all all trust\n",
+        &["-c", "listen_addresses="],
+    );
+    let Some(server) = server else {
+        return;
+    };
+    let endpoint = server.endpoint("script");
+    decimals_are_read_and_written_exactly(&endpoint);
+    let mut text = pay(1.0);
+    text.statements[0].sql = "UPDATE customer SET visits = ? WHERE id = ?".into();
+    let refused = preflight(endpoint, vec![text]).refused;
+    assert!(
+        refused[0]
+            .message
+            .contains("a whole number for parameter 1"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn values_travel_to_mariadb_and_what_it_refuses_is_in_its_own_words() {
+    let Some(server) = crate::support::mariadb::Server::start() else {
+        return;
+    };
+    let endpoint = server.endpoint("script");
+    decimals_are_read_and_written_exactly(&endpoint);
+    let mut misspelt = order(1.0);
+    misspelt.statements[1].sql = "UPDATE customer SET visit = visit + 1 WHERE id = ?".into();
+    let refused = preflight(endpoint, vec![misspelt]).refused;
+    assert_eq!(
+        (refused[0].statement, refused[0].code.as_str()),
+        (2, "1054")
+    );
+    assert!(
+        refused[0].message.contains("Unknown column 'visit'"),
+        "{refused:?}"
+    );
+}

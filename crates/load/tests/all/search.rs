@@ -1,0 +1,178 @@
+//! Searches for the highest rate: on embedded SQLite and, where one is installed, on a MariaDB server of its own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::support::oltp::{SPECIAL, drive, load, loading, parameters, try_drive};
+use crate::support::{mariadb, sqlite};
+use fairtrial_load::LoadError;
+use fairtrial_protocol::load::{Arrivals, Driven, Endpoint, Percentile, Search, Searched, Spacing};
+use fairtrial_protocol::oltp::{OltpDrive, Profile};
+use tempfile::TempDir;
+
+// The limit leaves room for a machine that does other things: what is tested is the search, not the disk. So does the
+// lowest rate: a hundredth of what it offers in a window is more than one or two transactions under way at its end.
+const QUICK: Search = Search {
+    percentile: Percentile::P99,
+    limit_s: 0.25,
+    lowest_per_s: 300.0,
+    highest_per_s: 1e6,
+    precision: 0.3,
+    window_s: 1.0,
+    settle_s: 0.1,
+    spacing: Spacing::Exponential,
+};
+
+fn asked(endpoint: Endpoint, directory: &Path, search: Search) -> OltpDrive {
+    load(&loading(endpoint.clone(), Profile::UpdateIndex, SPECIAL));
+    let mut asked = parameters(endpoint, directory, Profile::UpdateIndex, 1);
+    asked.drive.virtual_users = 4;
+    (asked.drive.transactions, asked.drive.duration_s) = (None, None);
+    asked.drive.arrivals = Arrivals::Search { search };
+    asked
+}
+
+/// Searches, anew where a machine that others load was too busy for the outcome meant: what is tested is the search.
+fn searched(
+    endpoint: &Endpoint,
+    search: Search,
+    is_meant: impl Fn(&Searched) -> bool,
+) -> (TempDir, Driven) {
+    for _ in 0..5 {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let driven = drive(&asked(endpoint.clone(), directory.path(), search));
+        let searched = driven.search.as_ref().expect("a search");
+        if is_meant(searched) {
+            return (directory, driven);
+        }
+        eprintln!("again: {searched:?}");
+    }
+    panic!("not once in five searches");
+}
+
+fn has_met(searched: &Searched) -> bool {
+    searched.met_per_s.is_some()
+}
+
+/// What holds of any search that has found its bounds.
+fn assert_found(directory: &Path, driven: &Driven, precision: f64) -> Searched {
+    let searched = driven.search.clone().expect("a search");
+    assert!(searched.complete);
+    let (met, missed) = (
+        searched.met_per_s.expect("met"),
+        searched.missed_per_s.expect("missed"),
+    );
+    assert!(
+        met < missed && missed <= met * (1.0 + precision),
+        "{met} {missed}"
+    );
+    for (rate_per_s, verdict) in [(met, true), (missed, false)] {
+        let at_bound = searched.probes.iter().filter(|probe| {
+            probe.rate_per_s.total_cmp(&rate_per_s).is_eq() && probe.met == verdict
+        });
+        assert_eq!(
+            at_bound.count(),
+            2,
+            "a bound is believed once two probes agree"
+        );
+    }
+    for (number, probe) in searched.probes.iter().enumerate() {
+        let latency = probe.latency.expect("some ended");
+        let within = Duration::from_nanos(latency.p99_ns) <= Duration::from_secs_f64(QUICK.limit_s);
+        assert_eq!(
+            probe.met,
+            within && probe.done * 100 >= probe.offered * 99,
+            "{probe:?}"
+        );
+        assert_eq!(probe.directory, format!("probes/{:02}", number + 1));
+        let text = std::fs::read(directory.join(&probe.directory).join("result.json"));
+        let own: Driven = serde_json::from_slice(&text.expect("it is there")).expect("JSON");
+        assert_eq!(own.window, probe.window);
+        assert_eq!(own.arrivals.expect("an open loop").offered, probe.offered);
+    }
+    let windows: Vec<_> = searched.probes.iter().map(|probe| probe.window).collect();
+    assert!(windows.is_sorted_by(|one, next| one.end_ns < next.start_ns));
+    assert!(
+        windows.contains(&driven.window),
+        "the drive's window is that of a probe"
+    );
+    let text = std::fs::read(directory.join("result.json")).expect("it is there");
+    let written: Driven = serde_json::from_slice(&text).expect("JSON");
+    assert_eq!(&written, driven);
+    let latencies = |path: &Path| std::fs::read(path.join("latency.hlog")).expect("it is there");
+    let decided = searched
+        .probes
+        .iter()
+        .rfind(|probe| probe.window == driven.window)
+        .expect("one of them");
+    assert_eq!(
+        latencies(directory),
+        latencies(&directory.join(&decided.directory))
+    );
+    searched
+}
+
+#[test]
+fn the_highest_rate_of_sqlite_is_enclosed_and_every_probe_is_on_record() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let endpoint = sqlite(&directory.path().join("oltp.db"));
+    let (written, driven) = searched(&endpoint, QUICK, has_met);
+    let searched = assert_found(written.path(), &driven, QUICK.precision);
+    assert!(searched.probes.iter().any(|probe| !probe.met));
+}
+
+#[test]
+fn the_highest_rate_of_mariadb_is_enclosed_and_every_probe_is_on_record() {
+    let Some(server) = mariadb::shared() else {
+        return;
+    };
+    let (written, driven) = searched(&server.endpoint("search"), QUICK, has_met);
+    let searched = assert_found(written.path(), &driven, QUICK.precision);
+    assert!(
+        searched
+            .probes
+            .iter()
+            .all(|probe| probe.client_busy_share.is_some())
+    );
+}
+
+#[test]
+fn a_range_that_ends_below_the_highest_rate_or_begins_above_it_gives_no_number() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let endpoint = sqlite(&directory.path().join("oltp.db"));
+    let generous = Search {
+        limit_s: 5.0,
+        highest_per_s: 360.0,
+        ..QUICK
+    };
+    let (_, driven) = searched(&endpoint, generous, |found| found.missed_per_s.is_none());
+    let found = driven.search.expect("a search");
+    assert_eq!(found.met_per_s, Some(360.0));
+    let impossible = Search {
+        limit_s: 1e-9,
+        ..QUICK
+    };
+    let (_, driven) = searched(&endpoint, impossible, |_| true);
+    let found = driven.search.expect("a search");
+    assert_eq!((found.met_per_s, found.missed_per_s), (None, Some(300.0)));
+    assert!(found.complete && found.probes.len() == 2);
+}
+
+#[test]
+fn a_search_takes_no_length_of_its_own() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let endpoint = sqlite(&directory.path().join("oltp.db"));
+    let mut asked = asked(endpoint, directory.path(), QUICK);
+    asked.drive.duration_s = Some(5.0);
+    let refused = try_drive(&asked).expect_err("refused");
+    assert!(
+        matches!(
+            refused,
+            LoadError::Parameter {
+                field: "duration_s",
+                ..
+            }
+        ),
+        "{refused}"
+    );
+}

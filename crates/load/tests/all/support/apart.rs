@@ -1,0 +1,126 @@
+//! Drives in a process of their own: this very test binary, told by the environment what to drive, and asked to end
+//! where nothing else ends it.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use fairtrial_protocol::load::{Drive, Driven, Progress, TpccDrive};
+use fairtrial_protocol::oltp::OltpDrive;
+use fairtrial_protocol::script::ScriptDrive;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+use super::result;
+
+const PARAMETERS: &str = "FAIRTRIAL_TEST_DRIVE";
+
+/// Longer than any machine takes to get over all that breaks: for drives that are asked to end.
+pub const LONG_S: f64 = 600.0;
+
+/// What to drive.
+#[derive(Serialize, Deserialize)]
+pub enum Asked {
+    Tpcc(TpccDrive),
+    Oltp(OltpDrive),
+    Script(ScriptDrive),
+}
+
+impl Asked {
+    fn drive(&self) -> &Drive {
+        match self {
+            Self::Tpcc(asked) => &asked.drive,
+            Self::Oltp(asked) => &asked.drive,
+            Self::Script(asked) => &asked.drive,
+        }
+    }
+}
+
+/// Drives when it is a child; as a test of its own it has nothing to do.
+#[test]
+fn child() {
+    let Ok(text) = std::env::var(PARAMETERS) else {
+        return;
+    };
+    let lines = &mut std::io::stdout();
+    let ended = match serde_json::from_str(&text).expect("parameters from the parent") {
+        Asked::Tpcc(asked) => fairtrial_load::drive(&asked, lines),
+        Asked::Oltp(asked) => fairtrial_load::drive_oltp(&asked, lines),
+        Asked::Script(asked) => fairtrial_load::drive_script(&asked, lines),
+    };
+    ended.expect("the drive ends");
+}
+
+/// A drive under way, killed if it is dropped.
+pub struct Apart {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    directory: PathBuf,
+}
+
+/// Begins a drive.
+pub fn begin(asked: &Asked) -> Apart {
+    let mut process = Command::new(std::env::current_exe().expect("this binary"))
+        .args(["--exact", "support::apart::child", "--nocapture"])
+        .env(PARAMETERS, serde_json::to_string(asked).expect("JSON"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this binary starts");
+    let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+    let directory = PathBuf::from(&asked.drive().output_directory);
+    Apart {
+        process,
+        lines,
+        directory,
+    }
+}
+
+impl Apart {
+    /// Waits until a transaction has ended, well or not.
+    pub fn wait_for_rate(&mut self) {
+        self.wait_for("a rate", |per_s, _| per_s > 0.0);
+    }
+
+    /// Waits until this many errors are counted, of the whole drive.
+    pub fn wait_for_errors(&mut self, least: u64) {
+        self.wait_for("errors", |_, errors| errors >= least);
+    }
+
+    fn wait_for(&mut self, what: &str, holds: impl Fn(f64, u64) -> bool) {
+        let mut lines = self.lines.by_ref().map(|line| line.expect("UTF-8"));
+        let found = lines.any(|line| match serde_json::from_str(&line) {
+            Ok(Progress::Rate { per_s, errors }) => holds(per_s, errors),
+            _ => false, // libtest's own lines are among them
+        });
+        assert!(found, "it ended before it had {what}");
+    }
+
+    /// Asks for its end.
+    pub fn ask_to_end(&self) {
+        kill_process(Pid::from_child(&self.process), Signal::TERM).expect("it is ours");
+    }
+
+    /// Waits for its end; returns what it still said.
+    pub fn end(mut self) -> Vec<String> {
+        let lines = self.lines.by_ref();
+        let said = lines.map(|line| line.expect("UTF-8")).collect();
+        assert!(self.process.wait().expect("it ends").success());
+        said
+    }
+
+    /// Asks for its end and waits for it; returns what it has written.
+    pub fn result(self) -> Driven {
+        let directory = self.directory.clone();
+        self.ask_to_end();
+        self.end();
+        result(&directory)
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        // Fails where it has ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,6 @@
+//! The messages: examples, schemas, steps.
+
+mod messages;
+mod native;
+mod schema;
+mod step;

@@ -1,0 +1,8 @@
+//! Telemetry of fake trees, of recorded kernels and of real servers.
+
+mod cut_stream;
+mod fake_tree;
+mod kernels;
+mod server;
+mod stream;
+mod tree;

@@ -1,0 +1,7 @@
+//! A place's facts, restores of prepared data and settling.
+
+mod facts;
+mod full;
+mod restore;
+mod settle;
+mod sparse;

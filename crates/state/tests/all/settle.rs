@@ -1,12 +1,13 @@
 //! Settling by a `/proc` of the test's own; syncing is real.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 use fairtrial_protocol::state::Settle;
 use fairtrial_state::{StateError, settle, settle_below};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -19,12 +20,19 @@ fn place(dirty_kib: u64, writeback_kib: u64) -> TempDir {
     root
 }
 
-fn write(root: &Path, dirty_kib: u64, writeback_kib: u64) {
-    let text = format!(
+fn text(dirty_kib: u64, writeback_kib: u64) -> String {
+    format!(
         "MemTotal:       24684084 kB\nDirty:          {dirty_kib} kB\nWriteback:      {writeback_kib} kB\nWritebackTmp:   9 kB\n"
-    );
+    )
+}
+
+fn pipe(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("made");
+}
+
+fn write(root: &Path, dirty_kib: u64, writeback_kib: u64) {
     let unfinished = root.join("meminfo.new");
-    fs::write(&unfinished, text).expect("written");
+    fs::write(&unfinished, text(dirty_kib, writeback_kib)).expect("written");
     fs::rename(unfinished, root.join("meminfo")).expect("renamed");
 }
 
@@ -72,11 +80,21 @@ fn running_out_of_time_is_told_and_no_error() {
 
 #[test]
 fn it_waits_until_pages_are_written() {
-    let root = place(4096, 0);
+    let root = place(0, 0);
+    let (meminfo, next) = (root.path().join("meminfo"), root.path().join("next"));
+    pipe(&meminfo);
+    pipe(&next);
     let settled = thread::scope(|scope| {
         scope.spawn(|| {
-            thread::sleep(Duration::from_secs(3));
+            // A look has opened a pipe once this returns; before it reads on, what the next will find is in place.
+            let opened = || File::options().write(true).open(&meminfo).expect("read");
+            let mut first = opened();
+            fs::rename(&next, &meminfo).expect("renamed");
+            first.write_all(text(4096, 0).as_bytes()).expect("read on");
+            drop(first);
+            let mut second = opened();
             write(root.path(), 8, 0);
+            second.write_all(text(2048, 0).as_bytes()).expect("read on");
         });
         settle_below(root.path(), &asked(MEBIBYTE, 60.0, false)).expect("settled")
     });

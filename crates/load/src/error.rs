@@ -78,7 +78,7 @@ pub enum LoadError {
     )]
     Stalled {
         /// The bound.
-        seconds: u64,
+        seconds: f64,
         /// Transactions not yet seen.
         missing: u64,
         /// Transactions asked for.

@@ -13,6 +13,7 @@ use fairtrial_protocol::load::{ClientLoop, Drive, Driven, Progress, Window};
 use super::arrivals::{Queue, Stream};
 use super::backlog::{Backlog, columns};
 use super::files::{LatencyLog, Timeline, write_result};
+use super::limits::Limits;
 use super::recorder::Slot;
 use super::schedule::{Measure, Moment, Schedule};
 use super::user::{START_POLL, Shared};
@@ -25,12 +26,6 @@ use crate::workload::Workload;
 /// How often the collector looks at signals and the window's end: late by no more than a scheduler's tick or two.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A server that lets users wait longer than this to connect is not going to serve them.
-const CONNECT_LIMIT_NS: i64 = 60_000_000_000;
-
-/// A drive that waits for a number of transactions ends when none ended for this long.
-const STALL_LIMIT_S: u64 = 30;
-
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// Merges intervals and writes the files.
@@ -42,6 +37,7 @@ pub struct Collector<'a> {
     timeline: Timeline,
     merged: Slot,
     window: Slot,
+    limits: Limits,
 }
 
 /// What following a drive has found.
@@ -68,6 +64,7 @@ impl<'a> Collector<'a> {
         directory: &Path,
         types: &[&'static str],
         (stream, queue): (Option<&Stream>, Option<&Queue>),
+        limits: Limits,
         progress: &'a mut dyn Write,
     ) -> Result<Self, LoadError> {
         let has_timeout = queue.is_some_and(Queue::has_timeout);
@@ -80,6 +77,7 @@ impl<'a> Collector<'a> {
             timeline: Timeline::create(directory, types, columns(queue))?,
             merged: Slot::new(Moment::After, types.len()),
             window: Slot::new(Moment::After, types.len()),
+            limits,
         })
     }
 
@@ -90,7 +88,7 @@ impl<'a> Collector<'a> {
         measure: Measure,
         end_asked: &AtomicBool,
     ) -> Result<Measured, LoadError> {
-        wait_for_users(shared, end_asked)?;
+        wait_for_users(shared, end_asked, self.limits.connect)?;
         let parameters = shared.parameters();
         let start_ns =
             monotonic_ns() + 2 * i64::try_from(START_POLL.as_nanos()).unwrap_or_default();
@@ -169,7 +167,7 @@ impl<'a> Collector<'a> {
             if self.nobody_waits(shared, schedule, now_ns) {
                 watch.moved_ns = now_ns; // a pause is no stall
             }
-            if let Some(error) = stall(schedule, &watch, shared.parameters(), now_ns) {
+            if let Some(error) = self.stall(schedule, &watch, shared.parameters(), now_ns) {
                 stalled = Some(error);
                 shared.recorder.end_now();
                 shared.stop.abandon();
@@ -211,6 +209,26 @@ impl<'a> Collector<'a> {
             return false;
         };
         schedule.missing().is_some() && backlog.waiting(queue, now_ns - schedule.ramp_ns) == 0
+    }
+
+    /// The error of a drive that waits for transactions which do not come.
+    fn stall(
+        &self,
+        schedule: &Schedule,
+        watch: &Watch,
+        asked: &Drive,
+        now_ns: i64,
+    ) -> Option<LoadError> {
+        let seconds = self.limits.stall.as_secs_f64();
+        let missing = schedule.missing()?;
+        (now_ns - watch.moved_ns.max(schedule.ramp_ns) > nanoseconds(seconds)).then_some(
+            LoadError::Stalled {
+                seconds,
+                missing,
+                asked: asked.ramp_up_transactions.unwrap_or_default()
+                    + asked.transactions.unwrap_or_default(),
+            },
+        )
     }
 
     /// Merges one interval that is over and appends it to the files.
@@ -295,12 +313,13 @@ fn drawn<D: Driver, W: Workload>(shared: &Shared<D, W>) -> BTreeMap<String, u64>
 fn wait_for_users<D: Driver, W: Workload>(
     shared: &Shared<D, W>,
     end_asked: &AtomicBool,
+    limit: Duration,
 ) -> Result<(), LoadError> {
     let began_ns = monotonic_ns();
     while shared.connected.load(Ordering::Acquire) < shared.users {
         let refused = lock(&shared.refused).take();
-        let late = monotonic_ns() - began_ns > CONNECT_LIMIT_NS;
-        if let Some(source) = refused.or_else(|| late.then(too_late)) {
+        let late = monotonic_ns() - began_ns > nanoseconds(limit.as_secs_f64());
+        if let Some(source) = refused.or_else(|| late.then(|| too_late(limit))) {
             return Err(LoadError::Connect {
                 endpoint: shared.driver.describe(),
                 source,
@@ -314,26 +333,14 @@ fn wait_for_users<D: Driver, W: Workload>(
     Ok(())
 }
 
-fn too_late() -> DriverError {
+fn too_late(limit: Duration) -> DriverError {
     DriverError {
         kind: ErrorKind::Connection,
         code: "connect_timeout".into(),
         message: format!(
             "not all users were connected after {} s",
-            CONNECT_LIMIT_NS / SECOND_NS
+            limit.as_secs_f64()
         ),
         retryable: false,
     }
-}
-
-/// The error of a drive that waits for transactions which do not come.
-fn stall(schedule: &Schedule, watch: &Watch, asked: &Drive, now_ns: i64) -> Option<LoadError> {
-    let limit_ns = i64::try_from(STALL_LIMIT_S).unwrap_or_default() * SECOND_NS;
-    let missing = schedule.missing()?;
-    (now_ns - watch.moved_ns.max(schedule.ramp_ns) > limit_ns).then_some(LoadError::Stalled {
-        seconds: STALL_LIMIT_S,
-        missing,
-        asked: asked.ramp_up_transactions.unwrap_or_default()
-            + asked.transactions.unwrap_or_default(),
-    })
 }

@@ -5,6 +5,7 @@ mod asked;
 mod backlog;
 mod collector;
 pub mod files;
+mod limits;
 mod rates;
 pub mod recorder;
 mod replay;
@@ -27,6 +28,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::arrivals::{Queue, Stream};
 use self::collector::Collector;
+use self::limits::Limits;
 use self::recorder::Slot;
 use self::schedule::Measure;
 use self::user::Shared;
@@ -38,9 +40,6 @@ use crate::workload::{Unfit, Workload};
 
 /// Narrower intervals cost more than they show.
 const NARROWEST_INTERVAL_MS: u32 = 10;
-
-/// Users that have not finished by then are abandoned: longer than the 50 s a MariaDB lock wait takes by default.
-const FINISH_LIMIT_NS: i64 = 60_000_000_000;
 
 const JOIN_POLL: Duration = Duration::from_millis(5);
 
@@ -173,10 +172,12 @@ impl<W: Workload> Job for Driving<'_, W> {
             .map(|stream| Queue::new(stream, timeout_ns));
         let shared = Shared::new(driver, self.workload, self.parameters, queue, threads);
         let shared = Arc::new(shared);
+        let limits = Limits::from_environment();
         let mut collector = Collector::open(
             Path::new(&self.parameters.output_directory),
             shared.recorder.types(),
             (self.stream.as_ref(), shared.queue.as_ref()),
+            limits,
             self.progress,
         )?;
         let workers = spawn_users(&shared, threads)?;
@@ -184,7 +185,7 @@ impl<W: Workload> Job for Driving<'_, W> {
         if collected.is_err() {
             shared.stop.abandon();
         }
-        let loops = join(&shared, workers)?;
+        let loops = join(&shared, workers, limits.finish)?;
         let measured = collected?;
         collector.finish(&shared, measured, (effective, loops))
     }
@@ -259,10 +260,11 @@ fn spawn_users<D: Driver, W: Workload>(
 fn join<D: Driver, W: Workload>(
     shared: &Shared<D, W>,
     workers: Vec<Worker>,
+    limit: Duration,
 ) -> Result<Vec<ClientLoop>, LoadError> {
-    let asked_ns = monotonic_ns();
+    let late_ns = monotonic_ns() + nanoseconds(limit.as_secs_f64());
     while workers.iter().any(|worker| !worker.is_finished()) {
-        if monotonic_ns() - asked_ns > FINISH_LIMIT_NS {
+        if monotonic_ns() > late_ns {
             shared.stop.abandon();
         }
         thread::sleep(JOIN_POLL);

@@ -1,20 +1,14 @@
 //! Ours and sysbench side by side on a private PostgreSQL, each on tables the other has loaded; the server's own counters
 //! say who sent and touched what. Skipped, and said so, where sysbench or the server is not installed.
 
-use std::thread;
-use std::time::Duration;
-
-use crate::support::oltp::{PROFILES, drive, load, loading, parameters, tables};
-use crate::support::postgres::{Server, USER};
-use crate::support::sysbench::{self, Counts, Tool, assert_alike, difference};
-use crate::support::{number, sql};
+use crate::support::oltp::{PROFILES, tables};
+use crate::support::postgres::Server;
+use crate::support::sysbench::{
+    self, Bench, Counts, EVENTS, Tool, assert_alike, assert_same_cost_otherwise,
+};
+use crate::support::{number, sql, wait_until};
 use fairtrial_protocol::load::Endpoint;
-use fairtrial_protocol::oltp::{Profile, Protocol};
-
-/// Events that a comparison is about: those of a long run less those of a short one, so that what a tool does once
-/// does not count.
-const FEW: u64 = 10;
-const MANY: u64 = 210;
+use fairtrial_protocol::oltp::Profile;
 
 /// Statements by their kinds, and the rows they gave or changed. Those that begin and end transactions are counted by
 /// what comes of them: the extension loses count of them once they are prepared, as sysbench prepares them.
@@ -32,117 +26,21 @@ const ROWS: [&str; 7] = [
     "n_tup_del",
 ];
 
-struct Bench {
+/// Who asks the server what it has done.
+struct Counting {
     endpoint: Endpoint,
     maintenance: Endpoint,
-    profile: Profile,
-    text: bool,
-    extra: Vec<&'static str>,
 }
 
-impl Bench {
-    fn new(server: &Server, profile: Profile) -> Self {
-        Self {
-            endpoint: server.endpoint("sbtest"),
-            maintenance: server.endpoint("postgres"),
-            profile,
-            text: false,
-            extra: Vec::new(),
-        }
-    }
-
-    fn sysbench(&self, arguments: &[String]) {
-        let Endpoint::Postgres {
-            socket_directory, ..
-        } = &self.endpoint
-        else {
-            panic!("a PostgreSQL endpoint")
-        };
-        let directory = socket_directory.as_deref().expect("a directory");
-        let mut all = vec![
-            "--db-driver=pgsql".into(),
-            format!("--pgsql-host={directory}"),
-            format!("--pgsql-user={USER}"),
-            "--pgsql-db=sbtest".into(),
-        ];
-        if self.text {
-            all.push("--db-ps-mode=disable".into());
-        }
-        all.extend(self.extra.iter().map(ToString::to_string));
-        all.extend_from_slice(arguments);
-        sysbench::run(self.profile, &all);
-    }
-
-    fn load(&self, tool: Tool) {
-        let distribution = sysbench::distribution(self.profile);
-        match tool {
-            Tool::Ours => {
-                load(&loading(self.endpoint.clone(), self.profile, distribution));
-            }
-            Tool::Sysbench => {
-                for table in 1..=3 {
-                    let drop = format!("DROP TABLE IF EXISTS sbtest{table}");
-                    sql(&self.endpoint, &[&drop]);
-                }
-                self.sysbench(&["prepare".into()]);
-                // Ours leaves this done; plans hang on it.
-                sql(&self.endpoint, &["VACUUM (FREEZE, ANALYZE)"]);
-            }
-        }
-    }
-
-    fn run(&self, tool: Tool, events: u64) {
-        match tool {
-            Tool::Ours => {
-                let directory = tempfile::tempdir().expect("a temporary directory");
-                let endpoint = self.endpoint.clone();
-                let mut asked = parameters(endpoint, directory.path(), self.profile, events);
-                asked.distribution = sysbench::distribution(self.profile);
-                asked.skip_transactions = self.extra.contains(&"--skip-trx=on");
-                if self.profile == Profile::BulkInsert {
-                    asked.tables = 1;
-                }
-                if self.text {
-                    asked.protocol = Protocol::Text;
-                }
-                let driven = drive(&asked);
-                assert_eq!(driven.errors, [], "{:?}", self.profile);
-                assert_eq!(driven.drawn[self.profile.name()], events);
-            }
-            Tool::Sysbench => {
-                self.sysbench(&[
-                    format!("--events={events}"),
-                    "--time=0".into(),
-                    "run".into(),
-                ]);
-            }
-        }
-    }
-
-    /// What this many events cost the server, on tables fresh from `loader`.
-    fn cost(&self, loader: Tool, tool: Tool) -> Counts {
-        let measured = |events| {
-            self.load(loader);
-            let before = self.counters();
-            self.run(tool, events);
-            difference(&self.counters(), &before)
-        };
-        let few = measured(FEW);
-        let mut cost = difference(&measured(MANY), &few);
-        cost.retain(|_, count| *count != 0);
-        cost
-    }
-
+impl Counting {
     /// Waits until no client is left: a connection adds its own to some counters at its end.
     fn wait_for_clients(&self) {
         let left = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = 'sbtest'";
-        while number(&self.maintenance, left) > 0 {
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until("no client is left", || number(&self.maintenance, left) == 0);
     }
 
-    /// The server's counters.
-    fn counters(&self) -> Counts {
+    /// The server's counters for a profile's tables.
+    fn counters(&self, profile: Profile) -> Counts {
         self.wait_for_clients();
         let mut counts = Counts::new();
         let value = |cell: &Option<String>| -> i64 {
@@ -154,7 +52,7 @@ impl Bench {
             counts.insert(format!("{kind} statements"), value(&row[1]));
             counts.insert(format!("{kind} rows"), value(&row[2]));
         }
-        for table in 1..=tables(self.profile) {
+        for table in 1..=tables(profile) {
             for name in ROWS {
                 let query = format!(
                     "SELECT {name} FROM pg_stat_user_tables WHERE relname = 'sbtest{table}'"
@@ -168,6 +66,13 @@ impl Bench {
             counts.insert(name.into(), number(&self.maintenance, &query));
         }
         counts
+    }
+}
+
+fn counting(server: &Server) -> Counting {
+    Counting {
+        endpoint: server.endpoint("sbtest"),
+        maintenance: server.endpoint("postgres"),
     }
 }
 
@@ -198,13 +103,20 @@ fn server() -> Option<Server> {
 #[test]
 fn equal_events_are_equal_statements_and_equal_rows_on_each_others_tables() {
     let Some(server) = server() else { return };
+    let counting = counting(&server);
     for profile in PROFILES {
         if profile == Profile::BulkInsert {
             continue; // an event of sysbench is a row there; see below
         }
-        let bench = Bench::new(&server, profile);
-        let theirs = bench.cost(Tool::Ours, Tool::Sysbench);
-        let ours = bench.cost(Tool::Sysbench, Tool::Ours);
+        let bench = Bench::new(server.endpoint("sbtest"), profile);
+        let counters = || counting.counters(profile);
+        let cost = |loader, tool| {
+            let mut cost = bench.cost(loader, tool, &counters);
+            cost.retain(|_, count| *count != 0);
+            cost
+        };
+        let theirs = cost(Tool::Ours, Tool::Sysbench);
+        let ours = cost(Tool::Sysbench, Tool::Ours);
         eprintln!("{profile:?}: {ours:?}");
         assert!(ours.keys().eq(theirs.keys()), "{profile:?}: {theirs:?}");
         for (name, ours) in &ours {
@@ -223,30 +135,25 @@ fn equal_events_are_equal_statements_and_equal_rows_on_each_others_tables() {
         }
         let sent = ours.iter().filter(|(name, _)| name.ends_with("statements"));
         let sent: i64 = sent.map(|(_, count)| count).sum();
-        assert!(sent >= 200, "{profile:?} did something");
+        let events = i64::try_from(EVENTS).expect("few");
+        assert!(sent >= events, "{profile:?} did something");
     }
 }
 
 #[test]
 fn text_and_statements_without_a_transaction_are_equal_too() {
     let Some(server) = server() else { return };
-    for (text, extra) in [(true, vec![]), (false, vec!["--skip-trx=on"])] {
-        let bench = Bench {
-            text,
-            extra,
-            ..Bench::new(&server, Profile::ReadWrite)
-        };
-        let theirs = bench.cost(Tool::Ours, Tool::Sysbench);
-        let ours = bench.cost(Tool::Sysbench, Tool::Ours);
-        assert_eq!(ours, theirs, "text {text}, {:?}", bench.extra);
-    }
+    let counting = counting(&server);
+    assert_same_cost_otherwise(&server.endpoint("sbtest"), &|| {
+        counting.counters(Profile::ReadWrite)
+    });
 }
 
 #[test]
 fn both_make_the_same_tables_and_either_goes_on_with_the_keys() {
     let Some(server) = server() else { return };
     for profile in [Profile::ReadWrite, Profile::BulkInsert] {
-        let bench = Bench::new(&server, profile);
+        let bench = Bench::new(server.endpoint("sbtest"), profile);
         let made = |tool| {
             bench.load(tool);
             let looked = [
@@ -259,7 +166,7 @@ fn both_make_the_same_tables_and_either_goes_on_with_the_keys() {
         };
         assert_eq!(made(Tool::Ours), made(Tool::Sysbench), "{profile:?}");
     }
-    let bench = Bench::new(&server, Profile::Insert);
+    let bench = Bench::new(server.endpoint("sbtest"), Profile::Insert);
     bench.load(Tool::Ours);
     bench.run(Tool::Sysbench, 5);
     let keys = "SELECT MAX(id) - COUNT(*) FROM sbtest1";

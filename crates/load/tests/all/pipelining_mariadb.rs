@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use crate::support::apart::{self, Asked, LONG_S};
 use crate::support::mariadb::{Server, shared};
-use crate::support::oltp::{load, loading, parameters, try_drive};
+use crate::support::oltp::{parameters, try_drive};
 use crate::support::pipelining::{
     STATEMENTS, assert_same_cost, assert_whole, make, outcomes, run, transfer, transfers,
 };
 use crate::support::script::{driving, statement};
 use crate::support::sysbench::Counts;
-use crate::support::under_way::begin;
 use crate::support::{codes, number, sql, sqlite, wait_until};
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::Endpoint;
@@ -65,30 +64,6 @@ fn the_server_does_the_same_work_as_for_statements_one_by_one() {
     ] {
         assert_same_cost(&endpoint, profile, &|| counters(&admin));
     }
-}
-
-#[test]
-fn more_than_a_socket_takes_goes_out_in_parts_and_answers_of_any_length_come_back() {
-    let Some(server) = shared() else { return };
-    let endpoint = server.endpoint("many");
-    load(&loading(
-        endpoint.clone(),
-        Profile::ReadOnly,
-        crate::support::oltp::SPECIAL,
-    ));
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut asked = parameters(endpoint, directory.path(), Profile::ReadOnly, 3);
-    asked.pipelining = true;
-    (asked.mix.point_selects, asked.mix.simple_ranges) = (2_000, 200);
-    asked.mix.range_size = 1_000;
-    let driven = crate::support::oltp::drive(&asked);
-    let outcomes = driven.transactions["read_only"];
-    assert_eq!(
-        (outcomes.committed, outcomes.statements),
-        (3, 3 * (2_000 + 200 + 3 + 2)),
-        "{:?}",
-        driven.errors
-    );
 }
 
 #[test]
@@ -168,69 +143,6 @@ fn transfers_noted(endpoint: &Endpoint) -> i64 {
 }
 
 #[test]
-fn rows_that_differ_and_keys_that_are_there_undo_what_was_sent_with_them() {
-    let Some(server) = shared() else { return };
-    let endpoint = server.endpoint("differing");
-    make(&endpoint);
-    sql(&endpoint, &["INSERT INTO transfer VALUES (-1, 0)"]);
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut nobody = statement(
-        "UPDATE account SET balance = 7 WHERE id = ? - 1000",
-        &["from"],
-    );
-    nobody.rows = Some(1);
-    let twice = statement("INSERT INTO transfer VALUES (-1, 1)", &[]);
-    for (bad, code) in [(nobody, "rows_differ"), (twice, "1062")] {
-        let mut asked = transfers(endpoint.clone(), directory.path());
-        asked.transactions[0].statements.insert(2, bad);
-        (asked.drive.transactions, asked.drive.virtual_users) = (Some(10), 1);
-        let driven = run(&asked);
-        assert_eq!(codes(&driven), [(code, 10)].into(), "{:?}", driven.errors);
-        assert_eq!(
-            (outcomes(&driven).failed, outcomes(&driven).retried),
-            (10, 0)
-        );
-        assert_eq!(
-            assert_whole(&endpoint),
-            1,
-            "none but the one that was there"
-        );
-    }
-}
-
-#[test]
-fn statements_outside_transactions_each_commit_beside_transactions_sent_together() {
-    let Some(server) = shared() else { return };
-    let endpoint = server.endpoint("mixed");
-    make(&endpoint);
-    sql(&endpoint, &["INSERT INTO transfer VALUES (-1, 0)"]);
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut alone = transfer(Scope::None);
-    alone.name = "alone".into();
-    let mut taking = statement("SELECT balance FROM account WHERE id = ?", &["from"]);
-    taking.take = vec!["found".into()];
-    // A key that is there already stops none of the others, which are each for itself; the last goes by itself.
-    let twice = statement("INSERT INTO transfer VALUES (-1, 1)", &[]);
-    alone.statements.insert(1, twice);
-    alone.statements.push(taking);
-    let mut asked = driving(
-        endpoint.clone(),
-        directory.path(),
-        vec![transfer(Scope::ReadWrite), alone],
-    );
-    asked.pipelining = true;
-    let driven = run(&asked);
-    let (whole, alone) = (outcomes(&driven), driven.transactions["alone"]);
-    assert_eq!(codes(&driven), [("1062", alone.failed)].into());
-    assert!(whole.committed > 100 && alone.failed > 100 && whole.failed == 0);
-    assert_eq!(
-        assert_whole(&endpoint),
-        1 + whole.committed + alone.failed,
-        "what is for itself has stayed"
-    );
-}
-
-#[test]
 fn a_server_that_hangs_is_left_when_users_should_have_finished() {
     let Some(server) = Server::start() else {
         return;
@@ -239,13 +151,12 @@ fn a_server_that_hangs_is_left_when_users_should_have_finished() {
     make(&endpoint);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut asked = transfers(endpoint.clone(), directory.path());
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(5.0));
-    let driving = begin(move |lines| fairtrial_load::drive_script(&asked, lines));
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+    let mut driving = apart::begin_with(&Asked::Script(asked), &apart::IMPATIENT);
+    driving.wait_for_rate();
     wait_until("users commit", || transfers_noted(&endpoint) > 20);
     server.freeze();
-    let driven = driving.end().expect("what was measured is a result");
-    assert_eq!(driven.window.end_ns - driven.window.start_ns, 5_000_000_000);
-    assert!(outcomes(&driven).committed > 0);
+    assert!(outcomes(&driving.result()).committed > 0);
 }
 
 #[test]

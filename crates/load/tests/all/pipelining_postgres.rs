@@ -4,18 +4,16 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::support::oltp::{drive, load, loading, parameters};
+use crate::support::apart::{self, Asked, LONG_S};
 use crate::support::pipelining::{
-    STATEMENTS, assert_same_cost, assert_whole, make, outcomes, run, transfer, transfers,
+    STATEMENTS, assert_same_cost, assert_whole, make, outcomes, run, transfers,
 };
 use crate::support::postgres::Server;
-use crate::support::script::{driving, statement};
+use crate::support::script::statement;
 use crate::support::sysbench::Counts;
-use crate::support::under_way::begin;
-use crate::support::{codes, number, sql};
+use crate::support::{codes, hold, number, sql, wait_until};
 use fairtrial_protocol::load::Endpoint;
 use fairtrial_protocol::oltp::Profile;
-use fairtrial_protocol::script::Scope;
 
 const TRUST: &str = "local all all trust\n";
 const LOCAL_ONLY: [&str; 2] = ["-c", "listen_addresses="];
@@ -67,35 +65,6 @@ fn the_server_does_the_same_work_as_for_statements_one_by_one() {
 }
 
 #[test]
-fn more_than_a_socket_takes_goes_out_in_parts_and_answers_of_any_length_come_back() {
-    let Some(server) = Server::start(TRUST, &LOCAL_ONLY) else {
-        return;
-    };
-    let endpoint = server.endpoint("many");
-    load(&loading(
-        endpoint.clone(),
-        Profile::ReadOnly,
-        crate::support::oltp::SPECIAL,
-    ));
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    for skip_transactions in [false, true] {
-        let mut asked = parameters(endpoint.clone(), directory.path(), Profile::ReadOnly, 3);
-        (asked.pipelining, asked.skip_transactions) = (true, skip_transactions);
-        (asked.mix.point_selects, asked.mix.simple_ranges) = (2_000, 200);
-        asked.mix.range_size = 1_000;
-        let driven = drive(&asked);
-        let outcomes = driven.transactions["read_only"];
-        let frame = if skip_transactions { 0 } else { 2 };
-        assert_eq!(
-            (outcomes.committed, outcomes.statements),
-            (3, 3 * (2_000 + 200 + 3 + frame)),
-            "{:?}",
-            driven.errors
-        );
-    }
-}
-
-#[test]
 fn deadlocks_timeouts_and_ended_backends_leave_nothing_half_done() {
     let Some(server) = Server::start(TRUST, &LOCAL_ONLY) else {
         return;
@@ -128,18 +97,14 @@ fn deadlocks_timeouts_and_ended_backends_leave_nothing_half_done() {
         &endpoint,
         &["ALTER DATABASE broken SET lock_timeout = '50ms'"],
     );
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(10.0));
-    let driving = begin(move |lines| fairtrial_load::drive_script(&asked, lines));
-    sql(
-        &endpoint,
-        &[
-            "SET lock_timeout = 0",
-            "BEGIN",
-            "SELECT * FROM account WHERE id = 7 FOR UPDATE",
-            "SELECT pg_sleep(0.5)",
-            "ROLLBACK",
-        ],
-    );
+    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+    let mut driving = apart::begin(&Asked::Script(asked));
+    driving.wait_for_rate();
+    let lock = "SELECT * FROM account WHERE id = 7 FOR UPDATE";
+    let held = hold(&endpoint, &["SET lock_timeout = 0", "BEGIN", lock]);
+    let cancelled = "canceling statement due to lock timeout";
+    wait_until("one waits too long", || server.log().contains(cancelled));
+    drop(held);
     let end = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity \
         WHERE datname = 'broken' AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
     for _ in 0..3 {
@@ -151,68 +116,13 @@ fn deadlocks_timeouts_and_ended_backends_leave_nothing_half_done() {
         assert!(has_ended);
         thread::sleep(Duration::from_millis(250));
     }
-    let before = number(&endpoint, "SELECT COUNT(*) FROM transfer");
-    let driven = driving.end().expect("it ends at its deadline");
+    let noted = || number(&endpoint, "SELECT COUNT(*) FROM transfer");
+    let before = noted();
+    wait_until("users go on", || noted() > before + 20);
+    let driven = driving.result();
     let known = ["40P01", "55P03", "57P01", "connection_lost"];
     let found = codes(&driven);
     assert!(found.keys().all(|code| known.contains(code)), "{found:?}");
     assert!(found["55P03"] > 0 && found["57P01"] > 0, "{found:?}");
-    let after = i64::try_from(assert_whole(&endpoint)).expect("a count");
-    assert!(after > before, "users went on");
-}
-
-#[test]
-fn rows_that_differ_and_keys_that_are_there_undo_what_was_sent_with_them() {
-    let Some(server) = Server::start(TRUST, &LOCAL_ONLY) else {
-        return;
-    };
-    let endpoint = server.endpoint("differing");
-    make(&endpoint);
-    sql(&endpoint, &["INSERT INTO transfer VALUES (-1, 0)"]);
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut nobody = statement(
-        "UPDATE account SET balance = 7 WHERE id = ? - 1000",
-        &["from"],
-    );
-    nobody.rows = Some(1);
-    let twice = statement("INSERT INTO transfer VALUES (-1, 1)", &[]);
-    for (bad, code, attempts) in [(nobody, "rows_differ", 1), (twice, "23505", 3)] {
-        let mut asked = transfers(endpoint.clone(), directory.path());
-        asked.transactions[0].statements.insert(2, bad);
-        (asked.drive.transactions, asked.drive.virtual_users) = (Some(10), 1);
-        asked.drive.retries = 2;
-        let driven = run(&asked);
-        assert_eq!(codes(&driven), [(code, 10 * attempts)].into());
-        assert_eq!(outcomes(&driven).failed, 10);
-        assert_eq!(
-            assert_whole(&endpoint),
-            1,
-            "none but the one that was there"
-        );
-    }
-}
-
-#[test]
-fn statements_outside_transactions_each_commit_whatever_becomes_of_the_others() {
-    let Some(server) = Server::start(TRUST, &LOCAL_ONLY) else {
-        return;
-    };
-    let endpoint = server.endpoint("mixed");
-    make(&endpoint);
-    sql(&endpoint, &["INSERT INTO transfer VALUES (-1, 0)"]);
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut alone = transfer(Scope::None);
-    alone.name = "alone".into();
-    let twice = statement("INSERT INTO transfer VALUES (-1, 1)", &[]);
-    alone.statements.insert(1, twice);
-    let both = vec![transfer(Scope::ReadWrite), alone];
-    let mut asked = driving(endpoint.clone(), directory.path(), both);
-    asked.pipelining = true;
-    asked.drive.retries = 0;
-    let driven = run(&asked);
-    let (whole, alone) = (outcomes(&driven), driven.transactions["alone"]);
-    assert_eq!(codes(&driven), [("23505", alone.failed)].into());
-    assert!(whole.committed > 100 && alone.failed > 100 && whole.failed == 0);
-    let kept = assert_whole(&endpoint);
-    assert_eq!(kept, 1 + whole.committed + alone.failed);
+    assert_whole(&endpoint);
 }

@@ -214,16 +214,16 @@ fn statements_and_locks_that_take_too_long_are_counted_by_code_and_repeated() {
     let Some(server) = Server::start(TRUST, &LOCAL_ONLY) else {
         return;
     };
-    for (setting, code) in [
-        ("lock_timeout = '300ms'", "55P03"),
+    for (setting, code, timeout) in [
+        ("lock_timeout = '300ms'", "55P03", "lock timeout"),
         // It binds what a drive asks before its window too.
-        ("statement_timeout = '2s'", "57014"),
+        ("statement_timeout = '2s'", "57014", "statement timeout"),
     ] {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let settings = [setting, "deadlock_timeout = '2ms'"];
         let mut asked = crowded(&server, directory.path(), &settings);
         (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
-        // Long enough to outlast the lock: back-off grows to a tenth of a second.
+        // Enough to outlast the lock: back-off grows to a tenth of a second.
         asked.drive.retries = 1_000;
         let endpoint = asked.drive.endpoint.clone();
         let mut driving = apart::begin(&Asked::Oltp(asked));
@@ -233,10 +233,11 @@ fn statements_and_locks_that_take_too_long_are_counted_by_code_and_repeated() {
             "SET lock_timeout = 0",
             "BEGIN",
             "LOCK TABLE sbtest1 IN ACCESS EXCLUSIVE MODE",
-            "SELECT pg_sleep(5)",
-            "COMMIT",
         ];
-        sql(&endpoint, &hold);
+        let held = crate::support::hold(&endpoint, &hold);
+        let words = format!("canceling statement due to {timeout}");
+        wait_until("one waits too long", || server.log().contains(&words));
+        drop(held);
         let committed = || number(&server.endpoint("postgres"), COMMITTED);
         let before = committed();
         wait_until("users go on", || committed() > before + 20);

@@ -4,8 +4,9 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::support::mariadb::{Server, shared};
+use crate::support::mariadb::Server;
 use crate::support::postgres::Server as PostgresServer;
+use crate::support::system::System;
 use crate::support::{SEED, assert_consistent, number, sql, sqlite};
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Endpoint, Loaded, Progress, TpccLoad};
@@ -102,31 +103,20 @@ fn a_killed_load_goes_on_in_sqlite() {
     assert_eq!(number(&endpoint, names), 0, "nothing of ours stays");
 }
 
-#[test]
-fn a_killed_load_goes_on_in_mariadb() {
-    let Some(server) = shared() else { return };
-    let endpoint = server.endpoint("resumed");
-    goes_on_after_kills(&endpoint);
-    let names = "SELECT COUNT(*) FROM information_schema.tables WHERE table_name LIKE 'fairtrial%'";
-    assert_eq!(number(&endpoint, names), 0, "nothing of ours stays");
-    let indexes = "SELECT COUNT(DISTINCT table_name, index_name) FROM information_schema.statistics WHERE table_schema = 'resumed'";
-    assert_eq!(number(&endpoint, indexes), 10, "with its indexes");
-    sql(&endpoint, &["DROP DATABASE resumed"]);
-}
+crate::on_both_systems!(a_killed_load_goes_on);
 
-#[test]
-fn a_killed_load_goes_on_in_postgres() {
-    let Some(server) = PostgresServer::start(TRUST, &LOCAL_ONLY) else {
-        return;
-    };
-    let endpoint = server.endpoint("resumed");
+fn a_killed_load_goes_on<S: System>(server: &S) {
+    let endpoint = server.at("resumed");
     goes_on_after_kills(&endpoint);
-    let names = "SELECT COUNT(*) FROM pg_tables WHERE tablename LIKE 'fairtrial%'";
+    let names = "SELECT COUNT(*) FROM information_schema.tables WHERE table_name LIKE 'fairtrial%' \
+        AND 'resumed' IN (table_catalog, table_schema)";
     assert_eq!(number(&endpoint, names), 0, "nothing of ours stays");
-    let indexes = "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = 'public'";
-    assert_eq!(number(&endpoint, indexes), 10, "with its indexes");
-    let unlogged = "SELECT COUNT(*) FROM pg_class WHERE relpersistence <> 'p' AND relnamespace = 'public'::regnamespace";
-    assert_eq!(number(&endpoint, unlogged), 0, "a crash would empty them");
+    server.assert_indexed("resumed");
+    if matches!(endpoint, Endpoint::Postgres { .. }) {
+        let unlogged = "SELECT COUNT(*) FROM pg_class WHERE relpersistence <> 'p' AND relnamespace = 'public'::regnamespace";
+        assert_eq!(number(&endpoint, unlogged), 0, "a crash would empty them");
+    }
+    server.forget("resumed");
 }
 
 #[test]

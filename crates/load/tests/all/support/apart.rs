@@ -15,6 +15,15 @@ use super::result;
 
 const PARAMETERS: &str = "FAIRTRIAL_TEST_DRIVE";
 
+/// What a child says before the error that its drive ended with.
+const FAILED: &str = "the drive failed: ";
+
+/// For servers that never answer again: a drive that waits for them gives up soon.
+pub const IMPATIENT: [(&str, &str); 2] = [
+    ("FAIRTRIAL_STALL_LIMIT_S", "0.5"),
+    ("FAIRTRIAL_FINISH_LIMIT_S", "0.5"),
+];
+
 /// Longer than any machine takes to get over all that breaks: for drives that are asked to end.
 pub const LONG_S: f64 = 600.0;
 
@@ -48,7 +57,9 @@ fn child() {
         Asked::Oltp(asked) => fairtrial_load::drive_oltp(&asked, lines),
         Asked::Script(asked) => fairtrial_load::drive_script(&asked, lines),
     };
-    ended.expect("the drive ends");
+    if let Err(error) = ended {
+        println!("{FAILED}{error}");
+    }
 }
 
 /// A drive under way, killed if it is dropped.
@@ -60,9 +71,15 @@ pub struct Apart {
 
 /// Begins a drive.
 pub fn begin(asked: &Asked) -> Apart {
+    begin_with(asked, &[])
+}
+
+/// Begins a drive with variables of its own.
+pub fn begin_with(asked: &Asked, variables: &[(&str, &str)]) -> Apart {
     let mut process = Command::new(std::env::current_exe().expect("this binary"))
         .args(["--exact", "support::apart::child", "--nocapture"])
         .env(PARAMETERS, serde_json::to_string(asked).expect("JSON"))
+        .envs(variables.iter().copied())
         .stdout(Stdio::piped())
         .spawn()
         .expect("this binary starts");
@@ -78,20 +95,27 @@ pub fn begin(asked: &Asked) -> Apart {
 impl Apart {
     /// Waits until a transaction has ended, well or not.
     pub fn wait_for_rate(&mut self) {
-        self.wait_for("a rate", |per_s, _| per_s > 0.0);
+        let has_rate = |said| matches!(said, Progress::Rate { per_s, .. } if per_s > 0.0);
+        self.wait_for("a rate", has_rate);
     }
 
     /// Waits until this many errors are counted, of the whole drive.
     pub fn wait_for_errors(&mut self, least: u64) {
-        self.wait_for("errors", |_, errors| errors >= least);
+        let has_errors = |said| matches!(said, Progress::Rate { errors, .. } if errors >= least);
+        self.wait_for("errors", has_errors);
     }
 
-    fn wait_for(&mut self, what: &str, holds: impl Fn(f64, u64) -> bool) {
-        let mut lines = self.lines.by_ref().map(|line| line.expect("UTF-8"));
-        let found = lines.any(|line| match serde_json::from_str(&line) {
-            Ok(Progress::Rate { per_s, errors }) => holds(per_s, errors),
-            _ => false, // libtest's own lines are among them
+    /// Waits until the window begins.
+    pub fn wait_for_window(&mut self) {
+        self.wait_for("a window", |said| {
+            matches!(said, Progress::Measuring { .. })
         });
+    }
+
+    fn wait_for(&mut self, what: &str, is_it: impl Fn(Progress) -> bool) {
+        let mut lines = self.lines.by_ref().map(|line| line.expect("UTF-8"));
+        // libtest's own lines are among them.
+        let found = lines.any(|line| serde_json::from_str(&line).is_ok_and(&is_it));
         assert!(found, "it ended before it had {what}");
     }
 
@@ -100,8 +124,22 @@ impl Apart {
         kill_process(Pid::from_child(&self.process), Signal::TERM).expect("it is ours");
     }
 
-    /// Waits for its end; returns what it still said.
+    /// Waits for its good end; returns what it still said.
     pub fn end(mut self) -> Vec<String> {
+        let said = self.rest();
+        let failed = said.iter().find(|line| line.starts_with(FAILED));
+        assert_eq!(failed, None);
+        said
+    }
+
+    /// Waits for its end by an error; returns what it says.
+    pub fn error(mut self) -> String {
+        let said = self.rest();
+        let failed = said.iter().find_map(|line| line.strip_prefix(FAILED));
+        failed.expect("it cannot end well").to_owned()
+    }
+
+    fn rest(&mut self) -> Vec<String> {
         let lines = self.lines.by_ref();
         let said = lines.map(|line| line.expect("UTF-8")).collect();
         assert!(self.process.wait().expect("it ends").success());

@@ -43,23 +43,7 @@ impl Server {
         let (Some(server), Some(install)) = (find("mariadbd"), find("mariadb-install-db")) else {
             return None;
         };
-        let data = directory.path().join("data");
-        let installed = Command::new(install)
-            .args([
-                "--no-defaults",
-                "--auth-root-authentication-method=normal",
-                "--skip-test-db",
-            ])
-            .arg(format!("--datadir={}", data.display()))
-            .arg(format!("--tmpdir={}", directory.path().display()))
-            .arg(format!("--user={}", user()))
-            .output()
-            .expect("mariadb-install-db runs");
-        assert!(
-            installed.status.success(),
-            "{}",
-            String::from_utf8_lossy(&installed.stderr)
-        );
+        copy(installed(&install), &directory.path().join("data"));
         let options = options(directory.path());
         let process = spawn(&server, directory.path(), &options);
         let server = Self {
@@ -140,6 +124,41 @@ impl Drop for Server {
     }
 }
 
+/// Data of a server that has never run, made once: to make them takes longer than most tests.
+fn installed(install: &Path) -> &'static Path {
+    static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
+        let directory = tempfile::tempdir().expect("a temporary directory").keep();
+        remove_after_this_process(&directory);
+        let data = directory.join("data");
+        let installed = Command::new(install)
+            .args([
+                "--no-defaults",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+            ])
+            .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--tmpdir={}", directory.display()))
+            .arg(format!("--user={}", user()))
+            .output()
+            .expect("mariadb-install-db runs");
+        let words = String::from_utf8_lossy(&installed.stderr);
+        assert!(installed.status.success(), "{words}");
+        data
+    })
+}
+
+/// Copies a directory with its owners, and no zeros of its logs.
+pub fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp")
+        .args(["--archive", "--sparse=always"])
+        .args([from, to])
+        .output()
+        .expect("cp runs");
+    let words = String::from_utf8_lossy(&copied.stderr);
+    assert!(copied.status.success(), "{words}");
+}
+
 /// The one server that the tests of this binary share, one at a time.
 pub fn shared() -> Option<MutexGuard<'static, Server>> {
     static SHARED: OnceLock<Option<Mutex<Server>>> = OnceLock::new();
@@ -150,7 +169,7 @@ pub fn shared() -> Option<MutexGuard<'static, Server>> {
 }
 
 /// A server that is never dropped: its directory goes with this process.
-fn start_shared() -> Option<Server> {
+pub fn start_shared() -> Option<Server> {
     let server = Server::start()?;
     remove_after_this_process(server.directory.path());
     Some(server)
@@ -158,7 +177,7 @@ fn start_shared() -> Option<Server> {
 
 /// Removes a directory when this process has ended, in whatever way: a shell in a group of its own reads until the end
 /// of its input, which only this process holds open.
-fn remove_after_this_process(directory: &Path) {
+pub fn remove_after_this_process(directory: &Path) {
     let remover = Command::new("sh")
         .args(["-c", "cat >/dev/null; rm -rf -- \"$1\"", "sh"])
         .arg(directory)
@@ -172,7 +191,7 @@ fn remove_after_this_process(directory: &Path) {
 }
 
 /// Makes something on a thread that lives as long as this process.
-fn keep<T: Send + 'static>(make: fn() -> T) -> T {
+pub fn keep<T: Send + 'static>(make: fn() -> T) -> T {
     let (said, receive) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         said.send(make()).expect("someone waits");

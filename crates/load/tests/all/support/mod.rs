@@ -14,6 +14,7 @@ pub mod scene;
 pub mod script;
 pub mod small_disk;
 pub mod sysbench;
+pub mod system;
 pub mod under_way;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
+use fairtrial_load::Client;
 use fairtrial_protocol::load::{
     Arrivals, Checked, Drive, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
@@ -83,6 +85,15 @@ pub fn sqlite_copy() -> Copy {
         directory,
         endpoint,
     }
+}
+
+/// What a load of one warehouse into SQLite says, which every other system must say too.
+pub fn embedded() -> &'static Loaded {
+    static LOADED: OnceLock<Loaded> = OnceLock::new();
+    LOADED.get_or_init(|| {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        load(sqlite(&directory.path().join("t.db")), 1, 1)
+    })
 }
 
 /// Parameters of a drive of 400 transactions by three users.
@@ -157,6 +168,16 @@ pub fn number(endpoint: &Endpoint, query: &str) -> i64 {
     let text = answer.rows[0][0].as_deref().unwrap_or("0");
     text.parse()
         .unwrap_or_else(|_| panic!("{query} gave {text}"))
+}
+
+/// Runs statements on a connection that stays open, with the locks they take, until what this gives is dropped.
+pub fn hold(endpoint: &Endpoint, statements: &[&str]) -> Client {
+    let mut client = Client::open(endpoint).expect("a thread");
+    for statement in statements {
+        let answer = client.ask(statement, Duration::from_mins(2));
+        answer.expect("the statements run");
+    }
+    client
 }
 
 /// Waits until something holds, for as long as a machine that others load may take.

@@ -3,10 +3,13 @@
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use fairtrial_protocol::load::{Endpoint, Sql};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+use super::mariadb::{copy, remove_after_this_process};
 
 /// How long a fresh server may take to answer.
 const START_LIMIT_MS: u32 = 60_000;
@@ -41,14 +44,7 @@ impl Server {
         let directory = tempfile::tempdir().expect("a temporary directory");
         give(directory.path());
         let data = directory.path().join("data");
-        let created = command(&programs.join("initdb"))
-            .args(["--no-sync", "--locale=C", "--encoding=UTF8", "--auth=trust"])
-            .arg(format!("--username={USER}"))
-            .arg(format!("--pgdata={}", data.display()))
-            .output()
-            .expect("initdb runs");
-        let words = String::from_utf8_lossy(&created.stderr);
-        assert!(created.status.success(), "{words}");
+        copy(created(&programs), &data);
         std::fs::write(data.join("pg_hba.conf"), hba).expect("our own file");
         let options = options(directory.path());
         let process = spawn(directory.path(), &options);
@@ -59,6 +55,11 @@ impl Server {
         };
         server.wait();
         Some(server)
+    }
+
+    /// Removes its directory with this process: for a server that is never dropped.
+    fn leave(&self) {
+        remove_after_this_process(self.directory.path());
     }
 
     /// What it has written to its log since it started.
@@ -122,6 +123,34 @@ impl Drop for Server {
         self.signal(Signal::QUIT);
         let _ = self.process.wait();
     }
+}
+
+/// A server that is never dropped; what is vacuumed and analysed is its clients' doing.
+pub fn start_common() -> Option<Server> {
+    let options = ["-c", "listen_addresses=", "-c", "autovacuum=off"];
+    let server = Server::start("local all all trust\n", &options)?;
+    server.leave();
+    Some(server)
+}
+
+/// Data of a server that has never run, made once.
+fn created(programs: &Path) -> &'static Path {
+    static CREATED: OnceLock<PathBuf> = OnceLock::new();
+    CREATED.get_or_init(|| {
+        let directory = tempfile::tempdir().expect("a temporary directory").keep();
+        remove_after_this_process(&directory);
+        give(&directory);
+        let data = directory.join("data");
+        let created = command(&programs.join("initdb"))
+            .args(["--no-sync", "--locale=C", "--encoding=UTF8", "--auth=trust"])
+            .arg(format!("--username={USER}"))
+            .arg(format!("--pgdata={}", data.display()))
+            .output()
+            .expect("initdb runs");
+        let words = String::from_utf8_lossy(&created.stderr);
+        assert!(created.status.success(), "{words}");
+        data
+    })
 }
 
 /// Makes a file or directory the server's.

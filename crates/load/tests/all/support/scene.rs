@@ -52,7 +52,12 @@ impl Scene {
 
     /// Begins it in a process of its own, to be asked for its end, and waits until transactions end.
     pub fn begin_apart(&self) -> Apart {
-        let mut driving = apart::begin(&Asked::Oltp(self.asked.clone()));
+        self.begin_apart_with(&[])
+    }
+
+    /// The same with variables of its own.
+    pub fn begin_apart_with(&self, variables: &[(&str, &str)]) -> Apart {
+        let mut driving = apart::begin_with(&Asked::Oltp(self.asked.clone()), variables);
         driving.wait_for_rate();
         driving
     }

@@ -3,9 +3,15 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use fairtrial_protocol::oltp::{Distribution, Profile};
+use fairtrial_protocol::load::Endpoint;
+use fairtrial_protocol::oltp::{Distribution, Profile, Protocol};
 
-use super::oltp::{SPECIAL, TABLE_SIZE, tables};
+use super::oltp::{SPECIAL, TABLE_SIZE, drive, load, loading, parameters, tables};
+use super::{number, sql};
+
+/// Events that a comparison is about, and those of the short run.
+pub const EVENTS: u64 = 200;
+const FEW: u64 = 10;
 
 /// Counts by name, of statements or rows.
 pub type Counts = BTreeMap<String, i64>;
@@ -35,8 +41,151 @@ pub fn distribution(profile: Profile) -> Distribution {
     }
 }
 
+/// Tables of a profile, and how both tools use them.
+pub struct Bench {
+    pub endpoint: Endpoint,
+    pub profile: Profile,
+    pub text: bool,
+    pub extra: Vec<&'static str>,
+}
+
+impl Bench {
+    pub fn new(endpoint: Endpoint, profile: Profile) -> Self {
+        Self {
+            endpoint,
+            profile,
+            text: false,
+            extra: Vec::new(),
+        }
+    }
+
+    /// Runs sysbench on these tables.
+    fn sysbench(&self, arguments: &[String]) {
+        let mut all = place(&self.endpoint);
+        if self.text {
+            all.push("--db-ps-mode=disable".into());
+        }
+        all.extend(self.extra.iter().map(ToString::to_string));
+        all.extend_from_slice(arguments);
+        run(self.profile, &all);
+    }
+
+    /// Makes the tables anew.
+    pub fn load(&self, tool: Tool) {
+        let distribution = distribution(self.profile);
+        match tool {
+            Tool::Ours => {
+                load(&loading(self.endpoint.clone(), self.profile, distribution));
+            }
+            Tool::Sysbench => {
+                for table in 1..=3 {
+                    let drop = format!("DROP TABLE IF EXISTS sbtest{table}");
+                    sql(&self.endpoint, &[&drop]);
+                }
+                self.sysbench(&["prepare".into()]);
+                if matches!(self.endpoint, Endpoint::Postgres { .. }) {
+                    // Ours leaves this done; plans hang on it.
+                    sql(&self.endpoint, &["VACUUM (FREEZE, ANALYZE)"]);
+                }
+            }
+        }
+    }
+
+    /// Runs this many events by one user.
+    pub fn run(&self, tool: Tool, events: u64) {
+        match tool {
+            Tool::Ours => {
+                let directory = tempfile::tempdir().expect("a temporary directory");
+                let endpoint = self.endpoint.clone();
+                let mut asked = parameters(endpoint, directory.path(), self.profile, events);
+                asked.distribution = distribution(self.profile);
+                asked.skip_transactions = self.extra.contains(&"--skip-trx=on");
+                if self.profile == Profile::BulkInsert {
+                    asked.tables = 1;
+                }
+                if self.text {
+                    asked.protocol = Protocol::Text;
+                }
+                let driven = drive(&asked);
+                assert_eq!(driven.errors, [], "{:?}", self.profile);
+                assert_eq!(driven.drawn[self.profile.name()], events);
+            }
+            Tool::Sysbench => {
+                self.sysbench(&[
+                    format!("--events={events}"),
+                    "--time=0".into(),
+                    "run".into(),
+                ]);
+            }
+        }
+    }
+
+    /// What 200 events cost the server by its counters, on tables fresh from `loader`: a long run less a short one, so
+    /// that what a tool does once does not count.
+    pub fn cost(&self, loader: Tool, tool: Tool, counters: &impl Fn() -> Counts) -> Counts {
+        let measured = |events| {
+            self.load(loader);
+            // Whoever opens a table first makes a server read its statistics.
+            for table in 1..=tables(self.profile) {
+                let rows = format!("SELECT COUNT(k) FROM sbtest{table}");
+                number(&self.endpoint, &rows);
+            }
+            let before = counters();
+            self.run(tool, events);
+            difference(&counters(), &before)
+        };
+        let few = measured(FEW);
+        difference(&measured(FEW + EVENTS), &few)
+    }
+}
+
+/// Fails unless both tools cost the server the same in text, and without transactions.
+pub fn assert_same_cost_otherwise(endpoint: &Endpoint, counters: &impl Fn() -> Counts) {
+    for (text, extra) in [(true, vec![]), (false, vec!["--skip-trx=on"])] {
+        let bench = Bench {
+            text,
+            extra,
+            ..Bench::new(endpoint.clone(), Profile::ReadWrite)
+        };
+        let theirs = bench.cost(Tool::Ours, Tool::Sysbench, counters);
+        let ours = bench.cost(Tool::Sysbench, Tool::Ours, counters);
+        assert_eq!(ours, theirs, "text {text}, {:?}", bench.extra);
+    }
+}
+
+/// Where sysbench finds a database.
+fn place(endpoint: &Endpoint) -> Vec<String> {
+    match endpoint {
+        Endpoint::Mysql {
+            socket,
+            user,
+            database,
+            ..
+        } => vec![
+            format!("--mysql-socket={}", socket.as_deref().expect("a socket")),
+            format!("--mysql-db={database}"),
+            format!("--mysql-user={user}"),
+        ],
+        Endpoint::Postgres {
+            socket_directory,
+            user,
+            database,
+            ..
+        } => vec![
+            "--db-driver=pgsql".into(),
+            format!(
+                "--pgsql-host={}",
+                socket_directory.as_deref().expect("a directory")
+            ),
+            format!("--pgsql-user={user}"),
+            format!("--pgsql-db={database}"),
+        ],
+        Endpoint::Sqlite { .. } => panic!("sysbench drives servers"),
+    }
+}
+
 /// Runs a profile's script with one thread.
-pub fn run(profile: Profile, arguments: &[String]) {
+fn run(profile: Profile, arguments: &[String]) {
     let random = match distribution(profile) {
         Distribution::Uniform {} => "uniform",
         _ => "special",

@@ -1,44 +1,56 @@
 //! Drives under way on a thread of their own, so that a test can break something meanwhile.
 
 use std::io::{Result as IoResult, Write};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::Driven;
 
-/// How long a test waits for a window to begin, on a machine that others load too.
-const BEGIN_LIMIT: Duration = Duration::from_mins(2);
+/// How long a test waits for a window to begin or to end, on a machine that others load too.
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// A drive whose window has begun.
-pub struct UnderWay(JoinHandle<Result<Driven, LoadError>>);
+pub struct UnderWay {
+    driving: JoinHandle<Result<Driven, LoadError>>,
+    said: Receiver<String>,
+}
 
 /// Begins a drive and waits for its window.
 pub fn begin(
     drive: impl FnOnce(&mut dyn Write) -> Result<Driven, LoadError> + Send + 'static,
 ) -> UnderWay {
-    let (said, begun) = channel();
-    let driving = thread::spawn(move || drive(&mut Lines(said)));
-    begun.recv_timeout(BEGIN_LIMIT).expect("the window begins");
-    UnderWay(driving)
+    let (sender, said) = channel();
+    let driving = thread::spawn(move || drive(&mut Lines(sender)));
+    let mut under_way = UnderWay { driving, said };
+    under_way.wait_for("\"measuring\"");
+    under_way
 }
 
 impl UnderWay {
+    /// Waits until the window is over and users finish what they began.
+    pub fn wait_until_finishing(&mut self) {
+        self.wait_for("\"finishing\"");
+    }
+
+    fn wait_for(&mut self, words: &str) {
+        while !self.said.recv_timeout(LIMIT).expect(words).contains(words) {}
+    }
+
     /// Waits for its end.
     pub fn end(self) -> Result<Driven, LoadError> {
-        self.0.join().expect("the drive does not panic")
+        self.driving.join().expect("the drive does not panic")
     }
 }
 
-/// Speaks once the window begins.
-struct Lines(Sender<()>);
+/// Passes on what the drive says.
+struct Lines(Sender<String>);
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> IoResult<usize> {
-        if String::from_utf8_lossy(bytes).contains("\"measuring\"") {
-            self.0.send(()).map_err(std::io::Error::other)?;
-        }
+        let said = String::from_utf8_lossy(bytes).into_owned();
+        self.0.send(said).map_err(std::io::Error::other)?;
         Ok(bytes.len())
     }
 

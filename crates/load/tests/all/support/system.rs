@@ -1,0 +1,120 @@
+//! Servers that tests share, whichever system they are: what both must do is written once against these.
+
+use std::sync::OnceLock;
+
+use fairtrial_protocol::load::Endpoint;
+
+use super::mariadb::{self, keep};
+use super::{number, postgres, sql};
+
+/// A system whose server tests may share, each with databases of its own.
+pub trait System: Sized + Sync + 'static {
+    /// A database that is always there.
+    const MAINTENANCE: &'static str;
+    /// The setting that says how transactions are isolated, as a drive records it, and its value here.
+    const ISOLATION: (&'static str, &'static str);
+    /// Codes of what users who meet get over.
+    const CONFLICTS: &'static [&'static str];
+    /// The code of a key that is there already, and how often a transaction that meets it is begun with two retries.
+    const DUPLICATE: (&'static str, u64);
+    /// Transactions of a crowd: as many as its deadlocks, each found after a while, leave time for.
+    const CROWD: u64;
+    /// A statement that gives no rows.
+    const NOTHING: &'static str;
+    /// What ends all connections to a database that is dropped.
+    const FORCE: &'static str;
+
+    /// The server that all share; `None`, said on standard error, where none is installed.
+    fn common() -> Option<&'static Self>;
+
+    /// The endpoint of one database.
+    fn at(&self, database: &str) -> Endpoint;
+
+    /// A query for the number of indexes in a database.
+    fn indexes(database: &str) -> String;
+
+    /// Drops a database that a test made: the disk of these machines is small.
+    fn forget(&self, database: &str) {
+        let drop = format!("DROP DATABASE {database}{}", Self::FORCE);
+        sql(&self.at(Self::MAINTENANCE), &[&drop]);
+    }
+
+    /// Fails unless the tables of a database have the indexes of TPC-C.
+    fn assert_indexed(&self, database: &str) {
+        let indexes = number(&self.at(database), &Self::indexes(database));
+        assert_eq!(indexes, 10, "eight primary keys and two indexes");
+    }
+}
+
+impl System for mariadb::Server {
+    const MAINTENANCE: &'static str = "mysql";
+    const ISOLATION: (&'static str, &'static str) = ("tx_isolation", "REPEATABLE-READ");
+    const CONFLICTS: &'static [&'static str] = &["1213", "1205", "1020"];
+    const DUPLICATE: (&'static str, u64) = ("1062", 1);
+    const CROWD: u64 = 3_000;
+    const NOTHING: &'static str = "DO 0";
+    const FORCE: &'static str = "";
+
+    fn common() -> Option<&'static Self> {
+        static COMMON: OnceLock<Option<mariadb::Server>> = OnceLock::new();
+        COMMON.get_or_init(|| keep(mariadb::start_shared)).as_ref()
+    }
+
+    fn at(&self, database: &str) -> Endpoint {
+        self.endpoint(database)
+    }
+
+    fn indexes(database: &str) -> String {
+        format!(
+            "SELECT COUNT(DISTINCT table_name, index_name) FROM information_schema.statistics \
+             WHERE table_schema = '{database}'"
+        )
+    }
+}
+
+impl System for postgres::Server {
+    const MAINTENANCE: &'static str = "postgres";
+    const ISOLATION: (&'static str, &'static str) = ("transaction_isolation", "read committed");
+    const CONFLICTS: &'static [&'static str] = &["40P01", "23505"];
+    const DUPLICATE: (&'static str, u64) = ("23505", 3);
+    const CROWD: u64 = 1_000;
+    const NOTHING: &'static str = "SET jit = off";
+    const FORCE: &'static str = " WITH (FORCE)";
+
+    fn common() -> Option<&'static Self> {
+        static COMMON: OnceLock<Option<postgres::Server>> = OnceLock::new();
+        COMMON.get_or_init(|| keep(postgres::start_common)).as_ref()
+    }
+
+    fn at(&self, database: &str) -> Endpoint {
+        self.endpoint(database)
+    }
+
+    fn indexes(_: &str) -> String {
+        "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = 'public'".into()
+    }
+}
+
+/// Makes tests of both systems from functions that take a server.
+#[macro_export]
+macro_rules! on_both_systems {
+    ($($test:ident),+ $(,)?) => {
+        $crate::on_both_systems!(mariadb: $($test),+);
+        $crate::on_both_systems!(postgres: $($test),+);
+    };
+    ($system:ident: $($test:ident),+) => {
+        mod $system {
+            use $crate::support::$system::Server;
+            use $crate::support::system::System as _;
+
+            $(
+                #[test]
+                fn $test() {
+                    if let Some(server) = Server::common() {
+                        super::$test(server);
+                    }
+                }
+            )+
+        }
+    };
+}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import typer.main
 
 from fairtrial.cli.app import app
+from fairtrial.wire import Limits
 from reference.markdown import render, table
 
 _NOTES = {
@@ -53,7 +55,8 @@ _NOTES = {
 def page() -> str:
     """The page as Markdown."""
     root = typer.main.get_command(app)
-    return render("commands.md", commands=[_shown(path, command) for path, command in walk(root) if path])
+    commands = [_shown(path, command) for path, command in walk(root) if path]
+    return render("commands.md", commands=commands, limits=asdict(Limits()))
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

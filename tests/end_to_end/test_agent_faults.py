@@ -172,7 +172,7 @@ def test_the_agent_is_told_to_end(here: Desk, settings: Changed, number: signal.
 
 
 def test_the_controller_falls_silent_with_its_pipe_full(here: Desk, settings: Changed) -> None:
-    environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), "FAIRTRIAL_SILENCE_S": "10"}
+    environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), "FAIRTRIAL_LIMITS": "silence_s=1"}
     transport = PipeTransport([str(find_agent()), "serve"], environment=environment)
     output = {"kind": "stream"}
     requests = [

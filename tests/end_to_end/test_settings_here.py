@@ -22,7 +22,7 @@ from support.set_here import apply, ran, seconds
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.places import open_place
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 
 MIB = 1 << 20
 SIZE = {"device": "file", "size": "320MiB"}
@@ -41,7 +41,7 @@ def trial(here: Desk) -> Iterator[Path]:
 def opened(here: Desk) -> OpenPlace:
     agent = open_place("local", {"state_directory": str(here.state)}, holder="this test")
     place = OpenPlace(agent=agent, facts={})
-    place.facts = place.native("facts", {}, timeout_s=SHORT_S)
+    place.facts = place.native("facts", {})
     return place
 
 
@@ -157,7 +157,7 @@ def test_a_group_ends_with_what_still_runs_in_it(place: OpenPlace, trial: Path) 
     effect, _ = apply(place, trial, memory="64MiB")
     stubborn = place.agent.spawn("server", ["sh", "-c", 'trap "" TERM; sleep 1000'], groups=effect.server_groups)
     assert place.agent.undo().failed == []
-    assert stubborn.wait(SHORT_S).signal == signal.SIGKILL
+    assert stubborn.wait(place.limits.short_s).signal == signal.SIGKILL
     assert left_behind(trial.name) == []
 
 

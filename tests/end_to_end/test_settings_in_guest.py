@@ -19,7 +19,7 @@ from fairtrial.places import open_place
 from fairtrial.places.vm.machine import QEMU
 from fairtrial.run import settable
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 
 MIB = 1 << 20
 STATX_ATTR_DAX = 0x200000
@@ -40,7 +40,7 @@ def guest(kernel: Path) -> Iterator[OpenPlace]:
         parameters = {**GUEST, "kernel": str(kernel), "state_directory": state}
         with open_place("vm", parameters, holder="this test") as agent:
             place = OpenPlace(agent=agent, facts={})
-            place.facts = {**place.native("facts", {}, timeout_s=SHORT_S), **agent.carried}
+            place.facts = {**place.native("facts", {}), **agent.carried}
             yield place
 
 

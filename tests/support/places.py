@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.places import open_place
-from fairtrial.wire import Agent
+from fairtrial.wire import Agent, Limits
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 from fairtrial.wire.open_place import OpenPlace
@@ -18,11 +18,14 @@ FACTS: Mapping[str, Any] = {"processors": [0, 1, 2, 3], "user_id": 1000, "free_b
 
 @contextmanager
 def place_in_memory(
-    run: Callable[[wire.Spawn], Ran] = lambda _spawn: Ran(), *, facts: Mapping[str, Any] = FACTS
+    run: Callable[[wire.Spawn], Ran] = lambda _spawn: Ran(),
+    *,
+    facts: Mapping[str, Any] = FACTS,
+    limits: Limits | None = None,
 ) -> Iterator[tuple[OpenPlace, FakeTransport]]:
     """A place whose programs are a function."""
     fake = FakeTransport(run=run)
-    with Agent(fake, holder="a test", lock=True) as agent:
+    with Agent(fake, holder="a test", lock=True, limits=limits) as agent:
         yield OpenPlace(agent=agent, facts=facts), fake
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from fairtrial import settings
 from fairtrial.catalogue import catalogue
 from fairtrial.settings import Effect
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 
 PHASES = ("place", "before_server", "after_server", "before_ramp_up")
 
@@ -48,7 +48,7 @@ def ran(place: OpenPlace, argv: Sequence[str], *, groups: Sequence[str] = ()) ->
     """Runs a program in control groups: its exit code, the signal that ended it, and what it said."""
     lines: list[str] = []
     process = place.agent.spawn("server", argv, groups=groups, on_line=lambda _stream, text: lines.append(text))
-    exited = process.wait(SHORT_S)
+    exited = process.wait(place.limits.short_s)
     return exited.code, exited.signal, "\n".join(lines)
 
 

@@ -104,13 +104,13 @@ def looked_at(place: Mapping[str, Any], *, boots: bool = True) -> Iterator[tuple
     from fairtrial.doctor import look
     from fairtrial.places import BOOTED, open_place
     from fairtrial.places.vm import accelerators
-    from fairtrial.wire.open_place import SHORT_S, OpenPlace
+    from fairtrial.wire.open_place import OpenPlace
 
     kind, parameters = next(iter(place.items()))
     # Looking changes nothing and needs no lock; a guest that boots beside a measurement would disturb it.
     with open_place(kind, parameters, holder=HOLDER, lock=kind in BOOTED) as agent:
         opened = OpenPlace(agent=agent, facts={})
-        opened.facts = {**opened.native("facts", {}, timeout_s=SHORT_S), **agent.carried}
+        opened.facts = {**opened.native("facts", {}), **agent.carried}
         if kind == LOCAL and boots:
             accelerators.try_out(state=Path(opened.state_directory) / "vm")
         yield opened, look(opened, programs=True)

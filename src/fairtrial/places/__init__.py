@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from fairtrial.places import local, ssh, vm
 from fairtrial.places.vm.guest import Guest
 from fairtrial.study.catalogue import Kind
-from fairtrial.wire import Agent, Transport
+from fairtrial.wire import Agent, Limits, Transport
 
 
 class Place(Protocol):
@@ -19,8 +19,8 @@ class Place(Protocol):
 
     KIND: Kind
 
-    def connect(self, parameters: Any) -> Transport:
-        """Gets a stream to an agent; `parameters` are those of KIND, validated.
+    def connect(self, parameters: Any, limits: Limits) -> Transport:
+        """Gets a stream to an agent, which keeps the same limits; `parameters` are those of KIND, validated.
 
         Raises:
             PlaceError: it cannot be reached.
@@ -57,7 +57,7 @@ KINDS: Mapping[str, Kind] = {
 def open_place(
     kind: str, parameters: Mapping[str, Any] | None, *, holder: str, lock: bool = True, keep: bool = False
 ) -> Agent:
-    """Reaches a place and greets its agent.
+    """Reaches a place and greets its agent, with the limits of this process (`FAIRTRIAL_LIMITS`).
 
     Args:
         kind: a key of KINDS.
@@ -67,11 +67,13 @@ def open_place(
         keep: of a place that boots: whether what is written there stays for later streams.
 
     Raises:
+        InputError: the limits are none.
         PlaceError: it cannot be reached.
         AgentError: code `busy` if another session holds it, `version` if its agent speaks another version.
     """
     validated = KINDS[kind].parameters.validate_python(parameters or {})
     if kind in BOOTED:
         guest = BOOTED[kind].boot(validated, holder=holder, lock=lock, keep=keep)
-        return Agent(guest, holder=holder, lock=lock, silence_s=guest.silence_s, carried=guest.facts())
-    return Agent(REACHED[kind].connect(validated), holder=holder, lock=lock)
+        return Agent(guest, holder=holder, lock=lock, limits=guest.limits, carried=guest.facts())
+    limits = Limits.from_environment()
+    return Agent(REACHED[kind].connect(validated, limits), holder=holder, lock=lock, limits=limits)

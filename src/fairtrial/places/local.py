@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fairtrial.study.catalogue import Kind
-from fairtrial.wire import PipeTransport, find_agent
+from fairtrial.wire import Limits, PipeTransport, find_agent
 
 STATE_VARIABLE = "FAIRTRIAL_STATE_DIRECTORY"
 
@@ -26,11 +26,11 @@ class LocalParameters(BaseModel):
 KIND = Kind(name="local", summary="This machine.", parameters=TypeAdapter(LocalParameters))
 
 
-def connect(parameters: LocalParameters) -> PipeTransport:
+def connect(parameters: LocalParameters, limits: Limits) -> PipeTransport:
     """Starts an agent.
 
     Raises:
         PlaceError: its binary is not found.
     """
     environment = {STATE_VARIABLE: parameters.state_directory} if parameters.state_directory else {}
-    return PipeTransport([str(find_agent()), "serve"], environment=environment)
+    return PipeTransport([str(find_agent()), "serve"], environment=environment, limits=limits)

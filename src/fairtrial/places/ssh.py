@@ -6,6 +6,7 @@ ssh(1) does everything that has to do with trust. Nothing is asked (BatchMode) a
 from __future__ import annotations
 
 import hashlib
+import math
 import shlex
 import subprocess
 from pathlib import Path
@@ -13,14 +14,12 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fairtrial.errors import PlaceError
+from fairtrial.places import local
 from fairtrial.study.catalogue import Kind
 from fairtrial.study.paths import OwnPath
-from fairtrial.wire import PipeTransport, find_agent
+from fairtrial.wire import Limits, PipeTransport, find_agent
 
-CONNECT_S = 20
-ALIVE_EVERY_S = 5  # with three unanswered, ssh ends after the wire's own limit of silence at the latest
-ALIVE_COUNT = 3
-LOOK_S = 60.0
+ALIVE_COUNT = 3  # unanswered: ssh ends after the wire's own limit of silence at the latest
 PUSH_S = 600.0  # 10 MB over a slow line
 SSH_FAILED = 255  # ssh's exit code for its own errors; others are the remote command's
 
@@ -72,30 +71,32 @@ class SshParameters(BaseModel):
 KIND = Kind(name="ssh", summary="A host over SSH.", parameters=TypeAdapter(SshParameters))
 
 
-def connect(parameters: SshParameters) -> PipeTransport:
+def connect(parameters: SshParameters, limits: Limits) -> PipeTransport:
     """Brings the agent there unless it is there already, and starts it.
 
     Raises:
         PlaceError: ssh cannot log in, in ssh's own words; or the host cannot run the agent.
     """
-    agent = find_agent()
+    agent, ssh = find_agent(), _ssh(parameters, limits)
     content = agent.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
-    answer = _run(parameters, LOOK.replace("HASH", digest), b"", limit_s=LOOK_S)
+    answer = _run(ssh, LOOK.replace("HASH", digest), b"", limit_s=limits.short_s)
     if not answer.startswith("ready "):
-        answer = _run(parameters, PUSH.replace("HASH", digest), content, limit_s=PUSH_S)
+        answer = _run(ssh, PUSH.replace("HASH", digest), content, limit_s=PUSH_S)
     remote = answer.removeprefix("ready ").strip()
-    state = parameters.state_directory
-    environment = f"FAIRTRIAL_STATE_DIRECTORY={shlex.quote(state)} " if state else ""
-    command = f"exec env {environment}{shlex.quote(remote)} serve"
-    return PipeTransport([*_ssh(parameters), _in_sh(command)])
+    environment = dict(limits.environment())
+    if parameters.state_directory:
+        environment[local.STATE_VARIABLE] = parameters.state_directory
+    variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
+    command = f"exec env {variables} {shlex.quote(remote)} serve"
+    return PipeTransport([*ssh, _in_sh(command)], limits=limits)
 
 
-def _ssh(parameters: SshParameters) -> list[str]:
+def _ssh(parameters: SshParameters, limits: Limits) -> list[str]:
     options = {
         "BatchMode": "yes",
-        "ConnectTimeout": CONNECT_S,
-        "ServerAliveInterval": ALIVE_EVERY_S,
+        "ConnectTimeout": math.ceil(limits.connect_s),
+        "ServerAliveInterval": math.ceil(limits.silence_s / ALIVE_COUNT),
         "ServerAliveCountMax": ALIVE_COUNT,
         "ClearAllForwardings": "yes",
         "RequestTTY": "no",
@@ -114,9 +115,9 @@ def _in_sh(script: str) -> str:
     return f"sh -c {shlex.quote(script)}"
 
 
-def _run(parameters: SshParameters, script: str, data: bytes, *, limit_s: float) -> str:
+def _run(ssh: list[str], script: str, data: bytes, *, limit_s: float) -> str:
     """Runs a script there and returns what it prints."""
-    argv = [*_ssh(parameters), _in_sh(script)]
+    argv, host = [*ssh, _in_sh(script)], ssh[-1]
     try:
         finished = subprocess.run(
             argv, input=data, capture_output=True, timeout=limit_s, start_new_session=True, check=False
@@ -124,21 +125,21 @@ def _run(parameters: SshParameters, script: str, data: bytes, *, limit_s: float)
     except FileNotFoundError as error:
         raise PlaceError("no ssh on this machine", hint="install an OpenSSH client") from error
     except subprocess.TimeoutExpired as error:
-        raise PlaceError(f"{parameters.host} did not answer within {limit_s:.0f} s", hint=HINTS[-1][1]) from error
+        raise PlaceError(f"{host} did not answer within {limit_s:g} s", hint=HINTS[-1][1]) from error
     said = finished.stderr.decode(errors="replace").strip()
     if finished.returncode == SSH_FAILED:
-        raise PlaceError(f"ssh cannot log in to {parameters.host}: {said}", hint=_hint(said, parameters))
+        raise PlaceError(f"ssh cannot log in to {host}: {said}", hint=_hint(said, host))
     if finished.returncode != 0:
         raise PlaceError(
-            f"{parameters.host} cannot take the agent: {said or f'exit code {finished.returncode}'}",
+            f"{host} cannot take the agent: {said or f'exit code {finished.returncode}'}",
             hint="the host needs sh, sha256sum, mktemp and room in ~/.cache",
         )
     lines = finished.stdout.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else ""  # a login shell's start-up files may print, too
 
 
-def _hint(said: str, parameters: SshParameters) -> str:
+def _hint(said: str, host: str) -> str:
     for words, hint in HINTS:
         if words in said.lower():
             return hint
-    return f"try `ssh {parameters.host}` by hand"
+    return f"try `ssh {host}` by hand"

@@ -10,7 +10,7 @@ from fairtrial import doctor
 from fairtrial.places import open_place
 from fairtrial.record.models import Finding
 from fairtrial.run.opening import holder
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 
 
 def examine(place: Mapping[str, Any], *, directory: Path) -> list[Finding]:
@@ -27,5 +27,5 @@ def examine(place: Mapping[str, Any], *, directory: Path) -> list[Finding]:
     here = {"state_directory": parameters.get("state_directory")}
     with open_place("local", here, holder=holder(directory), lock=False) as agent:  # the guest's own takes the lock
         host = OpenPlace(agent=agent, facts={})
-        host.facts = host.native("facts", {}, timeout_s=SHORT_S)
+        host.facts = host.native("facts", {})
         return [finding.model_copy(update={"of_host": True}) for finding in doctor.examine(host)]

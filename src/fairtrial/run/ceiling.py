@@ -8,7 +8,7 @@ from typing import Any
 from fairtrial.run import workspace
 from fairtrial.run.kinds import parts_of
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import native
 
 PER_CORE_S = "client_operations_per_core_s"
@@ -30,7 +30,7 @@ def facts(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> dict[str, Any]:
     directory = workspace.work_directory(place, "ceiling")
     workspace.make(place, directory)
     kept = place.state_directory / f"ceiling-{measured_for}.json"
-    found = place.native("ceiling", {"directory": str(directory), "kept": str(kept)}, timeout_s=SHORT_S)
+    found = place.native("ceiling", {"directory": str(directory), "kept": str(kept)})
     workspace.remove(place, directory)
     return {PER_CORE_S: found["operations_per_core_s"], INTERFACE: found["interface"]}
 

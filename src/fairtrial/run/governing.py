@@ -23,9 +23,7 @@ from fairtrial.wire.process import how
 NAME: Final = "purge_governor"
 RESTORE: Final = ("fairtrial-agent", "govern-restore")
 UNREACHABLE: Final = "cannot govern: "  # as the governor says that there is no server to ask
-START_S: Final = 60.0  # it asks the server some ten small questions first, each with a limit of its own
 POLL_S: Final = 0.02
-STOP_S: Final = 30.0  # it waits 10 s for a server that hangs
 MOST_MISSED: Final = 0.9  # of its looks; below, `governor_period_s` says how often it really looked
 
 OnDecision = Callable[[Decision], None]
@@ -103,11 +101,11 @@ class Governor:
         self._said.append(line)
 
     def _wait(self, parameters: Mapping[str, Any]) -> EffectiveSetting:
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + self._place.limits.short_s
         while not self._heard.is_set() and not self.wait(POLL_S) and time.monotonic() < deadline:
             pass
         if self._started is None:
-            exited = self._process.stop(STOP_S)
+            exited = self._process.stop(self._place.limits.stop_s)
             self.restore()
             said = _error(self._said) or {"error": f"it ended ({how(exited)})", "hint": "look at the server"}
             message = f"the purge governor does not start: {said['error']}"
@@ -147,7 +145,7 @@ class Governor:
         Raises:
             PlaceError: they could not be restored.
         """
-        exited = self._process.stop(STOP_S)
+        exited = self._process.stop(self._place.limits.stop_s)
         self.governed = _last_word(self._said)
         if exited.code != 0:
             self.restore()

@@ -14,7 +14,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.places import open_place
 from fairtrial.run import workspace
 from fairtrial.run.progress import Progress
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 
 ROOT = 0
 SERVER_USERS = ("mysql", "postgres", "nobody")  # the first that exists; servers refuse to run as root
@@ -41,7 +41,7 @@ def opened(place: Mapping[str, Any], *, directory: Path, progress: Progress, kee
     kind, parameters = next(iter(place.items()))
     with open_place(kind, parameters, holder=holder(directory), keep=keep) as agent:
         found = OpenPlace(agent=agent, facts={})
-        found.facts = {**found.native("facts", {}, timeout_s=SHORT_S), **agent.carried}
+        found.facts = {**found.native("facts", {}), **agent.carried}
         if found.facts["user_id"] == ROOT:
             found.server_user = _server_user(found)
         leftovers = agent.hello.leftovers

@@ -112,7 +112,7 @@ def _bpftrace(place: OpenPlace, probe: Probe, stem: PurePosixPath) -> tuple[str,
         waited += POLL_S
     if process.exited is None:
         process.signal(signal.SIGINT, group=True)
-    exited = ended(process, again_s=AGAIN_S)
+    exited = ended(process, again_s=AGAIN_S, limits=place.limits)
     if attached.is_set() and (exited.code == 0 or exited.signal == signal.SIGINT):
         return None
     wrong = [line for line in said if "RLIMIT_MEMLOCK" not in line]  # a warning that it prints wherever it is so

@@ -16,11 +16,11 @@ from fairtrial.metrics.probes import RUNS, SEPARATOR, ProbeRun, write_runs
 from fairtrial.run import workspace
 from fairtrial.study.probes import Probe
 from fairtrial.wire.generated import Exited
+from fairtrial.wire.limits import Limits
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.wire.process import KILL_S, Process, how
+from fairtrial.wire.process import Process, how
 from fairtrial.workloads import OnProgress
 
-STOP_S: Final = 60.0  # perf writes what it gathered, bpftrace prints its maps
 AGAIN_S: Final = 15.0  # a map of thousands of keys is printed in a second or two
 REPORT_S: Final = 600.0  # perf resolves the symbols of every program that was sampled
 PLAIN: Final[Mapping[str, str]] = {"LC_ALL": "C"}  # perf writes numbers as the locale does
@@ -121,7 +121,7 @@ class Probing:
             stdout=_file(self.directory / f"{started.run.stem}.{when}.txt"),
             stderr=_file(self.directory / f"{started.run.stem}-errors.log"),
         )
-        exited = process.wait(STOP_S)
+        exited = process.wait(self.place.limits.short_s)
         edge = {"start_ns": process.started_ns} if when == "before" else {"end_ns": exited.time_ns}
         started.run = started.run.model_copy(update=edge)
         if exited.code != 0:
@@ -173,7 +173,7 @@ class Probing:
     def _finish(self, started: _Started, process: Process, *, interrupted: bool) -> None:
         """Waits for its end. A program that ended by itself did so well with code 0 only."""
         try:
-            exited = ended(process, again_s=AGAIN_S)
+            exited = ended(process, again_s=AGAIN_S, limits=self.place.limits)
         except TimeoutError:
             started.fail("is still there after it was killed")
             return
@@ -181,7 +181,7 @@ class Probing:
             # What a shell runs in the background ignores interruptions, and must not be there in the next trial.
             self.place.execute(["sh", "-c", 'kill -s KILL -- "-$0"', str(process.pid)])
         if exited.signal == signal.SIGKILL:
-            started.fail(f"did not end within {STOP_S:g} s of its interruption and was killed")
+            started.fail(f"did not end within {self.place.limits.short_s:g} s of its interruption and was killed")
         started.run = started.run.model_copy(update={"end_ns": exited.time_ns})
         as_asked = interrupted and (exited.signal == signal.SIGINT or exited.code == _INTERRUPTED)
         if exited.code != 0 and not as_asked:
@@ -205,7 +205,7 @@ class Probing:
             started.fail(f"`perf report` ended with code {code}; its words are in {started.run.stem}-errors.log")
 
 
-def ended(process: Process, *, again_s: float) -> Exited:
+def ended(process: Process, *, again_s: float, limits: Limits) -> Exited:
     """Waits for the end of a process that was interrupted; in the end it is killed.
 
     Until then it is interrupted again now and then: bpftrace sleeps on if that came while it attached its probes.
@@ -213,17 +213,18 @@ def ended(process: Process, *, again_s: float) -> Exited:
     Args:
         process: interrupted already, or at its end anyway.
         again_s: between interruptions; one that comes while bpftrace prints would cut its output off.
+        limits: after `short_s` it is killed: perf writes what it gathered, bpftrace prints its maps.
 
     Raises:
         TimeoutError: it hangs in the kernel.
     """
-    for _ in range(math.ceil(STOP_S / again_s)):
+    for _ in range(math.ceil(limits.short_s / again_s)):
         try:
             return process.wait(again_s)
         except TimeoutError:
             process.signal(signal.SIGINT, group=True)
     process.signal(signal.SIGKILL, group=True)
-    return process.wait(KILL_S)
+    return process.wait(limits.kill_s)
 
 
 def command(probe: Probe, stem: PurePosixPath) -> list[str]:

@@ -11,7 +11,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.metrics.shutdown import FILE, Shutdown
 from fairtrial.run.kinds import Parts
 from fairtrial.systems import Instance, Launch
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 
 KILLED: Final = 9
@@ -54,7 +54,7 @@ def shut_down_slowly(place: OpenPlace, parts: Parts, loaded: Loaded, *, phase: P
     with phase("slow_shutdown"):
         began_ns = place.agent.clock().monotonic_ns
         parts.system.stop(place, instance, settled=True)
-        exited = process.wait(SHORT_S)  # it has ended: `stop` has waited
+        exited = process.wait(place.limits.short_s)  # it has ended: `stop` has waited
         if exited.code != 0 and exited.signal != KILLED:
             raise PlaceError(f"the server ended with {how(exited)} when shut down slowly", hint="its log says why")
         complete = exited.code == 0

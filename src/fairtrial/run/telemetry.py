@@ -17,9 +17,7 @@ from fairtrial.wire.process import how
 
 SOURCES = ("cpu", "memory", "vmstat", "disks", "pressure")
 SHORTEST_SERVER_INTERVAL_MS = 100  # the sampler refuses less: a question costs a server some 0.2 ms
-START_S = 30.0  # a sampler reads every source once in milliseconds; a place this slow measures nothing
 POLL_S = 0.02
-STOP_S = 30.0
 
 
 class Sampler:
@@ -36,7 +34,8 @@ class Sampler:
             stdin=json.dumps({**parameters, "output_directory": str(directory)}),
             on_line=self._hear,
         )
-        deadline = time.monotonic() + START_S
+        # It reads every source once in milliseconds; a place as slow as its limit measures nothing.
+        deadline = time.monotonic() + place.limits.stop_s
         while not self._sampling.wait(POLL_S) and self._process.exited is None and time.monotonic() < deadline:
             pass
 
@@ -55,7 +54,7 @@ class Sampler:
         if self._process.exited is None:
             self._process.signal(signal.SIGTERM)
         try:
-            exited = self._process.wait(STOP_S)
+            exited = self._process.wait(self._place.limits.stop_s)
         except TimeoutError as error:
             raise PlaceError("the sampler does not end on SIGTERM", hint="the place hangs: look at its load") from error
         said = "\n".join(self._lines)

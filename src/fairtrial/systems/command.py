@@ -18,7 +18,6 @@ from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
 
 POLL_S = 0.05  # between two looks whether the program is ready
-STOP_S = 30.0  # after SIGTERM, before SIGKILL
 LOG_LINES = 20
 
 
@@ -116,7 +115,9 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
     except StreamLostError:
         raise  # the agent stops what it started
     except BaseException:
-        _stop(process)  # a run may go on with other trials: nothing of this one may stay beside them
+        _stop(
+            process, place.limits.stop_s
+        )  # a run may go on with other trials: nothing of this one may stay beside them
         raise
     return Instance(endpoint=None, process=process)
 
@@ -136,14 +137,14 @@ def _wait_until_ready(place: OpenPlace, process: Process, *, parameters: Mapping
         time.sleep(POLL_S)
 
 
-def stop(_place: OpenPlace, instance: Instance, *, settled: bool) -> None:
+def stop(place: OpenPlace, instance: Instance, *, settled: bool) -> None:
     """SIGTERM to the whole process group, then SIGKILL."""
     del settled
     if instance.process is not None:
-        _stop(instance.process)
+        _stop(instance.process, place.limits.stop_s)
 
 
-def _stop(process: Process) -> None:
+def _stop(process: Process, limit_s: float) -> None:
     if process.exited is None:
         process.signal(signal.SIGTERM, group=True)
-    process.stop(STOP_S)
+    process.stop(limit_s)

@@ -19,7 +19,6 @@ from fairtrial.systems import mysql_options
 from fairtrial.systems.installation import PROGRAMS, Installation, ServerSource, at, identified
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
-    START_S,
     cache_mib,
     coming_up,
     free_port,
@@ -28,13 +27,12 @@ from fairtrial.systems.server import (
     wait_until_ready,
 )
 from fairtrial.systems.system import Identity, Instance, Launch
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 
 DATABASE = "fairtrial"
 SOCKET = "mysqld.sock"
 REMOTE_USER = "fairtrial"
 EMPTY_BYTES = 128 << 20  # the redo log's default of 96 MiB, and tables of the server's own
-STOP_S = 120.0
 SLOW_SHUTDOWN_S = 3600.0  # a slow shutdown purges everything (mariadb.com/kb: innodb_fast_shutdown)
 LOADING_CACHE_MIB = 1024
 LOADING_OPTIONS = {
@@ -167,7 +165,7 @@ class Mysqld:
         place.agent.put(str(configuration), text.encode(), mode=0o644)
         process = spawned(place, [binary, f"--defaults-file={configuration}"], installation.equip(launch))
         endpoint = {"kind": "mysql", "socket": str(socket), "user": "root", "password": "", "database": DATABASE}
-        with coming_up(place, launch, kind=self.KIND.name, stop=lambda: process.stop(STOP_S)):
+        with coming_up(place, launch, kind=self.KIND.name, stop=lambda: process.stop(place.limits.shutdown_s)):
             wait_until_ready(place, process, launch, looks=["test", "-S", str(socket)], kind=self.KIND.name)
             effective = _read_back(place, endpoint)
             wrong = mysql_options.differences(parameters["options"], effective)
@@ -198,7 +196,7 @@ class Mysqld:
         if settled:
             _ask(place, instance.endpoint or {}, "SET GLOBAL innodb_fast_shutdown = 0")
         slowest_s = instance.slow_shutdown_s or SLOW_SHUTDOWN_S
-        instance.process.stop(slowest_s if settled else STOP_S)
+        instance.process.stop(slowest_s if settled else place.limits.shutdown_s)
 
 
 def _said_once(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,14 +218,12 @@ def _configuration(installation: Installation, launch: Launch, *, options: Mappi
 
 def _read_back(place: OpenPlace, endpoint: Mapping[str, Any]) -> dict[str, str]:
     reachable = {**endpoint, "database": "mysql"}
-    rows = place.native(
-        "sql",
-        {"endpoint": reachable, "statements": ["SHOW GLOBAL VARIABLES"], "connect_timeout_ms": int(START_S * 1000)},
-        timeout_s=START_S + SHORT_S,
-    )
+    limits, statements = place.limits, ["SHOW GLOBAL VARIABLES"]
+    asked = {"endpoint": reachable, "statements": statements, "connect_timeout_ms": int(limits.start_s * 1000)}
+    rows = place.native("sql", asked, timeout_s=limits.start_s + limits.short_s)
     return {row[0]: row[1] or "" for row in rows["rows"]}
 
 
 def _ask(place: OpenPlace, endpoint: Mapping[str, Any], *statements: str) -> None:
     reachable = {**endpoint, "database": "mysql"}
-    place.native("sql", {"endpoint": reachable, "statements": list(statements)}, timeout_s=SHORT_S)
+    place.native("sql", {"endpoint": reachable, "statements": list(statements)})

@@ -21,7 +21,6 @@ from fairtrial.systems import postgres_options
 from fairtrial.systems.installation import Installation, ServerSource, at, identified
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
-    START_S,
     cache_mib,
     coming_up,
     free_port,
@@ -31,14 +30,13 @@ from fairtrial.systems.server import (
 )
 from fairtrial.systems.system import Identity, Instance, Launch
 from fairtrial.wire.agent import Process
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 
 DATABASE = "fairtrial"
 EMPTY_BYTES = 48 << 20  # templates of databases, and a first segment of the log
 MAINTENANCE = "postgres"
 USER = "fairtrial"
 PORT = 5432  # of the socket's name, where nothing listens on a network
-STOP_S = 120.0
 SETTLED_S = 3600.0  # a checkpoint of a large cache on a slow disk
 INSTALL_S = 180.0
 LOADING_CACHE_MIB = 512
@@ -140,7 +138,7 @@ def create(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> N
 
 def create_database(place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
     """As initdb was told: text compares by bytes."""
-    _ask(place, endpoint, f"CREATE DATABASE {DATABASE}", timeout_s=SHORT_S)
+    _ask(place, endpoint, f"CREATE DATABASE {DATABASE}")
 
 
 def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> Instance:
@@ -173,7 +171,7 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
         "password": "",
         "database": DATABASE,
     }
-    with coming_up(place, launch, kind=KIND.name, stop=lambda: _shut_down(process, STOP_S)):
+    with coming_up(place, launch, kind=KIND.name, stop=lambda: _shut_down(process, place.limits.shutdown_s)):
         # The server writes `ready` into its lock file once recovery is over (PostgreSQL 10 and later).
         looks = ["grep", "-q", "^ready", str(launch.data_directory / "postmaster.pid")]
         wait_until_ready(place, process, launch, looks=looks, kind=KIND.name)
@@ -194,7 +192,7 @@ def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> In
 def _opened(place: OpenPlace, endpoint: Mapping[str, Any], *, address: str) -> dict[str, Any]:
     """An endpoint for another place, with a password that is as old as this start."""
     password = secrets.token_hex(PASSWORD_BYTES)
-    _ask(place, endpoint, *UNLOGGED, f"ALTER USER {USER} PASSWORD '{password}'", timeout_s=SHORT_S)
+    _ask(place, endpoint, *UNLOGGED, f"ALTER USER {USER} PASSWORD '{password}'")
     own = {"host": address, "port": endpoint["port"], "user": USER, "password": password}
     return {"kind": "postgres", "database": DATABASE, **own}
 
@@ -216,14 +214,21 @@ def _configuration(parameters: Mapping[str, Any], launch: Launch, *, port: int) 
 
 
 def _read_back(place: OpenPlace, endpoint: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    rows = _ask(place, endpoint, SETTINGS, timeout_s=START_S)
+    rows = _ask(place, endpoint, SETTINGS, timeout_s=place.limits.start_s)
     return {row[0]: (row[1] or "", row[2] or "") for row in rows["rows"]}
 
 
-def _ask(place: OpenPlace, endpoint: Mapping[str, Any], *statements: str, timeout_s: float) -> dict[str, Any]:
+def _ask(
+    place: OpenPlace, endpoint: Mapping[str, Any], *statements: str, timeout_s: float | None = None
+) -> dict[str, Any]:
     reachable = {**endpoint, "database": MAINTENANCE}
-    asked = {"endpoint": reachable, "statements": list(statements), "connect_timeout_ms": int(START_S * 1000)}
-    return place.native("sql", asked, timeout_s=timeout_s + SHORT_S)
+    asked = {
+        "endpoint": reachable,
+        "statements": list(statements),
+        "connect_timeout_ms": int(place.limits.start_s * 1000),
+    }
+    short_s = place.limits.short_s
+    return place.native("sql", asked, timeout_s=(timeout_s or short_s) + short_s)
 
 
 def stop(place: OpenPlace, instance: Instance, *, settled: bool) -> None:
@@ -232,7 +237,7 @@ def stop(place: OpenPlace, instance: Instance, *, settled: bool) -> None:
         return
     if settled:
         _ask(place, instance.endpoint or {}, "CHECKPOINT", timeout_s=SETTLED_S)
-    _shut_down(instance.process, SETTLED_S if settled else STOP_S)
+    _shut_down(instance.process, SETTLED_S if settled else place.limits.shutdown_s)
 
 
 def _shut_down(process: Process, limit_s: float) -> None:

@@ -16,7 +16,6 @@ from fairtrial.wire.open_place import OpenPlace
 MIB: Final = 1 << 20
 CHUNK_MIB: Final = 128  # innodb_buffer_pool_chunk_size
 CACHE_ONE_IN: Final = 4  # of a place's memory, for a server that loads: what it writes goes through the page cache, too
-START_S: Final = 120.0  # recovery after a crash takes minutes with large memory, a prepared directory seconds
 POLL_S: Final = 0.1
 LOG_LINES: Final = 25
 PORTS: Final = range(21_306, 21_406)  # below Linux's ephemeral ports (ip_local_port_range begins at 32768)
@@ -71,12 +70,13 @@ def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, look
     """Waits until the command `looks` succeeds at the place.
 
     Raises:
-        SystemStartError: the server, a system of this `kind`, has exited, or is not ready within `START_S`.
+        SystemStartError: the server, a system of this `kind`, has exited, or is not ready within `Limits.start_s`.
     """
-    deadline = time.monotonic() + START_S
+    limit_s = place.limits.start_s
+    deadline = time.monotonic() + limit_s
     while place.execute(looks).code != 0:
         if process.exited is not None or time.monotonic() > deadline:
-            happened = "exited at start" if process.exited is not None else f"did not answer within {START_S:.0f} s"
+            happened = "exited at start" if process.exited is not None else f"did not answer within {limit_s:g} s"
             raise SystemStartError(
                 f"the {kind} server {happened}; its own last lines:\n{log_tail(place, launch.log_path)}",
                 hint=f"mend system.{kind}.options, or look for what else its log names",

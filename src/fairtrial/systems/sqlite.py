@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from fairtrial.study.catalogue import Kind
 from fairtrial.study.quantities import Seconds
 from fairtrial.systems.system import Identity, Instance, Launch
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 
 DATABASE = "database.sqlite3"
 # Pragmas that are fixed in the file when it is created (sqlite.org/pragma.html).
@@ -51,7 +51,6 @@ def identity(place: OpenPlace, _parameters: Mapping[str, Any]) -> Identity:
     rows = place.native(
         "sql",
         {"endpoint": endpoint, "statements": ["select sqlite_version(), sqlite_source_id()"]},
-        timeout_s=SHORT_S,
     )
     version, source = rows["rows"][0]
     return Identity(version=version, sha256=place.agent.hello.agent_sha256, facts={"source_id": source})

@@ -10,17 +10,14 @@ from typing import IO, Any, Self, TypedDict, TypeVar, Unpack
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.wire import arriving
 from fairtrial.wire import generated as wire
-from fairtrial.wire.messages import CHUNK_BYTES, SILENCE_S, VERSION, Answer, Request, chunk_frame
+from fairtrial.wire.limits import Limits
+from fairtrial.wire.messages import CHUNK_BYTES, VERSION, Answer, Request, chunk_frame
 from fairtrial.wire.process import OnLine, Process
 from fairtrial.wire.stream import Pending, Stream
 from fairtrial.wire.transport import Transport
 
 __all__ = ["Agent", "Process", "SpawnOptions"]
 
-# The agent waits 60 s for a session that is ending, and undoes what a dead one left, for which a step has ten minutes
-# (swapoff reads all back). To give up earlier would kill it halfway; one that says nothing is lost by its silence.
-HELLO_S = 1800.0
-BYE_S = 60.0  # 5 s grace, 10 s for what hangs, and the undoing
 STREAM = {"kind": "stream"}
 
 Expected = TypeVar("Expected", bound=Answer)
@@ -49,6 +46,7 @@ class Agent:
 
     Attributes:
         hello: what the agent said of itself and of what it cleaned up.
+        limits: how long it and who uses it wait.
         carried: how what carries the stream runs the place; empty where nothing does.
     """
 
@@ -60,19 +58,20 @@ class Agent:
         *,
         holder: str,
         lock: bool,
-        silence_s: float = SILENCE_S,
+        limits: Limits | None = None,
         carried: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.carried = carried
-        self._stream = Stream(transport, silence_s=silence_s)
+        self.limits = limits or Limits.from_environment()
+        self._stream = Stream(transport, limits=self.limits)
         self._closed = False
         try:
             hello = wire.Hello(id=self._stream.number(), version=VERSION, holder=holder, lock=lock)
-            self.hello = self._ask(hello, wire.Welcome, timeout_s=HELLO_S)
+            self.hello = self._ask(hello, wire.Welcome, timeout_s=self.limits.hello_s)
         except TimeoutError:
             self._stream.close()
             raise PlaceError(
-                f"the agent is there and does not greet within {HELLO_S / 60:g} minutes",
+                f"the agent is there and does not greet within {self.limits.hello_s / 60:g} minutes",
                 hint="what an earlier run left may take as long to undo: look at the place's undo.jsonl, and try again",
             ) from None
         except BaseException:
@@ -203,7 +202,7 @@ class Agent:
         self._closed = True
         failed: list[str] = []
         try:
-            failed = self._ask(wire.Bye(id=self._stream.number()), wire.Farewell, timeout_s=BYE_S).failed
+            failed = self._ask(wire.Bye(id=self._stream.number()), wire.Farewell, timeout_s=self.limits.bye_s).failed
         except (StreamLostError, TimeoutError):
             pass  # the agent restores on its own; told to whoever still waits for an answer
         finally:

@@ -12,8 +12,6 @@ from fairtrial.wire.transport import Transport
 
 VERSION = "2"  # compared with the agent's at hello; a test compares it with crates/protocol
 CHUNK_BYTES = 64 * 1024
-PING_EVERY_S = 5.0
-SILENCE_S = 15.0
 LINE_BYTES = 64 << 20  # an agent's longest line is an output line of 64 KiB; beyond this it is no agent
 
 Request = wire.Hello | wire.Put | wire.Get | wire.Spawn | wire.Signal | wire.Change | wire.Undo | wire.Ping | wire.Bye

@@ -10,7 +10,6 @@ from fairtrial.errors import PlaceError
 from fairtrial.wire.agent import Agent
 from fairtrial.wire.process import how
 
-STOP_S = 30.0  # a load that is told to end writes what it measured
 ERROR_LINES = 20
 
 OnProgress = Callable[[Mapping[str, Any]], None]
@@ -54,7 +53,7 @@ def run_native(
     try:
         exited = process.wait(timeout_s)
     except TimeoutError:
-        process.stop(STOP_S)
+        process.stop(agent.limits.stop_s)
         raise PlaceError(
             f"`{subcommand}` ran longer than {timeout_s:g} s and was stopped",
             hint="look at the place: is it overloaded, does the system answer?",

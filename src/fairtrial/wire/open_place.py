@@ -10,9 +10,9 @@ from typing import Any
 
 from fairtrial.errors import PlaceError
 from fairtrial.wire.agent import Agent
+from fairtrial.wire.limits import Limits
 from fairtrial.wire.native import run_native
 
-SHORT_S = 60.0  # for programs that answer at once: longer means that the place hangs
 STOP_S = 10.0
 OUTPUT_LINES = 200  # of a failed program's output kept for its error
 
@@ -41,16 +41,27 @@ class OpenPlace:
     notes: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def limits(self) -> Limits:
+        """How long is waited for what the place does."""
+        return self.agent.limits
+
+    @property
     def state_directory(self) -> PurePosixPath:
         """Where the agent keeps prepared data and work directories."""
         return PurePosixPath(self.agent.hello.state_directory)
 
-    def execute(self, argv: Sequence[str], *, timeout_s: float = SHORT_S, user: str | None = None) -> Finished:
+    def execute(self, argv: Sequence[str], *, timeout_s: float | None = None, user: str | None = None) -> Finished:
         """Runs a program to its end and returns its code and output.
+
+        Args:
+            argv: the program and its arguments.
+            timeout_s: how long it may run, seconds; `Limits.short_s` if not given.
+            user: runs it; the agent's own user if not given.
 
         Raises:
             PlaceError: it ran longer than `timeout_s`, and was stopped.
         """
+        limit_s = self.limits.short_s if timeout_s is None else timeout_s
         lines: list[str] = []
         process = self.agent.spawn(
             name=PurePosixPath(argv[0]).name,
@@ -59,17 +70,19 @@ class OpenPlace:
             on_line=lambda _stream, line: lines.append(line),
         )
         try:
-            exited = process.wait(timeout_s)
+            exited = process.wait(limit_s)
         except TimeoutError:
             with contextlib.suppress(TimeoutError):  # what waits for a disk that is gone does not end when killed
                 process.stop(STOP_S)
             raise PlaceError(
-                f"`{' '.join(argv)}` did not end within {timeout_s:g} s and was stopped",
+                f"`{' '.join(argv)}` did not end within {limit_s:g} s and was stopped",
                 hint="the place hangs or is overloaded: look at its load and its disks",
             ) from None
         return Finished(code=exited.code, output="\n".join(lines[-OUTPUT_LINES:]))
 
-    def require(self, argv: Sequence[str], *, hint: str, timeout_s: float = SHORT_S, user: str | None = None) -> str:
+    def require(
+        self, argv: Sequence[str], *, hint: str, timeout_s: float | None = None, user: str | None = None
+    ) -> str:
         """Runs a program that must succeed and returns its output.
 
         Raises:
@@ -85,13 +98,13 @@ class OpenPlace:
         subcommand: str,
         parameters: Mapping[str, Any],
         *,
-        timeout_s: float,
+        timeout_s: float | None = None,
         on_progress: Callable[[Mapping[str, Any]], None] | None = None,
         environment: Mapping[str, str] | None = None,
         processors: Sequence[int] | None = None,
         groups: Sequence[str] = (),
     ) -> dict[str, Any]:
-        """Runs a native subcommand and returns its result.
+        """Runs a native subcommand, for `Limits.short_s` unless a limit is given, and returns its result.
 
         Raises:
             PlaceError: it failed, in its own words.
@@ -100,7 +113,7 @@ class OpenPlace:
             self.agent,
             subcommand,
             parameters,
-            timeout_s=timeout_s,
+            timeout_s=self.limits.short_s if timeout_s is None else timeout_s,
             on_progress=on_progress,
             environment=environment,
             processors=processors,

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from fairtrial.wire.agent import Agent
 
 LINES_KEPT = 100_000  # of a process that nobody listens to: beyond this the oldest are dropped
-KILL_S = 30.0  # a killed process that is still there after this hangs in the kernel
 
 OnLine = Callable[[str, str], None]
 
@@ -105,7 +104,7 @@ class Process:
                 return self.wait(limit_s)
             except TimeoutError:
                 self.signal(signals.SIGKILL, group=True)
-        return self.wait(KILL_S)
+        return self.wait(self._agent.limits.kill_s)
 
     def started(self, spawned: wire.Spawned) -> None:
         """The stream's thread: it runs."""

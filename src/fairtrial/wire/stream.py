@@ -11,7 +11,8 @@ from typing import Protocol
 
 from fairtrial.errors import AgentError, StreamLostError
 from fairtrial.wire import generated as wire
-from fairtrial.wire.messages import PING_EVERY_S, SILENCE_S, Answer, FrameError, Frames, Request, request_frame
+from fairtrial.wire.limits import Limits
+from fairtrial.wire.messages import Answer, FrameError, Frames, Request, request_frame
 from fairtrial.wire.transport import Transport
 
 HINT = "look at the place: is it up, was the agent killed? Settings are restored when an agent next starts there"
@@ -71,9 +72,9 @@ def _again(error: StreamLostError) -> StreamLostError:
 class Stream:
     """Sends requests and hands answers to who asked."""
 
-    def __init__(self, transport: Transport, *, silence_s: float = SILENCE_S) -> None:
+    def __init__(self, transport: Transport, *, limits: Limits) -> None:
         self._transport = transport
-        self._silence_s = silence_s
+        self._limits = limits
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._pending: dict[int, Pending] = {}
@@ -185,13 +186,13 @@ class Stream:
 
     def _ping(self) -> None:
         # A blocked write must not stop the watch over silence, so pings have a thread of their own on top.
-        every = min(PING_EVERY_S, self._silence_s / 3)
+        every = self._limits.ping_every_s
         sender = threading.Thread(target=self._send_pings, args=(every,), name="fairtrial-wire-pings", daemon=True)
         sender.start()
         warned = False
         while not self._over.wait(every):
             silent_s = time.monotonic() - self._heard
-            silent = silent_s > self._silence_s
+            silent = silent_s > self._limits.silence_s
             if silent and warned:
                 self.lose(f"the agent was silent for {silent_s:.0f} s")
                 self._transport.close()

@@ -11,8 +11,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from fairtrial.wire.limits import Limits
+
 READ_BYTES = 256 * 1024
-END_S = 40.0  # an agent stops its processes (5 s grace, 10 s for what hangs) and undoes; then it hangs itself
 KILL_S = 5.0
 SAID_BYTES = 16 * 1024  # of what ssh or the agent said on standard error
 
@@ -40,7 +41,10 @@ class Transport(Protocol):
 class PipeTransport:
     """The standard input and output of a program: the agent itself, or ssh with an agent at its other end."""
 
-    def __init__(self, argv: Sequence[str], *, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, argv: Sequence[str], *, environment: Mapping[str, str] | None = None, limits: Limits | None = None
+    ) -> None:
+        self._limits = limits or Limits.from_environment()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the program
         # A session of its own: Ctrl-C in a terminal is for the control plane, which then ends the stream in order.
         self._program = subprocess.Popen(
@@ -48,7 +52,7 @@ class PipeTransport:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **self._limits.environment(), **(environment or {})},
             start_new_session=True,
             bufsize=0,
         )
@@ -102,7 +106,7 @@ class PipeTransport:
             os.close(self._closed_read)
             os.close(self._closed_write)
         try:
-            self._program.wait(END_S)
+            self._program.wait(self._limits.end_s)
         except subprocess.TimeoutExpired:
             self._program.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel ends it once its I/O is over

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from fairtrial.errors import PlaceError
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.workload import Loaded, OnProgress
 
 READ_S: Final = 3600.0
@@ -96,6 +96,6 @@ def _summed(kind: str, table: str, columns: list[str]) -> str:
 
 
 def _rows(place: OpenPlace, endpoint: Mapping[str, Any], statement: str) -> list[list[str]]:
-    asked = {"endpoint": endpoint, "statements": [statement], "connect_timeout_ms": int(SHORT_S * 1000)}
+    asked = {"endpoint": endpoint, "statements": [statement], "connect_timeout_ms": int(place.limits.short_s * 1000)}
     found: list[list[str]] = place.native("sql", asked, timeout_s=READ_S)["rows"]
     return found

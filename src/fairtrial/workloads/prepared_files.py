@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from fairtrial.errors import PlaceError
 from fairtrial.study.quantities import NUMBER, Bytes, Seconds
-from fairtrial.wire.open_place import SHORT_S, OpenPlace
+from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.workload import Loaded, OnProgress
 
 LOADER_VERSION = 1  # part of the key of prepared data: raise it when the loader writes other data
@@ -132,4 +132,4 @@ def directory(endpoint: Mapping[str, Any] | None) -> PurePosixPath:
 
 def counters(place: OpenPlace, files: PurePosixPath) -> dict[str, Any]:
     """The kernel's counters now, and what the files lie on."""
-    return place.native("file-counters", {"path": str(files / "job.0")}, timeout_s=SHORT_S)
+    return place.native("file-counters", {"path": str(files / "job.0")})

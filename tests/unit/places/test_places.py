@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from fairtrial.errors import PlaceError
 from fairtrial.places import KINDS, open_place, ssh
 from fairtrial.places.ssh import SshParameters
+from fairtrial.wire import Limits
 
 
 def test_every_place_is_known_by_its_name() -> None:
@@ -36,13 +37,20 @@ def test_ssh_parameters_that_make_no_sense_are_refused(given: dict[str, object])
 
 
 def test_ssh_asks_nothing_and_leaves_trust_to_the_users_configuration() -> None:
-    argv = ssh._ssh(SshParameters(host="far", user="ann", port=2222, config="~/other"))
+    argv = ssh._ssh(SshParameters(host="far", user="ann", port=2222, config="~/other"), Limits())
     assert argv[-2:] == ["--", "far"]
     assert "BatchMode=yes" in argv
     assert not any("StrictHostKeyChecking" in word or "UserKnownHostsFile" in word for word in argv)
     assert argv[argv.index("-p") + 1] == "2222"
     assert argv[argv.index("-l") + 1] == "ann"
     assert not argv[argv.index("-F") + 1].startswith("~")
+
+
+def test_ssh_gives_a_dead_connection_up_when_the_wire_does() -> None:
+    argv = ssh._ssh(SshParameters(host="far"), Limits())
+    assert {"ConnectTimeout=20", "ServerAliveInterval=5", "ServerAliveCountMax=3"} <= set(argv)
+    short = ssh._ssh(SshParameters(host="far"), Limits(silence_s=2, connect_s=0.5))
+    assert {"ConnectTimeout=1", "ServerAliveInterval=1"} <= set(short), "whole seconds, and 0 would mean never"
 
 
 def test_a_machine_without_ssh_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
@@ -61,4 +69,4 @@ def test_a_machine_without_ssh_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path
     ],
 )
 def test_sshs_words_get_a_hint(said: str, hint: str) -> None:
-    assert hint in ssh._hint(said, SshParameters(host="far"))
+    assert hint in ssh._hint(said, "far")

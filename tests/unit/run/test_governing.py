@@ -14,6 +14,7 @@ from support.places import place_here, place_in_memory, spawned
 from fairtrial.errors import AgentError, PlaceError, StreamLostError, SystemStartError
 from fairtrial.run import governing
 from fairtrial.run.governing import Governor, beside
+from fairtrial.wire import Limits
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import Ran
 
@@ -148,10 +149,10 @@ def test_a_server_that_refuses_ends_it_before_the_load_begins() -> None:
         Ran(code=None),
     ],
 )
-def test_a_server_that_is_gone_by_then_may_be_one_trial_s(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(governing, "START_S", 0.01)
+def test_a_server_that_is_gone_by_then_may_be_one_trial_s(ran: Ran) -> None:
+    limits = Limits(short_s=0.01)
     with (
-        place_in_memory(lambda spawn: ran if spawn.name == "governor" else Ran()) as (place, _fake),
+        place_in_memory(lambda spawn: ran if spawn.name == "governor" else Ran(), limits=limits) as (place, _fake),
         pytest.raises(SystemStartError, match="does not start"),
     ):
         Governor(place, PARAMETERS, originals=ORIGINALS)

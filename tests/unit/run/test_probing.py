@@ -18,6 +18,7 @@ from fairtrial.metrics import probes
 from fairtrial.run import probing
 from fairtrial.run.probing import NEVER_MEASURED, Probing, command, report_command
 from fairtrial.study.probes import Probe
+from fairtrial.wire import Limits
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 from fairtrial.wire.open_place import OpenPlace
@@ -127,14 +128,13 @@ def test_one_that_does_not_start_is_noted_and_the_others_go_on(tmp_path: Path) -
 
 
 def test_one_that_does_not_end_is_killed_and_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probing, "STOP_S", 0.4)
     monkeypatch.setattr(probing, "AGAIN_S", 0.1)
     with place_here(tmp_path) as place:
+        place.agent.limits = Limits(short_s=0.4)
         subject, trial = here(place, {"command": "sh -c 'trap \"\" INT; echo deaf; while :; do sleep 0.01; done'"})
         subject.begin()
         output = trial / probes.DIRECTORY / "1-command.txt"
         eventually(lambda: output.exists() and output.read_text(), "the probe never began")
-        monkeypatch.setattr(probing, "STOP_S", 5.0)
         assert "was killed" in subject.end()
         process = subject._started[0].process
         assert process is not None
@@ -324,10 +324,14 @@ def test_a_profile_that_cannot_be_read_is_a_doubt() -> None:
 
 
 def test_one_that_stays_after_it_was_killed_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("STOP_S", "AGAIN_S", "KILL_S"):
-        monkeypatch.setattr(probing, limit, 0.05)
+    monkeypatch.setattr(probing, "AGAIN_S", 0.05)
     monkeypatch.setattr(Process, "signal", lambda *_args, **_options: None)  # as if it hung in the kernel
-    with place_in_memory(lambda spawn: Ran(code=None if spawn.name.startswith("probe") else 0)) as (place, fake):
+    limits = Limits(short_s=0.05, kill_s=0.05)
+
+    def run(spawn: wire.Spawn) -> Ran:
+        return Ran(code=None if spawn.name.startswith("probe") else 0)
+
+    with place_in_memory(run, limits=limits) as (place, fake):
         subject = Probing(place, OUT, asked("perf_stat"))
         subject.begin()
         assert "is still there after it was killed" in subject.end()

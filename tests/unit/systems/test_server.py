@@ -12,6 +12,7 @@ from support.places import place_in_memory, spawned
 
 from fairtrial.errors import SystemStartError
 from fairtrial.systems import Launch, server
+from fairtrial.wire import Limits
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import Ran
 
@@ -65,8 +66,7 @@ def test_without_processors_it_may_use_all_of_them() -> None:
 def wait(run: Callable[[wire.Spawn], Ran], monkeypatch: pytest.MonkeyPatch, *, patience_s: float = 60.0) -> int:
     """Waits for a server; how often was looked."""
     monkeypatch.setattr(server, "POLL_S", 0.001)
-    monkeypatch.setattr(server, "START_S", patience_s)
-    with place_in_memory(run) as (place, fake):
+    with place_in_memory(run, limits=Limits(start_s=patience_s)) as (place, fake):
         process = server.spawned(place, ["/bin/x"], LAUNCH)
         server.wait_until_ready(place, process, LAUNCH, looks=LOOKS, kind="mariadb")
         process.signal(15)

@@ -6,7 +6,6 @@ from typing import Any
 from support.places import place_here, place_in_memory
 
 from fairtrial.systems import Launch, sqlite
-from fairtrial.wire.open_place import SHORT_S
 
 
 def parameters(**given: Any) -> dict[str, Any]:
@@ -51,5 +50,5 @@ def test_its_pragmas_are_in_effect_on_a_real_connection(tmp_path: Path) -> None:
         instance = sqlite.start(place, parameters(pragmas={"journal_mode": "WAL", "page_size": 8192}), launch)
         statements = ["pragma journal_mode", "pragma page_size"]
         task = {"endpoint": instance.endpoint, "statements": ["create table t (x)", *statements]}
-        assert place.native("sql", task, timeout_s=SHORT_S)["rows"] == [["8192"]], "the last statement's rows"
+        assert place.native("sql", task)["rows"] == [["8192"]], "the last statement's rows"
     assert (tmp_path / "database.sqlite3").read_bytes()[18] == 2, "byte 18 of the file says WAL (sqlite.org/fileformat)"

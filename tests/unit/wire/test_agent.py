@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
-from fairtrial.wire import Agent, run_native
-from fairtrial.wire import agent as agent_module
+from fairtrial.wire import Agent, Limits, run_native
 from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 
 WAIT_S = 60.0
 
 
-def connect(fake: FakeTransport, *, silence_s: float = 15.0) -> Agent:
-    return Agent(fake, holder="a test", lock=True, silence_s=silence_s)
+def connect(fake: FakeTransport, limits: Limits | None = None) -> Agent:
+    return Agent(fake, holder="a test", lock=True, limits=limits)
 
 
 def test_the_first_request_is_hello_and_the_last_is_bye() -> None:
@@ -99,7 +98,7 @@ def test_a_lost_stream_is_told_to_every_waiting_call_at_once() -> None:
 
 def test_silence_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeTransport()
-    with connect(fake, silence_s=2.0) as agent:
+    with connect(fake, Limits(silence_s=0.3)) as agent:
         monkeypatch.setattr(fake, "say", lambda *_events: None)
         with pytest.raises(StreamLostError, match="silent"):
             agent.get("/anything")
@@ -112,10 +111,9 @@ def unanswered(number: int) -> wire.Pong:
 
 def test_an_agent_that_answers_and_never_greets_is_no_bug_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeTransport()
-    monkeypatch.setattr(agent_module, "HELLO_S", 0.05)
     monkeypatch.setattr(fake, "_welcome", unanswered)
     with pytest.raises(PlaceError, match="does not greet within") as refused:
-        connect(fake)
+        connect(fake, Limits(hello_s=0.05))
     assert "undo.jsonl" in refused.value.hint
 
 

@@ -14,12 +14,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::serve::failure::Failure;
-
-/// A killed control plane's agent needs a moment to notice.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// A session that is ending stops its processes and undoes its settings within this, or is stuck.
-const PATIENCE_WITH_ENDING: Duration = Duration::from_mins(1);
+use crate::serve::limits::Limits;
 
 const POLL: Duration = Duration::from_millis(50);
 
@@ -42,7 +37,11 @@ pub struct Lock {
 
 impl Lock {
     /// Takes the lock, or says who has it. Returns the session that died holding it, if one did.
-    pub fn take(directory: &Path, holder: Holder) -> Result<(Self, Option<Holder>), Failure> {
+    pub fn take(
+        directory: &Path,
+        holder: Holder,
+        limits: Limits,
+    ) -> Result<(Self, Option<Holder>), Failure> {
         let path = directory.join("lock");
         DirBuilder::new()
             .recursive(true)
@@ -67,9 +66,9 @@ impl Lock {
                     let ending = other.as_ref().is_none_or(|other| other.ending);
                     if waited
                         > if ending {
-                            PATIENCE_WITH_ENDING
+                            limits.lock_ending
                         } else {
-                            PATIENCE
+                            limits.lock
                         }
                     {
                         let holder =
@@ -130,33 +129,33 @@ mod tests {
     #[test]
     fn a_place_has_one_holder_and_the_refused_are_told_whom() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let (lock, dead) = Lock::take(directory.path(), holder("first")).expect("free");
+        let (lock, dead) = Lock::take(directory.path(), holder("first"), Limits::default()).expect("free");
         assert_eq!(dead, None);
-        let refused = Lock::take(directory.path(), holder("second"))
+        let refused = Lock::take(directory.path(), holder("second"), Limits::default())
             .err()
             .expect("held");
         assert_eq!(refused.to_string(), "the place is held by first");
         lock.release();
-        let (_, dead) = Lock::take(directory.path(), holder("second")).expect("free again");
+        let (_, dead) = Lock::take(directory.path(), holder("second"), Limits::default()).expect("free again");
         assert_eq!(dead, None, "a lock given back leaves nothing to clean up");
     }
 
     #[test]
     fn who_died_holding_it_is_told_to_the_next() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        drop(Lock::take(directory.path(), holder("first")).expect("free")); // as the kernel does for the dead
-        let (_, dead) = Lock::take(directory.path(), holder("second")).expect("free");
+        drop(Lock::take(directory.path(), holder("first"), Limits::default()).expect("free")); // as the kernel does for the dead
+        let (_, dead) = Lock::take(directory.path(), holder("second"), Limits::default()).expect("free");
         assert_eq!(dead, Some(holder("first")));
     }
 
     #[test]
     fn one_that_is_ending_is_waited_for() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let (mut lock, _) = Lock::take(directory.path(), holder("first")).expect("free");
+        let (mut lock, _) = Lock::take(directory.path(), holder("first"), Limits::default()).expect("free");
         lock.ending();
         let following = {
             let directory = directory.path().to_owned();
-            thread::spawn(move || Lock::take(&directory, holder("second")).map(|_| ()))
+            thread::spawn(move || Lock::take(&directory, holder("second"), Limits::default()).map(|_| ()))
         };
         thread::sleep(PATIENCE + 4 * POLL); // longer than one that is not ending would be waited for
         lock.release();

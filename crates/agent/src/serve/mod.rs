@@ -6,6 +6,7 @@
 
 mod failure;
 mod frame;
+mod limits;
 mod lock;
 mod processes;
 mod protect;
@@ -29,6 +30,7 @@ use fairtrial_protocol::clock::Reading;
 
 use failure::Failure;
 use frame::{Frame, FrameError};
+use limits::Limits;
 use queue::Queue;
 use session::Session;
 use shutdown::{Reason, Shutdown};
@@ -42,16 +44,18 @@ const OUTBOX_BYTES: usize = 1 << 20;
 /// How long the last words may take to be written.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Both directions of the stream, and whether it goes on.
+/// Both directions of the stream, whether it goes on, and how long it waits.
 pub struct Wires {
+    limits: Limits,
     inbox: Queue<Frame>,
     outbox: Queue<Vec<u8>>,
     shutdown: Shutdown,
 }
 
 impl Wires {
-    fn new() -> Self {
+    fn new(limits: Limits) -> Self {
         Self {
+            limits,
             inbox: Queue::new(INBOX_FRAMES),
             outbox: Queue::new(OUTBOX_BYTES),
             shutdown: Shutdown::new(),
@@ -84,7 +88,7 @@ impl Wires {
 /// Supervises until the stream ends, then leaves the place as it was found.
 pub fn run() -> anyhow::Result<()> {
     let initial_score = protect::protect();
-    let wires = Arc::new(Wires::new());
+    let wires = Arc::new(Wires::new(Limits::from_environment()?));
     shutdown::watch_signals(Arc::clone(&wires)).context("cannot watch signals")?;
     shutdown::watch_silence(Arc::clone(&wires));
     let (input, output) =

@@ -5,16 +5,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use fairtrial_protocol::SILENCE_S;
 use fairtrial_protocol::clock::monotonic_ns;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::serve::Wires;
-
-/// In place of [`SILENCE_S`], in seconds: shorter for tests of half-open streams, longer where a clock runs ahead of the
-/// world's.
-pub const SILENCE_VARIABLE: &str = "FAIRTRIAL_SILENCE_S";
 
 /// After the limit the sender gets this part of it once more, enough for another ping: a machine that stood still wakes
 /// with its input unread, and so does the sender's.
@@ -92,7 +87,7 @@ impl Shutdown {
 
 /// Ends the stream after silence.
 pub fn watch_silence(wires: Arc<Wires>) {
-    let limit = silence_limit();
+    let limit = wires.limits.silence;
     thread::spawn(move || {
         let mut warned = false;
         loop {
@@ -121,12 +116,4 @@ pub fn watch_signals(wires: Arc<Wires>) -> std::io::Result<()> {
         }
     });
     Ok(())
-}
-
-fn silence_limit() -> Duration {
-    std::env::var(SILENCE_VARIABLE)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .unwrap_or(Duration::from_secs(SILENCE_S))
 }

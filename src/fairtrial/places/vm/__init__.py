@@ -17,7 +17,7 @@ from fairtrial.places.vm.guest import Guest
 from fairtrial.places.vm.machine import Machine
 from fairtrial.places.vm.parameters import VmParameters
 from fairtrial.study.catalogue import Kind
-from fairtrial.wire import Agent
+from fairtrial.wire import Agent, Limits
 
 BOOT_S = 25.0  # to a ready agent and off again, under emulation
 
@@ -41,9 +41,9 @@ def boot(parameters: VmParameters, *, holder: str, lock: bool, keep: bool) -> Gu
     Raises:
         PlaceError: no QEMU, no such kernel, or the guest did not come up; the message holds its last lines.
     """
-    host = Agent(
-        local.connect(local.LocalParameters(state_directory=parameters.state_directory)), holder=holder, lock=lock
-    )
+    limits = Limits.from_environment()
+    beside = local.connect(local.LocalParameters(state_directory=parameters.state_directory), limits)
+    host = Agent(beside, holder=holder, lock=lock, limits=limits)
     try:
         state = Path(host.hello.state_directory) / "vm"
         kernel = kernels.find(parameters.kernel, cache=state / "kernels")
@@ -59,6 +59,7 @@ def boot(parameters: VmParameters, *, holder: str, lock: bool, keep: bool) -> Gu
             disk=state / f"disk-{parameters.disk}",
             keep=keep,
             accelerator=accelerator,
+            limits=limits.emulated() if accelerator == "tcg" else limits,
         )
         return Guest(machine, host)
     except BaseException:

@@ -18,13 +18,11 @@ from fairtrial.places.vm import machine as machines
 from fairtrial.places.vm import modules
 from fairtrial.places.vm.initial import write
 from fairtrial.places.vm.machine import CONSOLE, INITIAL, SOCKET, SWAP, Machine
-from fairtrial.wire import Agent, Process, find_agent
+from fairtrial.wire import Agent, Limits, Process, find_agent
 from fairtrial.wire.generated import Boot, BootMount
 
-BOOT_S = 120.0  # 6 to 12 s under emulation on idle processors
 LOOK_EVERY_S = 0.02
 READ_BYTES = 256 * 1024
-OFF_S = 40.0  # a guest that is told to end stops its processes, writes its disk and switches itself off
 OFF_KEPT_S = 900.0  # what was prepared is written out by then, through a disk that the study may hold back
 KILL_S = 10.0
 MKSWAP_S = 60.0
@@ -69,9 +67,9 @@ class Guest:
             raise
 
     @property
-    def silence_s(self) -> float:
-        """How long its agent may say nothing before it counts as lost, seconds."""
-        return self._machine.silence_s
+    def limits(self) -> Limits:
+        """Those of its agent's stream, which that agent keeps as well."""
+        return self._machine.limits
 
     def facts(self) -> Mapping[str, Any]:
         """How the guest is run."""
@@ -122,19 +120,21 @@ class Guest:
 
     def _end(self) -> None:
         try:
-            self._qemu.wait(OFF_KEPT_S if self._machine.keep else OFF_S)
+            self._qemu.wait(OFF_KEPT_S if self._machine.keep else self.limits.off_s)
         except TimeoutError:
             self._qemu.stop(KILL_S)
 
     def _await(self, arrived: Callable[[], bool], *, what: str) -> None:
-        limit = time.monotonic() + BOOT_S
+        limit = time.monotonic() + self.limits.boot_s
         while not arrived():
             # A guest that came up before is expected to: one failure costs a trial's place in the queue, not the run.
             failure = PlaceError if self._machine.keep else StreamLostError
             if self._qemu.exited is not None:
                 raise failure(f"{what}:\n{self._last_words()}", hint="the guest's last lines say why")
             if time.monotonic() > limit:
-                raise failure(f"{what} within {BOOT_S:.0f} s:\n{self._last_words()}", hint="is this machine busy?")
+                raise failure(
+                    f"{what} within {self.limits.boot_s:g} s:\n{self._last_words()}", hint="is this machine busy?"
+                )
             time.sleep(LOOK_EVERY_S)
 
     def _connects(self) -> bool:

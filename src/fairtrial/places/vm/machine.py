@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairtrial.errors import PlaceError
 from fairtrial.places.vm.kernels import Kernel
 from fairtrial.places.vm.parameters import MIB, VmParameters
-from fairtrial.wire.messages import SILENCE_S
+from fairtrial.wire import Limits
 
 QEMU = "qemu-system-x86_64"
 PORT = "fairtrial"  # crates/protocol/src/boot.rs
@@ -18,7 +18,6 @@ SOCKET, CONSOLE, INITIAL, SWAP, OVERLAY = "agent.sock", "console", "initial.cpio
 # q35 has its memory in one piece up to 2.75 GiB, and else 2 GiB below 4 GiB and the rest above it.
 ONE_PIECE = 2816 * MIB  # less than this
 BELOW, ABOVE_STARTS = 2048 * MIB, 4096 * MIB
-EMULATED_SILENCE_S = 30.0  # a guest that swaps on emulated processors of a busy machine is slow to answer
 PATIENT_S = 10**9  # who holds such a guest is a process of this machine, which ends it
 ALIGNMENT = 128 * MIB  # persistent memory begins and ends at a memory section, or the kernel refuses to map it
 
@@ -32,6 +31,7 @@ class Machine:
         disk: the image that holds data.
         keep: whether what the guest writes to it stays.
         accelerator: `kvm` or `tcg`.
+        limits: of its agent's stream.
     """
 
     parameters: VmParameters
@@ -40,11 +40,7 @@ class Machine:
     disk: Path
     keep: bool
     accelerator: str
-
-    @property
-    def silence_s(self) -> float:
-        """How long the guest and its controller may hear nothing of each other before they count as lost, seconds."""
-        return EMULATED_SILENCE_S if self.accelerator == "tcg" else SILENCE_S
+    limits: Limits
 
 
 def command_line(machine: Machine) -> list[str]:
@@ -54,7 +50,9 @@ def command_line(machine: Machine) -> list[str]:
     if parameters.pmem is not None:
         persistent = [f"memmap={parameters.pmem // MIB}M!{persistent_start(parameters) // MIB}M"]
     # An idle guest whose clock counts instructions jumps to its next timer: minutes of silence pass there in no time.
-    silence_s = machine.silence_s if parameters.icount is None else PATIENT_S
+    limits = machine.limits if parameters.icount is None else replace(machine.limits, silence_s=PATIENT_S)
+    # What the kernel does not know becomes the first process's environment.
+    told = [f"{name}={value}" for name, value in limits.environment().items()]
     return [
         "console=ttyS0",
         "loglevel=4",
@@ -62,7 +60,7 @@ def command_line(machine: Machine) -> list[str]:
         "oops=panic",
         "rdinit=/fairtrial/agent",
         *persistent,
-        f"FAIRTRIAL_SILENCE_S={silence_s:.0f}",  # what the kernel does not know becomes the first process's environment
+        *told,
         *parameters.boot_parameters,
         "--",
         "boot",

@@ -10,12 +10,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
+use crate::serve::limits::Limits;
 use crate::serve::processes::MARK;
 
 const POLL: Duration = Duration::from_millis(20);
-
-/// A killed process that is still there after this sits in an uninterruptible call, and no waiting helps.
-const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 /// A process, told apart from a later one with its number by when it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,12 +22,12 @@ struct Process {
     start_ticks: u64,
 }
 
-/// Stops everything a living session started: SIGTERM, then SIGKILL to what remains after `grace`.
-pub fn stop(session: &str, grace: Duration) {
+/// Stops everything a living session started: SIGTERM, then SIGKILL to what remains after the grace.
+pub fn stop(session: &str, limits: Limits) {
     let find = || of_session(session);
     let mut asked = HashSet::new();
     let mut waited = Duration::ZERO;
-    while waited < grace {
+    while waited < limits.grace {
         let found = find();
         if found.is_empty() {
             return;
@@ -42,24 +40,25 @@ pub fn stop(session: &str, grace: Duration) {
         thread::sleep(POLL);
         waited += POLL;
     }
-    kill(find);
+    kill(find, limits.hang);
 }
 
 /// Kills everything a dead session left behind; returns how many processes that were.
-pub fn kill_marked(session: &str) -> usize {
-    kill(|| {
+pub fn kill_marked(session: &str, limit: Duration) -> usize {
+    let find = || {
         processes()
             .into_iter()
             .map(|(process, _)| process)
             .filter(|process| is_marked(*process, session))
             .collect()
-    })
+    };
+    kill(find, limit)
 }
 
-fn kill(find: impl Fn() -> Vec<Process>) -> usize {
+fn kill(find: impl Fn() -> Vec<Process>, limit: Duration) -> usize {
     let mut killed = HashSet::new();
     let mut waited = Duration::ZERO;
-    while waited < KILL_LIMIT {
+    while waited < limit {
         let found = find();
         if found.is_empty() {
             break;

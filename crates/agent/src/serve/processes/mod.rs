@@ -27,9 +27,6 @@ use reaper::{End, Reaper};
 /// In the environment of every process of a session and of whatever they start: how a later agent finds them.
 pub const MARK: &str = "FAIRTRIAL_SESSION";
 
-/// Between SIGTERM and SIGKILL when a session ends.
-const GRACE: Duration = Duration::from_secs(5);
-
 /// What a program of a step may say before it is cut.
 const SAID_BYTES: u64 = 64 * 1024;
 
@@ -202,7 +199,7 @@ impl Processes {
 
     /// Stops every process of the session, and whatever they started: SIGTERM, then SIGKILL.
     pub fn stop_all(&mut self) {
-        descendants::stop(&self.session, GRACE);
+        descendants::stop(&self.session, self.wires.limits);
     }
 }
 

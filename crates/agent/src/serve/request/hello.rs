@@ -54,8 +54,10 @@ fn take_place(session: &mut Session, hello: &Hello) -> Result<Leftovers, Failure
         session: session.processes.session().to_owned(),
         ending: false,
     };
-    let (lock, dead) = Lock::take(&session.state_directory, holder)?;
-    let killed = dead.map_or(0, |dead| descendants::kill_marked(&dead.session));
+    let (lock, dead) = Lock::take(&session.state_directory, holder, session.wires.limits)?;
+    let killed = dead.map_or(0, |dead| {
+        descendants::kill_marked(&dead.session, session.wires.limits.hang)
+    });
     let (applied, undone) = Applied::open(&session.state_directory, &session.processes)?;
     session.held = Some(Held { lock, applied });
     Ok(Leftovers {

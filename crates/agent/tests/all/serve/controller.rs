@@ -51,7 +51,7 @@ impl Agent {
 
     fn launch(place: TempDir, mut command: Command) -> Self {
         // A test that a busy machine holds up is no controller that has gone.
-        command.env("FAIRTRIAL_SILENCE_S", "600");
+        command.env("FAIRTRIAL_LIMITS", "silence_s=600");
         let mut process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support import tokens
+from support.costs import Costs
 from support.forking import end_origin
 from support.real_record import run_once
 
@@ -19,6 +21,18 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 def pytest_sessionfinish() -> None:
     end_origin()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--costs", action="store_true", help="Print what each file of tests costs: wall and processor time."
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    tokens.register(config)
+    if config.getoption("--costs"):
+        config.pluginmanager.register(Costs(), "costs")
 
 
 @pytest.fixture(scope="session")

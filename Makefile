@@ -32,11 +32,11 @@ test-rust: setup
 	$(CARGO_TEST) --workspace --exclude fairtrial-locks
 	$(CARGO_TEST) --package fairtrial-locks
 
-# Files in order, so that guests, which are few and long, come before the thousands of short ones and no worker waits for
-# the other's at the end.
+# Three workers a processor: docs/testing.md says why. Files in order, so that guests, which are few and long, come before
+# the thousands of short ones and no worker waits for another's at the end.
 test-python: setup
 	scripts/install-servers
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 40
+	$(BIN)/pytest -n $$((3 * $$(nproc))) --dist loadfile --no-loadscope-reorder --durations 40
 
 lint: setup
 	$(BIN)/ruff check .

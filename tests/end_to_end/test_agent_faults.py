@@ -20,7 +20,7 @@ from support.machine import alone_with
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.places import open_place
-from fairtrial.wire import Agent, PipeTransport, find_agent
+from fairtrial.wire import Agent, Limits, PipeTransport, find_agent
 from fairtrial.wire import agent as agent_module
 from fairtrial.wire.generated import Step
 
@@ -34,6 +34,15 @@ STUBBORN = """
     exec yes
 """
 STARTED = 5  # two sleeps, the deaf shell and its sleep, yes
+
+# What an agent is told that listens to a controller which may be stopped for a while: only the other side is impatient.
+PATIENT = {"FAIRTRIAL_LIMITS": "silence_s=600,grace_s=0.5"}
+
+
+@pytest.fixture(autouse=True)
+def _little_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ignores SIGTERM is killed soon."""
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "grace_s=0.5")
 
 
 def step(path: Path, value: str) -> dict[str, object]:
@@ -172,7 +181,7 @@ def test_the_agent_is_told_to_end(here: Desk, settings: Changed, number: signal.
 
 
 def test_the_controller_falls_silent_with_its_pipe_full(here: Desk, settings: Changed) -> None:
-    environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), "FAIRTRIAL_LIMITS": "silence_s=1"}
+    environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), "FAIRTRIAL_LIMITS": "silence_s=6,grace_s=0.5"}
     transport = PipeTransport([str(find_agent()), "serve"], environment=environment)
     output = {"kind": "stream"}
     requests = [
@@ -189,8 +198,9 @@ def test_the_controller_falls_silent_with_its_pipe_full(here: Desk, settings: Ch
 
 
 def test_the_agent_falls_silent(here: Desk, settings: Changed) -> None:
-    transport = PipeTransport([str(find_agent()), "serve"], environment={"FAIRTRIAL_STATE_DIRECTORY": str(here.state)})
-    agent = Agent(transport, holder="this test", lock=True, silence_s=10.0)
+    environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), **PATIENT}
+    transport = PipeTransport([str(find_agent()), "serve"], environment=environment)
+    agent = Agent(transport, holder="this test", lock=True, limits=Limits(silence_s=1.5))
     busy(here, agent, settings)
     frozen = agent_pid(here)
     os.kill(frozen, signal.SIGSTOP)
@@ -227,15 +237,16 @@ def test_a_step_that_hangs_is_given_up_when_the_stream_ends(here: Desk, tmp_path
 def test_a_way_back_that_takes_long_is_waited_for_and_answers_meanwhile(here: Desk, tmp_path: Path) -> None:
     """As `swapoff` does, which reads everything back."""
     agent = open_here(here)
-    slow = {"kind": "execute", "argv": ["sh", "-c", f"sleep 12; touch {tmp_path}/undone"]}
+    slow = {"kind": "execute", "argv": ["sh", "-c", f"sleep 4; touch {tmp_path}/undone"]}
     agent.change(
         Step.model_validate({"name": "slow", "action": {"kind": "execute", "argv": ["true"]}, "inverse": slow})
     )
     os.kill(agent_pid(here), signal.SIGKILL)
     eventually(lambda: not here.processes(), "processes stayed")
     agent.close()
-    transport = PipeTransport([str(find_agent()), "serve"], environment={"FAIRTRIAL_STATE_DIRECTORY": str(here.state)})
-    with Agent(transport, holder="the next", lock=True, silence_s=8.0) as following:
+    environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), **PATIENT}
+    transport = PipeTransport([str(find_agent()), "serve"], environment=environment)
+    with Agent(transport, holder="the next", lock=True, limits=Limits(silence_s=1.5)) as following:
         assert following.hello.leftovers.undone == 1
     assert (tmp_path / "undone").exists()
 

@@ -20,13 +20,17 @@ pytestmark = [
 STUDY = """\
 study: far
 place: {{ssh: {{host: far, config: {config}, state_directory: {state}}}}}
-workload: {{command: {{run: sleep {seconds}}}}}
+workload: {{command: {{run: sh {program}}}}}
 settings: {settings}
-factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: sleep {seconds}0}}}}}}}}}}
+factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: sh {program} b}}}}}}}}}}
 arm: arm
 trials: {{blocks: 2, seed: 4}}
 metrics: {{primary: elapsed_s}}
 telemetry: {{interval: 50ms}}
+"""
+PROGRAM = """\
+while [ -e {held} ]; do sleep 0.05; done
+sleep 0.1
 """
 
 
@@ -36,8 +40,19 @@ def far(here: Desk) -> Iterator[Host]:
         yield found
 
 
-def study(here: Desk, far: Host, *, seconds: str = "0.1", settings: str = "{}") -> Path:
-    return here.study(STUDY.format(config=far.config, state=here.state, seconds=seconds, settings=settings))
+def study(here: Desk, far: Host, *, settings: str = "{}") -> Path:
+    program = here.directory / "program.sh"
+    program.write_text(PROGRAM.format(held=held(here)), encoding="utf-8")
+    return here.study(STUDY.format(config=far.config, state=here.state, program=program, settings=settings))
+
+
+def held(here: Desk) -> Path:
+    """While this file is there, a trial that has begun does not end."""
+    return here.directory / "held"
+
+
+def under_way(here: Desk) -> bool:
+    return any("program.sh" in command for command in here.processes().values())
 
 
 def test_a_study_runs_on_a_host_over_ssh_from_file_to_report(far: Host, here: Desk) -> None:
@@ -57,10 +72,13 @@ def test_a_study_runs_on_a_host_over_ssh_from_file_to_report(far: Host, here: De
 
 def test_a_connection_cut_mid_trial_voids_its_block_and_the_run_goes_on(far: Host, here: Desk) -> None:
     with kernel_parameter() as parameter:
-        run = here.start("run", study(here, far, seconds="5", settings=parameter.settings))
-        eventually(lambda: any("sleep 5" in command for command in here.processes().values()), "a trial under way")
+        held(here).touch()
+        run = here.start("run", study(here, far, settings=parameter.settings))
+        eventually(lambda: under_way(here), "a trial under way")
         assert parameter.changed()
         far.cut()
+        eventually(lambda: not under_way(here), "the agent there has not noticed")
+        held(here).unlink()
         output, _ = run.communicate(timeout=300)
         assert run.returncode == 0, output
         assert parameter.restored()
@@ -89,9 +107,10 @@ def test_a_host_key_that_changed_is_refused_in_sshs_own_words(far: Host, here: D
 
 
 def test_a_run_that_lost_its_host_for_good_ends_in_order_and_resumes_once_it_is_back(far: Host, here: Desk) -> None:
-    path = study(here, far, seconds="5")
+    path = study(here, far)
+    held(here).touch()
     run = here.start("run", path)
-    eventually(lambda: any("sleep 5" in command for command in here.processes().values()), "a trial under way")
+    eventually(lambda: under_way(here), "a trial under way")
     allowed = (far.directory / "authorized_keys").read_text()
     (far.directory / "authorized_keys").write_text("")
     far.cut()
@@ -99,6 +118,7 @@ def test_a_run_that_lost_its_host_for_good_ends_in_order_and_resumes_once_it_is_
     assert run.returncode == 3, output
     assert "Permission denied" in output
     (far.directory / "authorized_keys").write_text(allowed)
+    held(here).unlink()
     here.fairtrial("run", path, "--resume")
     found = record.read(here.run)
     assert found.finished

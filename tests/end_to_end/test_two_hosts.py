@@ -34,7 +34,7 @@ study: two-hosts
 place: {place}
 system: {system}
 workload:
-  oltp: {{profile: read_write, tables: 1, table_size: 500, ramp_up: 200ms, duration: {duration}, interval: 100ms}}
+  oltp: {{profile: read_write, tables: 1, table_size: 500, ramp_up: 200ms, duration: {duration}, interval: 100ms{load}}}
   place: {client}
 settings: {settings}
 factors: {{users: {{one: {{}}, four: {{workload: {{oltp: {{virtual_users: 4}}}}}}}}}}
@@ -43,6 +43,7 @@ trials: {{blocks: {blocks}, seed: 3}}
 metrics: {{primary: throughput_tps, secondary: [cpu_user_share]}}
 telemetry: {{interval: 100ms}}
 """
+SPARING = ", rate: 20"  # a trial that lasts until its wire is cut need not use a processor meanwhile
 SMALL = "{mariadb: {options: {innodb_buffer_pool_size: 32M}}}"
 
 
@@ -66,7 +67,7 @@ def ssh(here: Desk, far: Host) -> str:
 
 
 def study(here: Desk, **changed: str) -> Path:
-    values = {"place": "{local: {}}", "system": SMALL, "settings": "{}", "blocks": "1", "duration": "600ms"}
+    values = {"place": "{local: {}}", "system": SMALL, "settings": "{}", "blocks": "1", "duration": "600ms", "load": ""}
     return here.study(STUDY.format(**{**values, **changed}))
 
 
@@ -113,18 +114,19 @@ def test_postgres_listens_for_the_other_host_only_where_it_is_asked_for(
     here: Desk, far: Host, far_side: Namespace
 ) -> None:
     system = "{postgres: {options: {shared_buffers: 16MB}}}"
-    here.fairtrial("run", study(here, system=system, client=ssh(here, far), duration="3s"))
+    here.fairtrial("run", study(here, system=system, client=ssh(here, far), duration="1s"))
     for trial in record.read(here.run).trials:
         assert measured(trial)["throughput_tps"] > 0
         assert trial.options["listen_addresses"] == far_side.ours
 
 
+@pytest.mark.waits
 @needs_mariadb
 @pytest.mark.parametrize("far_is", ["client", "server"])
 def test_a_cut_wire_ends_the_trial_undoes_settings_and_the_run_goes_on(here: Desk, far: Host, far_is: str) -> None:
     places = {"client": ssh(here, far)} if far_is == "client" else {"place": ssh(here, far), "client": "{local: {}}"}
     with kernel_parameter() as parameter:
-        path = study(here, duration="6s", settings=parameter.settings, **places)
+        path = study(here, duration="6s", load=SPARING, settings=parameter.settings, **places)
         run = here.start("run", path)
         eventually(lambda: parameter.changed() and driving(here), "a trial under way")
         far.cut()
@@ -141,12 +143,15 @@ def test_a_cut_wire_ends_the_trial_undoes_settings_and_the_run_goes_on(here: Des
     here.fairtrial("verify", here.run)
 
 
+@pytest.mark.waits
 @needs_mariadb
 def test_a_wire_that_goes_dead_without_a_word_ends_the_run_and_it_resumes_once_it_is_back(
-    here: Desk, far: Host, far_side: Namespace
+    here: Desk, far: Host, far_side: Namespace, *, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "silence_s=6,connect_s=6,grace_s=1")
+    values = {"client": "{local: {}}", "duration": "8s", "load": SPARING}
     with kernel_parameter() as parameter:
-        path = study(here, place=ssh(here, far), client="{local: {}}", duration="8s", settings=parameter.settings)
+        path = study(here, place=ssh(here, far), settings=parameter.settings, **values)
         run = here.start("run", path)
         eventually(lambda: parameter.changed() and driving(here), "a trial under way")
         far_side.wire("down")

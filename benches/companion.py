@@ -2,8 +2,8 @@
 
 Processors are taken for up to --busy seconds by --spinners processes each, with pauses of up to the same length. The
 command's process group is stopped (SIGSTOP) for up to --stop seconds, about once a minute; what the command starts in
-sessions of its own, such as agents and servers, goes on. Spans are drawn from --seed. However this script ends, short of
-SIGKILL, it continues the group; its exit code is the command's.
+sessions of its own, such as agents and servers, goes on. Spans are drawn from --seed. However this script ends, short
+of SIGKILL, it continues the group; its exit code is the command's.
 """
 
 from __future__ import annotations

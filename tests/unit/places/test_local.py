@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.places import KINDS, local, open_place
+from fairtrial.wire import Limits
 from fairtrial.wire.messages import CHUNK_BYTES
 
 WAIT_S = 60.0
@@ -67,7 +68,7 @@ def test_a_place_that_is_held_names_its_holder_and_can_still_be_looked_at(tmp_pa
 def test_without_an_agent_every_place_tried_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRTRIAL_AGENT", str(tmp_path / "none"))
     with pytest.raises(PlaceError, match=f"FAIRTRIAL_AGENT says {tmp_path}/none") as missing:
-        local.connect(local.LocalParameters())
+        local.connect(local.LocalParameters(), Limits())
     assert "make setup" in missing.value.hint
 
 

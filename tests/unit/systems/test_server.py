@@ -93,7 +93,7 @@ def test_one_that_ends_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_that_never_answers_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     error = refused(starting(looks_fail=10**6), monkeypatch, patience_s=0.05)
-    assert "did not answer within 0 s" in str(error)
+    assert "did not answer within 0.05 s" in str(error)
     assert "[ERROR] aborting" in str(error)
 
 

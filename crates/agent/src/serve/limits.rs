@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn each_name_sets_its_own_limit() {
-        let limits =
-            Limits::parse("silence_s=1,grace_s=2,hang_s=3,lock_s=4,lock_ending_s=5").expect("right");
+        let limits = Limits::parse("silence_s=1,grace_s=2,hang_s=3,lock_s=4,lock_ending_s=5")
+            .expect("right");
         let seconds = [
             limits.silence,
             limits.grace,

@@ -126,36 +126,45 @@ mod tests {
         }
     }
 
+    /// Short: who is refused waits for it.
+    const PATIENCE: Duration = Duration::from_millis(200);
+
+    fn take(directory: &Path, name: &str) -> Result<(Lock, Option<Holder>), Failure> {
+        let limits = Limits {
+            lock: PATIENCE,
+            ..Limits::default()
+        };
+        Lock::take(directory, holder(name), limits)
+    }
+
     #[test]
     fn a_place_has_one_holder_and_the_refused_are_told_whom() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let (lock, dead) = Lock::take(directory.path(), holder("first"), Limits::default()).expect("free");
+        let (lock, dead) = take(directory.path(), "first").expect("free");
         assert_eq!(dead, None);
-        let refused = Lock::take(directory.path(), holder("second"), Limits::default())
-            .err()
-            .expect("held");
+        let refused = take(directory.path(), "second").err().expect("held");
         assert_eq!(refused.to_string(), "the place is held by first");
         lock.release();
-        let (_, dead) = Lock::take(directory.path(), holder("second"), Limits::default()).expect("free again");
+        let (_, dead) = take(directory.path(), "second").expect("free again");
         assert_eq!(dead, None, "a lock given back leaves nothing to clean up");
     }
 
     #[test]
     fn who_died_holding_it_is_told_to_the_next() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        drop(Lock::take(directory.path(), holder("first"), Limits::default()).expect("free")); // as the kernel does for the dead
-        let (_, dead) = Lock::take(directory.path(), holder("second"), Limits::default()).expect("free");
+        drop(take(directory.path(), "first").expect("free")); // as the kernel does for the dead
+        let (_, dead) = take(directory.path(), "second").expect("free");
         assert_eq!(dead, Some(holder("first")));
     }
 
     #[test]
     fn one_that_is_ending_is_waited_for() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let (mut lock, _) = Lock::take(directory.path(), holder("first"), Limits::default()).expect("free");
+        let (mut lock, _) = take(directory.path(), "first").expect("free");
         lock.ending();
         let following = {
             let directory = directory.path().to_owned();
-            thread::spawn(move || Lock::take(&directory, holder("second"), Limits::default()).map(|_| ()))
+            thread::spawn(move || take(&directory, "second").map(|_| ()))
         };
         thread::sleep(PATIENCE + 4 * POLL); // longer than one that is not ending would be waited for
         lock.release();

@@ -138,6 +138,7 @@ def test_a_comma_in_a_path_is_no_separator_of_options() -> None:
         disk=Path("/a,b/disk"),
         keep=True,
         accelerator="tcg",
+        limits=Limits(),
     )
     (data,) = values(argv(odd), "-drive")
     assert "file=/a,,b/disk" in data

@@ -177,8 +177,10 @@ class TestMariadb:
         assert "given twice" in done.stderr
         assert not here.runs
 
+    @pytest.mark.waits
     def test_a_server_killed_mid_trial_voids_the_block_and_the_run_goes_on(self, here: Desk) -> None:
-        process = here.start("run", here.study(MARIADB_STUDY.replace("duration: 2s", "duration: 6s")))
+        sparing = MARIADB_STUDY.replace("duration: 2s", "duration: 6s, rate: 20")
+        process = here.start("run", here.study(sparing))
 
         def server() -> int | None:
             if not list((here.state / "prepared").glob("[!.]*")):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Desk, eventually
+from support.holding import Held
 from support.kernel_parameter import kernel_parameter
 
 from fairtrial import record
@@ -18,9 +19,9 @@ from fairtrial.wire.messages import VERSION
 STUDY = """\
 study: fragile
 place: {place}
-workload: {{command: {{run: sleep 3}}}}
+workload: {{command: {{run: {program}}}}}
 settings: {settings}
-factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: sleep 3.0}}}}}}}}}}
+factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: {program} b}}}}}}}}}}
 arm: arm
 trials: {{blocks: 2, seed: 4}}
 metrics: {{primary: elapsed_s}}
@@ -37,20 +38,19 @@ read -r hello
 
 
 def study(here: Desk, *, settings: str = "{}", place: str = "{local: {}}") -> Path:
-    return here.study(STUDY.format(settings=settings, place=place))
+    return here.study(STUDY.format(settings=settings, place=place, program=Held(here).run))
 
 
 def test_an_agent_killed_mid_trial_voids_the_block_and_a_new_agent_goes_on(here: Desk) -> None:
     with kernel_parameter() as parameter:
+        held = Held(here)
+        held.hold()
         run = here.start("run", study(here, settings=parameter.settings))
-
-        def running(what: str) -> list[int]:
-            return [pid for pid, command in here.processes().items() if what in command]
-
-        eventually(lambda: running("sleep 3"), "a trial under way")
+        eventually(held.is_running, "a trial under way")
         assert parameter.changed()
-        (agent,) = running("fairtrial-agent serve")
+        (agent,) = [pid for pid, command in here.processes().items() if "fairtrial-agent serve" in command]
         os.kill(agent, signal.SIGKILL)
+        held.release()
         output, _ = run.communicate(timeout=300)
         assert run.returncode == 0, output
         assert parameter.restored()

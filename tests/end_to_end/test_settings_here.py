@@ -319,10 +319,11 @@ def test_a_study_compares_what_its_data_lie_on(here: Desk) -> None:
     assert nothing_of(here)
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("victim", ["controller", "agent"])
 def test_a_run_that_is_killed_in_a_drive_leaves_nothing_and_goes_on(here: Desk, victim: str) -> None:
     needs_loop()
-    study = here.study(STUDY.replace("duration: 2s", "duration: 8s") + "settings: {swap: 8MiB}\n")
+    study = here.study(STUDY.replace("duration: 2s", "duration: 8s, rate: 20") + "settings: {swap: 8MiB}\n")
     with alone_with("swap"):
         running = here.start("run", study)
         eventually(lambda: drives(here), "no drive began")

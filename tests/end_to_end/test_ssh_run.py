@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Desk, eventually
+from support.holding import Held
 from support.kernel_parameter import kernel_parameter
 from support.ssh_host import SSHD, Host, host, make_key
 
@@ -20,17 +21,13 @@ pytestmark = [
 STUDY = """\
 study: far
 place: {{ssh: {{host: far, config: {config}, state_directory: {state}}}}}
-workload: {{command: {{run: sh {program}}}}}
+workload: {{command: {{run: {program}}}}}
 settings: {settings}
-factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: sh {program} b}}}}}}}}}}
+factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: {program} b}}}}}}}}}}
 arm: arm
 trials: {{blocks: 2, seed: 4}}
 metrics: {{primary: elapsed_s}}
 telemetry: {{interval: 50ms}}
-"""
-PROGRAM = """\
-while [ -e {held} ]; do sleep 0.05; done
-sleep 0.1
 """
 
 
@@ -41,18 +38,7 @@ def far(here: Desk) -> Iterator[Host]:
 
 
 def study(here: Desk, far: Host, *, settings: str = "{}") -> Path:
-    program = here.directory / "program.sh"
-    program.write_text(PROGRAM.format(held=held(here)), encoding="utf-8")
-    return here.study(STUDY.format(config=far.config, state=here.state, program=program, settings=settings))
-
-
-def held(here: Desk) -> Path:
-    """While this file is there, a trial that has begun does not end."""
-    return here.directory / "held"
-
-
-def under_way(here: Desk) -> bool:
-    return any("program.sh" in command for command in here.processes().values())
+    return here.study(STUDY.format(config=far.config, state=here.state, program=Held(here).run, settings=settings))
 
 
 def test_a_study_runs_on_a_host_over_ssh_from_file_to_report(far: Host, here: Desk) -> None:
@@ -72,13 +58,14 @@ def test_a_study_runs_on_a_host_over_ssh_from_file_to_report(far: Host, here: De
 
 def test_a_connection_cut_mid_trial_voids_its_block_and_the_run_goes_on(far: Host, here: Desk) -> None:
     with kernel_parameter() as parameter:
-        held(here).touch()
+        held = Held(here)
+        held.hold()
         run = here.start("run", study(here, far, settings=parameter.settings))
-        eventually(lambda: under_way(here), "a trial under way")
+        eventually(held.is_running, "a trial under way")
         assert parameter.changed()
         far.cut()
-        eventually(lambda: not under_way(here), "the agent there has not noticed")
-        held(here).unlink()
+        eventually(lambda: not held.is_running(), "the agent there has not noticed")
+        held.release()
         output, _ = run.communicate(timeout=300)
         assert run.returncode == 0, output
         assert parameter.restored()
@@ -107,10 +94,10 @@ def test_a_host_key_that_changed_is_refused_in_sshs_own_words(far: Host, here: D
 
 
 def test_a_run_that_lost_its_host_for_good_ends_in_order_and_resumes_once_it_is_back(far: Host, here: Desk) -> None:
-    path = study(here, far)
-    held(here).touch()
+    path, held = study(here, far), Held(here)
+    held.hold()
     run = here.start("run", path)
-    eventually(lambda: under_way(here), "a trial under way")
+    eventually(held.is_running, "a trial under way")
     allowed = (far.directory / "authorized_keys").read_text()
     (far.directory / "authorized_keys").write_text("")
     far.cut()
@@ -118,7 +105,7 @@ def test_a_run_that_lost_its_host_for_good_ends_in_order_and_resumes_once_it_is_
     assert run.returncode == 3, output
     assert "Permission denied" in output
     (far.directory / "authorized_keys").write_text(allowed)
-    held(here).unlink()
+    held.release()
     here.fairtrial("run", path, "--resume")
     found = record.read(here.run)
     assert found.finished

@@ -13,6 +13,8 @@ from fairtrial.wire import Agent, Limits, PipeTransport, find_agent
 from fairtrial.wire.limits import AGENTS, VARIABLE
 
 CRATES = Path(__file__).parents[3] / "crates"
+DEFAULT = r"(\w+): Duration::from_(secs|mins)\((\d+)\),"
+UNITS = {"secs": 1, "mins": 60}
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +51,8 @@ def test_both_sides_of_a_stream_have_the_same_defaults() -> None:
     for name, value in (("PING_EVERY_S", Limits().ping_s), ("SILENCE_S", Limits().silence_s)):
         assert f"pub const {name}: u64 = {value:g};" in protocol
     agents = (CRATES / "agent" / "src" / "serve" / "limits.rs").read_text(encoding="utf-8")
-    for name in set(AGENTS) - {"silence_s"}:
-        assert f"{name.removesuffix('_s')}: Duration::from_secs({asdict(Limits())[name]:g})," in agents
+    found = {f"{name}_s": UNITS[unit] * int(number) for name, unit, number in re.findall(DEFAULT, agents)}
+    assert found == {name: asdict(Limits())[name] for name in set(AGENTS) - {"silence_s"}}
     assert f'"{VARIABLE}"' in agents
 
 

@@ -30,7 +30,7 @@ impl Default for Limits {
             grace: Duration::from_secs(5),
             hang: Duration::from_secs(10),
             lock: Duration::from_secs(1),
-            lock_ending: Duration::from_secs(60),
+            lock_ending: Duration::from_mins(1),
         }
     }
 }

@@ -51,3 +51,25 @@ def test_a_program_reaches_a_private_server_that_is_empty_in_every_trial(here: D
     assert {trial.scalars["rows"] for trial in found.trials} == {3.0}
     assert len({trial.data["key"] for trial in found.trials}) == 1
     here.fairtrial("verify", here.run)
+
+
+STRANGER = "setpriv --reuid=54321 --regid=54321 --clear-groups"  # a local user who is none of the server's
+
+
+@pytest.mark.parametrize("system", list(SYSTEMS))
+def test_another_user_of_the_machine_does_not_reach_the_server(here: Desk, system: str) -> None:
+    words, client, there = SYSTEMS[system]
+    if there is None or os.geteuid() != 0:
+        pytest.skip(f"no {system} on this machine, or no right to act as another user")
+    here.directory.chmod(0o755)
+    run = f"""
+    run: >-
+      sh -c '{client} "select 1" && ! {STRANGER} {client} "select 1" 2>"$FAIRTRIAL_METRICS_FILE.said"
+      && grep -qi "permission denied\\|(13)" "$FAIRTRIAL_METRICS_FILE.said"
+      && echo "{{\\"rows\\": 0}}" >"$FAIRTRIAL_METRICS_FILE"'
+"""
+    study = STUDY.format(system=words, client=client)
+    begin, end = study.index("    run: >-"), study.index("    metrics: {rows")
+    here.fairtrial("run", here.study(study[:begin] + run.lstrip("\n") + study[end:]))
+    found = record.read(here.run)
+    assert [trial.invalid_reason for trial in found.trials] == [""] * 4

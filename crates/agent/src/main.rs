@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[derive(Parser)]
 #[command(name = "fairtrial-agent", version, about, long_about = None)]
@@ -78,7 +79,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let command = Arguments::parse().command;
+    if !matches!(command, Command::Serve | Command::Boot) {
+        take_descriptors(); // not of what starts servers: they keep the limit that their user has
+    }
+    let outcome = match command {
         Command::Serve => serve::run(),
         Command::Boot => boot::run(),
         Command::Schema => native::print(&schema::wire()),
@@ -109,4 +114,15 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => native::say(&error),
     }
+}
+
+/// Raises the soft limit of open files to the hard one: a load of a thousand users has a thousand connections, and
+/// nothing here calls `select`, for whose sake the soft limit is low.
+fn take_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let _ = setrlimit(Resource::Nofile, raised); // who lacks descriptors later is told of the limit
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::driver::{DriverError, SETTING_REFUSED};
+use crate::driver::{DriverError, OPEN_FILES, SETTING_REFUSED};
 
 /// Why a subcommand of the load engine ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -108,6 +108,10 @@ impl LoadError {
             Self::Parameter { .. } => "correct the value in the study",
             Self::Connect { source, .. } if source.code == SETTING_REFUSED => {
                 "the system ignores settings it cannot apply: check the name, the value and what it depends on"
+            }
+            Self::Connect { source, .. } if source.code == OPEN_FILES => {
+                "each connection is an open file: raise the hard limit of the agent's user (`ulimit -Hn`, \
+                 limits.conf(5), LimitNOFILE=), or ask for fewer users"
             }
             Self::Connect { .. } => {
                 "check that the server runs and that socket, host, port, user and password are right"

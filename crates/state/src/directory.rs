@@ -9,9 +9,10 @@ use rustix::process::geteuid;
 const VARIABLE: &str = "FAIRTRIAL_STATE_DIRECTORY";
 
 /// Where the agent keeps its state, an absolute path: `$FAIRTRIAL_STATE_DIRECTORY`; else `/var/lib/fairtrial` for root; else `fairtrial`
-/// below `$XDG_STATE_HOME` or `~/.local/state` (XDG base directory specification).
+/// below `$XDG_STATE_HOME` or `~/.local/state` (XDG base directory specification). None for a user without a home: a
+/// directory that others may write to is no place for what the next agent does as this user.
 #[must_use]
-pub fn state_directory() -> PathBuf {
+pub fn state_directory() -> Option<PathBuf> {
     chosen(
         |name| {
             env::var_os(name)
@@ -22,21 +23,21 @@ pub fn state_directory() -> PathBuf {
     )
 }
 
-fn chosen(variable: impl Fn(&str) -> Option<PathBuf>, is_root: bool) -> PathBuf {
+fn chosen(variable: impl Fn(&str) -> Option<PathBuf>, is_root: bool) -> Option<PathBuf> {
     if let Some(directory) = variable(VARIABLE) {
-        return absolute(&directory).unwrap_or(directory);
+        return Some(absolute(&directory).unwrap_or(directory));
     }
     if is_root {
-        return PathBuf::from("/var/lib/fairtrial");
+        return Some(PathBuf::from("/var/lib/fairtrial"));
     }
     // The specification wants a relative path there ignored.
     let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
     let home = || {
         variable("HOME")
-            .unwrap_or_else(|| PathBuf::from("/tmp"))
-            .join(".local/state")
+            .filter(|path| path.is_absolute())
+            .map(|home| home.join(".local/state"))
     };
-    state.unwrap_or_else(home).join("fairtrial")
+    state.or_else(home).map(|state| state.join("fairtrial"))
 }
 
 #[cfg(test)]
@@ -54,21 +55,25 @@ mod tests {
         }
     }
 
+    fn found(variable: impl Fn(&str) -> Option<PathBuf>, is_root: bool) -> PathBuf {
+        chosen(variable, is_root).expect("a directory")
+    }
+
     #[test]
     fn the_variable_comes_first_even_for_root() {
         let variables = with(&[
             ("FAIRTRIAL_STATE_DIRECTORY", "/srv/state"),
             ("HOME", "/home/a"),
         ]);
-        assert_eq!(chosen(&variables, true), Path::new("/srv/state"));
-        assert_eq!(chosen(&variables, false), Path::new("/srv/state"));
+        assert_eq!(found(&variables, true), Path::new("/srv/state"));
+        assert_eq!(found(&variables, false), Path::new("/srv/state"));
     }
 
     #[test]
     fn a_relative_variable_counts_from_the_working_directory() {
-        let found = chosen(with(&[("FAIRTRIAL_STATE_DIRECTORY", "state")]), false);
+        let there = found(with(&[("FAIRTRIAL_STATE_DIRECTORY", "state")]), false);
         assert_eq!(
-            found,
+            there,
             std::env::current_dir().expect("directory").join("state")
         );
     }
@@ -76,23 +81,29 @@ mod tests {
     #[test]
     fn root_has_a_system_directory_and_users_their_own() {
         assert_eq!(
-            chosen(with(&[("HOME", "/root")]), true),
+            found(with(&[("HOME", "/root")]), true),
             Path::new("/var/lib/fairtrial")
         );
         assert_eq!(
-            chosen(with(&[("HOME", "/home/a")]), false),
+            found(with(&[("HOME", "/home/a")]), false),
             Path::new("/home/a/.local/state/fairtrial")
         );
         let variables = with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "/data/a")]);
-        assert_eq!(chosen(variables, false), Path::new("/data/a/fairtrial"));
+        assert_eq!(found(variables, false), Path::new("/data/a/fairtrial"));
     }
 
     #[test]
     fn a_relative_state_home_is_ignored() {
         let variables = with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "state")]);
         assert_eq!(
-            chosen(variables, false),
+            found(variables, false),
             Path::new("/home/a/.local/state/fairtrial")
         );
+    }
+
+    #[test]
+    fn a_user_without_a_home_has_none() {
+        assert_eq!(chosen(with(&[]), false), None);
+        assert_eq!(chosen(with(&[("HOME", "here")]), false), None);
     }
 }

@@ -35,7 +35,8 @@ const VENDORS: [(&str, &str); 9] = [
 
 /// Facts of this machine.
 pub fn facts() -> Result<Facts, StateError> {
-    facts_below(Path::new("/"), &state_directory())
+    let root = Path::new("/");
+    facts_below(root, state_directory().as_deref().unwrap_or(root))
 }
 
 /// [`facts`] by a root directory that may be a tree of one's own. System calls still tell about this machine.

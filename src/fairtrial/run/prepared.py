@@ -121,7 +121,7 @@ def _resumed(place: OpenPlace, launch: Launch, parts: Parts) -> Instance | None:
     if place.execute(["cat", str(building / CREATED)]).output != boot:
         return None
     workspace.remove(place, building / "server")
-    workspace.make(place, building / "server", owner=place.server_user)
+    workspace.make_private(place, building / "server")
     try:
         return parts.system.start(place, parts.system.for_loading(parts.system_parameters, place.facts), launch)
     except SystemStartError:
@@ -133,7 +133,7 @@ def _begun(place: OpenPlace, launch: Launch, parts: Parts) -> Instance:
     building = launch.data_directory.parent
     workspace.remove(place, building.parent)
     for name in ("data", "server"):
-        workspace.make(place, building / name, owner=place.server_user)
+        workspace.make_private(place, building / name)
     parameters = parts.system.for_loading(parts.system_parameters, place.facts)
     parts.system.create(place, parameters, launch)
     boot = place.require(["cat", BOOT], hint="the place's kernel must have procfs mounted")

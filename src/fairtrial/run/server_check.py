@@ -46,7 +46,7 @@ def check(place: OpenPlace, kind: str, parameters: Mapping[str, Any]) -> Checked
     launch = Launch(data_directory=work / "data", work_directory=work / "server", log_path=work / "server.log")
     workspace.remove(place, work)
     for directory in (launch.data_directory, launch.work_directory):
-        workspace.make(place, directory, owner=place.server_user)
+        workspace.make_private(place, directory)
     try:
         begun = time.monotonic()
         system.create(place, parameters, launch)

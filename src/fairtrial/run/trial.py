@@ -193,11 +193,11 @@ class Attempt:
         for place, directory in self._directories():
             workspace.remove(place, directory)
             workspace.make(place, directory / "out" / "log")
-        workspace.make(self.place, self.remote / "server", owner=self.place.server_user)
+        workspace.make_private(self.place, self.remote / "server")
         try:
             self._apply("place")
             workspace.make(self.driver, self.work)
-            workspace.make(self.place, self.data, owner=self.place.server_user)
+            workspace.make_private(self.place, self.data)
             self._bring_data()
             self._apply("before_server")
             self._with_system()

@@ -11,6 +11,7 @@ from fairtrial.wire import arriving
 from fairtrial.wire.open_place import OpenPlace
 
 FETCH_S = 600.0
+MAKE_HINT = "check permissions and free space of the place's state directory"
 LISTING_BYTES = 64 << 20
 NAME_CHARACTERS = 12  # of the hash: a Unix socket's path may have 107 bytes in all (unix(7))
 
@@ -21,10 +22,15 @@ def work_directory(place: OpenPlace, *parts: str) -> PurePosixPath:
     return place.state_directory / "work" / name
 
 
-def make(place: OpenPlace, directory: PurePosixPath, *, owner: str | None = None) -> None:
-    """Creates a directory (and its parents), owned by `owner` where the agent is root."""
-    argv = ["install", "-d", "-m", "755", *(["-o", owner] if owner else []), str(directory)]
-    place.require(argv, hint="check permissions and free space of the place's state directory")
+def make(place: OpenPlace, directory: PurePosixPath) -> None:
+    """Creates a directory and its parents."""
+    place.require(["install", "-d", "-m", "755", str(directory)], hint=MAKE_HINT)
+
+
+def make_private(place: OpenPlace, directory: PurePosixPath) -> None:
+    """Creates a directory of the server's own user. A private server asks for no password, so nobody else may enter."""
+    owner = ["-o", place.server_user] if place.server_user else []
+    place.require(["install", "-d", "-m", "700", *owner, str(directory)], hint=MAKE_HINT)
 
 
 def remove(place: OpenPlace, directory: PurePosixPath) -> None:

@@ -2,9 +2,8 @@
 //!
 //! Who holds it is decided by flock(2) alone, which dies with its process; what the file says is for the refused.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::serve::failure::Failure;
 use crate::serve::limits::Limits;
+use crate::serve::trust;
 
 const POLL: Duration = Duration::from_millis(50);
 
@@ -43,19 +43,8 @@ impl Lock {
         limits: Limits,
     ) -> Result<(Self, Option<Holder>), Failure> {
         let path = directory.join("lock");
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o755) // whatever the umask: who can write here makes the next agent act for him
-            .create(directory)
-            .map_err(|cause| Failure::system("create", directory, cause))?;
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600) // who may read a file may lock it
-            .open(&path)
-            .map_err(|cause| Failure::system("open", &path, cause))?;
+        trust::own_directory(directory)?;
+        let mut file = trust::own_file(&path, File::options().read(true).write(true))?;
         let mut waited = Duration::ZERO;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -14,6 +14,7 @@ mod queue;
 mod request;
 mod session;
 mod shutdown;
+mod trust;
 mod undo;
 
 use std::io::{BufReader, Write as _};

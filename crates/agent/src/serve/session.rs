@@ -46,7 +46,11 @@ impl Session {
         Ok(Self {
             processes: Processes::new(Arc::clone(&wires), initial_score)?,
             wires,
-            state_directory: fairtrial_state::state_directory(),
+            state_directory: fairtrial_state::state_directory().ok_or_else(|| {
+                std::io::Error::other(
+                    "this user has no home to keep state in: set FAIRTRIAL_STATE_DIRECTORY",
+                )
+            })?,
             held: None,
             incoming: HashMap::new(),
             greeted: false,

@@ -243,3 +243,35 @@ fn a_restore_killed_in_the_middle_leaves_the_old_data_and_the_next_one_finishes(
     assert_eq!(count(&work), 400);
     assert!(!unfinished.exists());
 }
+
+#[test]
+fn a_subcommand_takes_all_the_descriptors_that_it_may_have() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let parameters = json!({"interval_ms": INTERVAL_MS, "sources": ["cpu"], "output_directory": directory.path()});
+    let mut child = Command::new("sh")
+        .args(["-c", "ulimit -Sn 100; exec \"$0\" sample"])
+        .arg(env!("CARGO_BIN_EXE_fairtrial-agent"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut input = child.stdin.take().expect("piped");
+    input
+        .write_all(parameters.to_string().as_bytes())
+        .expect("the parameters are sent");
+    drop(input);
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped"))
+        .read_line(&mut line)
+        .expect("it says something");
+    let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).expect("it runs");
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    let files = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))
+        .expect("listed");
+    let values: Vec<&str> = files.split_whitespace().collect();
+    assert_eq!(values[0], values[1], "soft and hard: {files}");
+    assert_ne!(values[0], "100");
+}

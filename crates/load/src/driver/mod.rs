@@ -34,6 +34,9 @@ use crate::stop::Stop;
 /// Code of a connection setting that does not read back as asked.
 pub const SETTING_REFUSED: &str = "setting_refused";
 
+/// Code of a connection for which the process has no file descriptor left.
+pub const OPEN_FILES: &str = "open_files_limit";
+
 /// What went wrong, whatever the system calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ErrorKind {

@@ -6,8 +6,10 @@ use std::num::NonZero;
 use std::thread;
 
 use fairtrial_protocol::load::Rows;
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
-use super::{DriverError, ErrorKind};
+use super::{DriverError, ErrorKind, OPEN_FILES};
 
 /// One loop serves this many users before another thread is worth its switches: the more of them answer at once, the
 /// fewer times it waits.
@@ -31,14 +33,21 @@ pub fn settings(rows: Rows) -> BTreeMap<String, String> {
 /// An answer that does not come.
 #[allow(clippy::needless_pass_by_value)] // the form that `map_err` takes
 pub fn lost(error: io::Error) -> DriverError {
+    let mut message = error.to_string();
     let code = match error.kind() {
         io::ErrorKind::TimedOut => "no_answer",
+        _ if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+            if let Some(most) = getrlimit(Resource::Nofile).current {
+                message = format!("{message}: this process may have {most} open files");
+            }
+            OPEN_FILES
+        }
         _ => "connection_lost",
     };
     DriverError {
         kind: ErrorKind::Connection,
         code: code.into(),
-        message: error.to_string(),
+        message,
         retryable: false,
     }
 }
@@ -50,6 +59,7 @@ pub mod tests {
     use std::rc::Rc;
     use std::sync::mpsc::{Receiver, channel};
 
+    use crate::error::LoadError;
     use crate::reactor::{Address, block_on, run};
     use crate::stop::Stop;
 
@@ -79,5 +89,21 @@ pub mod tests {
             let clients = (0..clients).map(|_| client()).collect();
             run(clients, &Stop::default()).expect("a loop");
         }
+    }
+
+    #[test]
+    fn a_user_without_a_descriptor_is_told_of_the_limit_and_not_of_passwords() {
+        let of = |source| LoadError::Connect {
+            endpoint: "a server".to_owned(),
+            source,
+        };
+        let none_left = lost(Errno::MFILE.into());
+        assert!(
+            none_left.message.contains("this process may have"),
+            "{none_left}"
+        );
+        assert!(of(none_left).hint().contains("ulimit -Hn"));
+        let refused = lost(Errno::CONNREFUSED.into());
+        assert!(of(refused).hint().contains("password"));
     }
 }

@@ -2,13 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use fairtrial_protocol::step::{Check, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::serve::failure::Failure;
+use crate::serve::trust;
 use crate::serve::undo::inverse::Way;
 
 /// random(4): another one after every boot. Containers are given one of their own at every start.
@@ -83,13 +83,7 @@ impl Journal {
     /// earlier boot went with it, and what has its name now is somebody else's.
     pub fn open(path: &Path) -> Result<(Self, Vec<Entry>), Failure> {
         let failed = |cause| Failure::system("open", path, cause);
-        let file = File::options()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600) // what stands in it is done by the next agent, as its user
-            .open(path)
-            .map_err(failed)?;
+        let file = trust::own_file(path, File::options().read(true).append(true))?;
         sync_directory(path).map_err(failed)?;
         let bytes = fs::read(path).map_err(failed)?;
         let whole = whole_lines(&bytes);

@@ -41,7 +41,7 @@ def test_a_signal_reaches_a_command_that_is_stopped_and_ends_it(number: signal.S
     companion = start("--", sys.executable, "-c", TICKS)
     assert companion.stdout is not None
     assert companion.stdout.readline() == b"tick\n"
-    (child,) = children(companion.pid)
+    child = ticking(companion)
     os.kill(child, signal.SIGSTOP)  # as it does itself
     eventually(lambda: state(child) == "T", "it was not stopped")
     companion.send_signal(number)
@@ -55,7 +55,7 @@ def test_a_group_is_stopped_and_goes_on_and_processors_are_taken() -> None:
     companion = start("--busy", "0.2", "--stop", "0.2", "--between", "0.2", "--", sys.executable, "-c", TICKS)
     assert companion.stdout is not None
     assert companion.stdout.readline() == b"tick\n"
-    (child,) = (pid for pid in children(companion.pid) if b"tick" in command(pid))
+    child = ticking(companion)
 
     def look() -> bool:
         seen.add("stopped" if state(child) == "T" else "goes on")
@@ -66,6 +66,12 @@ def test_a_group_is_stopped_and_goes_on_and_processors_are_taken() -> None:
     companion.send_signal(signal.SIGTERM)
     companion.communicate()
     assert not children(companion.pid)
+
+
+def ticking(companion: subprocess.Popen[bytes]) -> int:
+    """The command, told apart from what takes the processors beside it."""
+    (found,) = (pid for pid in children(companion.pid) if b"tick" in command(pid))
+    return found
 
 
 def children(pid: int) -> list[int]:

@@ -104,6 +104,7 @@ def test_who_wants_all_is_not_passed_by_and_who_wants_none_never_waits(tmp_path:
     assert first.holds.wait(WAIT_S)
     everything = Holder(tmp_path, 2)
     eventually(lambda: is_locked(tmp_path / "1"), "the free one was not kept for it")
+    assert is_locked(tmp_path / "turn"), "two that gather would wait for each other"
     late, waiting = Holder(tmp_path, 1), Holder(tmp_path, 0)
     assert waiting.holds.wait(WAIT_S)
     assert not late.holds.wait(0.1)

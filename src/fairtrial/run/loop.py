@@ -324,8 +324,9 @@ class Run:
         name = json.dumps(place, sort_keys=True)
         if name not in self.fit:
             emulation.require_counts(self.writer.plan, open_place.facts)
-            settable.require(open_place, settable.here(place, self.writer.plan.resolved))
-            room.require(open_place, self.writer.plan.disk_bytes)
+            trials = settable.here(place, self.writer.plan.resolved)
+            settable.require(open_place, trials)
+            room.require(open_place, self.writer.plan.disk_bytes, trials=trials)
             self.fit.add(name)
 
     def _require_reach(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -108,7 +108,8 @@ def outlook(
     trials = [trial for arms in plan.resolved.values() for trial in arms.values()]
     needed = [place for trial in trials for place in (trial.place, elsewhere.of(trial)) if place is not None]
     unseen = {_named(place): place for place in needed if not _here(place, at)}
-    lacks = [*_of_plan(plan, place, seen)]
+    theirs = [trial for trial in trials if _here(trial.place, at) and _disk_is_seen(trial, seen)]
+    lacks = [*_of_plan(plan, place, seen, trials=theirs)]
     known = {} if servers is None else servers
     for trial in trials:
         if _here(trial.place, at):
@@ -141,10 +142,15 @@ def _argument(place: Mapping[str, Any]) -> str:
     return kind if not given or kind == LOCAL else f"'{{{kind}: …}}'"
 
 
-def _of_plan(plan: Plan, place: OpenPlace, seen: Seen) -> Iterator[Lack]:
+def _disk_is_seen(trial: ResolvedTrial, seen: Seen) -> bool:
+    """Whether a trial's data are on the disk that was looked at: a guest has one of its own."""
+    return next(iter(trial.place)) not in BOOTED or KERNEL in seen.facts
+
+
+def _of_plan(plan: Plan, place: OpenPlace, seen: Seen, *, trials: Sequence[ResolvedTrial]) -> Iterator[Lack]:
     """What the whole run needs, whatever the trial."""
     try:
-        room.require(place, plan.disk_bytes)
+        room.require(place, plan.disk_bytes, trials=trials)
     except PlaceError as error:
         yield Lack(str(error), error.hint)
     wanted = {PROGRAMS_OF_PROBES[probe.kind] for probe in plan.probes if probe.kind in PROGRAMS_OF_PROBES}

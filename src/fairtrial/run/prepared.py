@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from fairtrial.errors import AgentError, PlaceError, SystemStartError
+from fairtrial.errors import AgentError, InputError, PlaceError, StreamLostError, SystemStartError
 from fairtrial.run import workspace
-from fairtrial.run.kinds import Parts
+from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.systems import Identity, Instance, Launch
+from fairtrial.systems import Identity, Instance, Launch, installation
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Loaded, OnProgress
 
@@ -55,9 +55,37 @@ def key_of(trial: ResolvedTrial, parts: Parts, identity: Identity) -> str | None
     return hashlib.sha256(text.encode()).hexdigest()[:KEY_CHARACTERS]
 
 
+def directories(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> set[PurePosixPath]:
+    """Where the data of these trials are at the place, or would be; not of those whose server it does not have."""
+    keys: set[str | None] = set()
+    identities: dict[str, Identity | None] = {}
+    for trial in trials:
+        parts, of = parts_of(trial), repr(trial.system)
+        if of not in identities:
+            identities[of] = _identity(place, trial, parts)
+        identity = identities[of]
+        keys.add(None if identity is None else key_of(trial, parts, identity))
+    return {_directory(place, key) for key in keys if key is not None}
+
+
+def _identity(place: OpenPlace, trial: ResolvedTrial, parts: Parts) -> Identity | None:
+    if installation.awaited(next(iter(trial.system)), parts.system_parameters) is not None:
+        return None  # looking downloads nothing
+    try:
+        return parts.system.identity(place, parts.system_parameters)
+    except StreamLostError:
+        raise
+    except (PlaceError, InputError):
+        return None  # who starts it says why
+
+
+def _directory(place: OpenPlace, key: str) -> PurePosixPath:
+    return place.state_directory / "prepared" / key
+
+
 def ensure(place: OpenPlace, key: str, parts: Parts, *, on_progress: OnProgress) -> Prepared:
     """Finds the prepared data of a key at the place, or makes them."""
-    directory = place.state_directory / "prepared" / key
+    directory = _directory(place, key)
     try:
         manifest = json.loads(place.agent.get(str(directory / "manifest.json")))
     except AgentError as error:

@@ -176,7 +176,7 @@ def _created(text: str, directory: Path) -> tuple[Study, Writer]:
         study = language.load(path, catalogue=catalogue())
     plan = planning.make(study, catalogue=catalogue())
     sources = {"study.yaml": text, "study.merged.yaml": language.dump(study)}
-    return study, record.create(directory / directory_name(plan.study), plan=plan, sources=sources)
+    return study, record.create(directory / directory_name(plan.study), plan=plan, sources=sources, numbered=True)
 
 
 def _run(writer: Writer, progress: OneLine) -> Record:

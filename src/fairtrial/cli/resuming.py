@@ -19,13 +19,13 @@ from fairtrial.record import Writer, journal
 from fairtrial.study import Study
 
 STAMP = "%Y%m%dT%H%M%SZ"
-STAMPED = r"\d{8}T\d{6}Z"
+STAMPED = r"\d{8}T\d{6}Z(-\d\d)?"  # the second run of a second has `-02` (`record.create`)
 AA = "-aa"  # between a study's name and the time, in the directory of an A/A run
 MERGED = "study.merged.yaml"  # the study as it ran, beside `study.yaml`, the file as given
 
 
 def directory_name(study: str, *, against_itself: bool = False) -> str:
-    """The directory of a run, or of an A/A run, that starts now."""
+    """The directory of a run, or of an A/A run, that starts now; not of that run alone: a second is long."""
     return f"{study}{AA if against_itself else ''}-{datetime.now(UTC).strftime(STAMP)}"
 
 

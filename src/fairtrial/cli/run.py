@@ -100,4 +100,5 @@ def _created(study: Path, *, size: str | None, overrides: Sequence[str], output:
     if against_itself:
         plan = planning.against_itself(plan, catalogue=kinds)
     sources = {"study.yaml": study.read_text(encoding="utf-8"), MERGED: language.dump(loaded)}
-    return record.create(output / directory_name(plan.study, against_itself=against_itself), plan=plan, sources=sources)
+    name = directory_name(plan.study, against_itself=against_itself)
+    return record.create(output / name, plan=plan, sources=sources, numbered=True)

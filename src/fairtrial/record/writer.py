@@ -25,6 +25,7 @@ from fairtrial.record.models import (
 from fairtrial.record.reader import PLACES, Record, places_json, read, refuse_links, trial_from_directory
 
 PARTIAL_PREFIX = ".partial-"  # dot: no reader takes an unfinished trial for a trial
+MOST_OF_A_NAME = 99  # runs that begin in one second; two digits, so that names sort by time
 
 
 class Writer:
@@ -101,22 +102,21 @@ class Writer:
                 )
 
 
-def create(directory: Path, *, plan: Plan, sources: Mapping[str, str]) -> Writer:
+def create(directory: Path, *, plan: Plan, sources: Mapping[str, str], numbered: bool = False) -> Writer:
     """Starts a record.
 
     Args:
         directory: must not exist.
         plan: stored as plan.json.
         sources: file name → text of the study as given; its own file is called `study.yaml`.
+        numbered: where another run has that name, this one gets it with the first free number behind it.
 
     Raises:
         PlaceError: the directory exists or cannot be written.
     """
-    if directory.exists():
-        raise PlaceError(f"{directory} exists already", hint="go on with --resume, or choose another --output")
     with full_disk_explained(directory):
         try:
-            (directory / "trials").mkdir(parents=True)
+            directory = _made(directory, most=MOST_OF_A_NAME if numbered else 1)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise
@@ -131,6 +131,20 @@ def create(directory: Path, *, plan: Plan, sources: Mapping[str, str]) -> Writer
     writer = Writer(directory, plan=plan)
     writer.append(_run_started(directory))
     return writer
+
+
+def _made(directory: Path, *, most: int) -> Path:
+    """Makes the first of a record's possible names that nobody has: mkdir(2) tells of two processes only one so."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    for number in range(1, most + 1):
+        numbered = directory if number == 1 else directory.with_name(f"{directory.name}-{number:02}")
+        try:
+            numbered.mkdir()
+        except FileExistsError:
+            continue
+        (numbered / "trials").mkdir()
+        return numbered
+    raise PlaceError(f"{directory} exists already", hint="go on with --resume, or choose another --output")
 
 
 def _run_started(directory: Path) -> RunStarted:

@@ -67,6 +67,13 @@ def test_a_new_runs_directory_is_one_that_resume_finds() -> None:
     assert re.fullmatch(f"tiny-{STAMPED}", directory_name("tiny"))
 
 
+def test_of_two_runs_begun_in_one_second_the_second_is_the_newer(desk: Desk) -> None:
+    desk.begin("tiny-20260101T000000Z")
+    wanted = desk.begin("tiny-20260101T000000Z-02")
+    desk.begin("tiny-20260101T000000Z-03", finished=True)
+    assert desk.resume() == wanted
+
+
 def test_the_newest_unfinished_run_is_taken_up(desk: Desk) -> None:
     desk.begin("tiny-20260101T000000Z")
     wanted = desk.begin("tiny-20260102T000000Z")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from support.records import planned, trial_record
 
 from fairtrial import record
 from fairtrial.errors import PlaceError, RecordError
+from fairtrial.record import writer as writing
 from fairtrial.record.journal import Journal, lines
 from fairtrial.record.models import BlockVoided, Clock, PlaceOpened, Plan, RunFinished
 
@@ -59,6 +61,39 @@ def test_a_run_is_not_started_over_another(directory: Path, plan: Plan) -> None:
     record.create(directory, plan=plan, sources=SOURCES).close()
     with pytest.raises(PlaceError, match="exists already"):
         record.create(directory, plan=plan, sources=SOURCES)
+
+
+def test_runs_that_begin_in_one_second_get_names_that_sort_by_time(directory: Path, plan: Plan) -> None:
+    names = []
+    for _ in range(11):
+        writer = record.create(directory, plan=plan, sources=SOURCES, numbered=True)
+        writer.close()
+        names.append(writer.directory.name)
+    assert names == [directory.name, *(f"{directory.name}-{number:02}" for number in range(2, 12))]
+    assert names == sorted(names)
+    assert record.read(directory.with_name(names[-1])).plan == plan
+
+
+def test_of_runs_that_begin_at_once_no_two_get_one_name(directory: Path, plan: Plan) -> None:
+    def begun(_number: int) -> Path:
+        writer = record.create(directory, plan=plan, sources=SOURCES, numbered=True)
+        writer.close()
+        return writer.directory
+
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(begun, range(8)))
+    assert len(set(made)) == len(made)
+    assert all(len(record.read(each).journal) == 1 for each in made)
+
+
+def test_a_second_has_room_for_a_limited_number_of_runs(
+    directory: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "MOST_OF_A_NAME", 2)
+    for _ in range(2):
+        record.create(directory, plan=plan, sources=SOURCES, numbered=True).close()
+    with pytest.raises(PlaceError, match="exists already"):
+        record.create(directory, plan=plan, sources=SOURCES, numbered=True)
 
 
 def test_two_controllers_cannot_write_one_record(directory: Path, plan: Plan) -> None:

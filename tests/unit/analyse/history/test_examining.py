@@ -126,6 +126,20 @@ def test_a_point_of_fewer_trials_is_allowed_more() -> None:
     assert p[1] > p[0]
 
 
+def test_the_variance_a_point_has_beyond_its_forerunners_widens_its_interval() -> None:
+    """Twice the standard error adds four times the variance; the interval's half width is a multiple of its root."""
+    of = series(noisy(20, seed=3))
+    known = [replace(point, standard_error=0.001) for point in of.points]
+
+    def square(error: float) -> float:
+        points = (*known[:-1], replace(known[-1], standard_error=error))
+        ratio = one(replace(of, points=points)).alarm.ratio  # type: ignore[union-attr]
+        return math.log(ratio.high / ratio.low) ** 2
+
+    added = [square(error) - square(0.001) for error in (0.05, 0.1)]
+    assert added[1] / added[0] == pytest.approx((0.1**2 - 0.001**2) / (0.05**2 - 0.001**2))
+
+
 def test_too_few_points_say_so() -> None:
     assert one(series(noisy(5, seed=1))).alarm is None
     found = one(series(noisy(7, seed=1)))

@@ -146,8 +146,9 @@ def test_a_containers_filter_is_only_seen_by_trying(files: dict[str, str], state
     assert io_uring(seen(files, state=state)).grade == grade
 
 
-def test_a_kernel_that_is_too_old_has_no_io_uring() -> None:
-    assert io_uring(seen(facts={"kernel": "4.19.0-27-amd64"})).value == "not in this kernel"
+@pytest.mark.parametrize(("kernel", "missing"), [("4.19.0-27-amd64", True), ("5.0.0-1", True), ("5.1.0", False)])
+def test_a_kernel_that_is_too_old_has_no_io_uring(kernel: str, *, missing: bool) -> None:
+    assert (io_uring(seen(facts={"kernel": kernel})).value == "not in this kernel") is missing
 
 
 def test_no_feature_is_a_doubt_about_results() -> None:

@@ -181,6 +181,16 @@ def test_every_opening_of_a_place_is_journalled_and_the_last_one_counts(director
     assert [place["facts"]["kernel"] for place in json.loads((directory / "places.json").read_bytes())] == ["6.2"]
 
 
+def test_the_file_of_places_is_written_as_ever(directory: Path, plan: Plan) -> None:
+    """Its bytes are compared with the journal's, so with another layout every earlier record would look changed."""
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+    writer.note_place(opened("6.1"))
+    writer.close()
+    written = (directory / "places.json").read_text(encoding="utf-8")
+    assert written.startswith('[\n {\n  "')
+    assert written == json.dumps(json.loads(written), indent=1, sort_keys=True) + "\n"
+
+
 @pytest.mark.parametrize("damage", ["change", "remove"])
 def test_a_place_made_to_look_like_another_is_named(directory: Path, plan: Plan, damage: str) -> None:
     writer = record.create(directory, plan=plan, sources=SOURCES)

@@ -6,6 +6,7 @@ import json
 
 from fairtrial.analyse import noise
 from fairtrial.analyse.selection import select
+from fairtrial.places.vm.machine import KEPT
 from fairtrial.record import Record
 from fairtrial.run.noise import keep
 from fairtrial.run.opening import opened
@@ -24,6 +25,6 @@ def keep_noise(record: Record, *, progress: Progress) -> None:
         selection = select(record.plan, trials, contrast=None)
         profile = noise.profile(record.plan, selection, kernel=str(opening.facts.get("kernel", "")))
         if profile.metrics:
-            with opened(opening.place, directory=record.directory, progress=progress, keep=True) as place:
+            with opened(opening.place, directory=record.directory, progress=progress, disk=KEPT) as place:
                 keep(place, profile.model_dump(mode="json"), study=record.plan.study)
             progress.note(f"the noise of this place ({next(iter(opening.place))}) is kept for later reports there")

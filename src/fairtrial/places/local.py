@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fairtrial.study.catalogue import Kind
@@ -26,11 +28,18 @@ class LocalParameters(BaseModel):
 KIND = Kind(name="local", summary="This machine.", parameters=TypeAdapter(LocalParameters))
 
 
-def connect(parameters: LocalParameters, limits: Limits) -> PipeTransport:
+def connect(parameters: LocalParameters, limits: Limits, *, path: str = "") -> PipeTransport:
     """Starts an agent.
+
+    Args:
+        parameters: of the place.
+        limits: of the stream and of the agent.
+        path: where its processes look for programs before they look where this process does.
 
     Raises:
         PlaceError: its binary is not found.
     """
     environment = {STATE_VARIABLE: parameters.state_directory} if parameters.state_directory else {}
+    if path:
+        environment["PATH"] = f"{path}:{os.environ.get('PATH', '')}"
     return PipeTransport([str(find_agent()), "serve"], environment=environment, limits=limits)

@@ -13,6 +13,7 @@ from fairtrial import doctor
 from fairtrial import plan as planning
 from fairtrial.errors import FairtrialError, InputError, PlaceError, StreamLostError
 from fairtrial.places import BOOTED
+from fairtrial.places.vm.machine import KEPT, PASSING, Disk
 from fairtrial.record import Record, Writer
 from fairtrial.record.models import (
     BlockAdded,
@@ -72,6 +73,7 @@ class Run:
         fit: places that were found to have what the run needs.
         examined: places whose fitness to measure on is noted.
         prepared: places that boot for every trial and hold what their trials start from.
+        keys: of the data that trials start from.
     """
 
     writer: Writer
@@ -85,6 +87,7 @@ class Run:
     fit: set[str] = field(default_factory=set)
     examined: set[str] = field(default_factory=set)
     prepared: set[str] = field(default_factory=set)
+    keys: dict[tuple[str, str], str | None] = field(default_factory=dict)
     subjects: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     loads: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     lost_in_a_row: int = 0
@@ -148,7 +151,7 @@ class Run:
             return
         client_of = elsewhere.of(self._resolved(first))
         with contextlib.ExitStack() as stack:
-            open_place = stack.enter_context(opened(place, directory=self.writer.directory, progress=self.progress))
+            open_place = stack.enter_context(self._open(place))
             self._note_place(place, open_place, findings=self._examined(place, open_place))
             self._require(place, open_place)
             self._require_probes(first, open_place)
@@ -180,7 +183,7 @@ class Run:
         self, stack: contextlib.ExitStack, place: dict[str, Any], *, system: tuple[dict[str, Any], OpenPlace]
     ) -> elsewhere.Client:
         """Opens the place that workloads run at, for as long as the system's."""
-        found = stack.enter_context(opened(place, directory=self.writer.directory, progress=self.progress))
+        found = stack.enter_context(self._open(place))
         self._note_place(place, found, findings=self._examined(place, found))
         return elsewhere.reached(system[1], found, places=(system[0], place))
 
@@ -189,15 +192,19 @@ class Run:
         name = json.dumps(place, sort_keys=True)
         if name not in self.prepared:
             carrier = carriers.examine(place, directory=self.writer.directory)
-            with opened(place, directory=self.writer.directory, progress=self.progress, keep=True) as open_place:
+            with self._open(place, KEPT) as open_place:
                 self._note_place(place, open_place, findings=[*doctor.examine(open_place), *carrier])
                 self._require(place, open_place)
                 self._require_probes(trial, open_place)
                 self._prepare(self._runner(open_place), place)
             self.prepared.add(name)
-        with opened(place, directory=self.writer.directory, progress=self.progress) as open_place:
+        disk = Disk(key=self.keys.get((trial.cell, trial.arm)))
+        with self._open(place, disk) as open_place:
             self._note_place(place, open_place)
             self._one(self._runner(open_place), trial)
+
+    def _open(self, place: dict[str, Any], disk: Disk = PASSING) -> contextlib.AbstractContextManager[OpenPlace]:
+        return opened(place, directory=self.writer.directory, progress=self.progress, disk=disk)
 
     def _runner(self, place: OpenPlace, client: elsewhere.Client | None = None) -> TrialRunner:
         return TrialRunner(place=place, writer=self.writer, progress=self.progress, client=client, accept=self._accept)
@@ -209,7 +216,7 @@ class Run:
                 if resolved.place == place:
                     trial = next(t for t in self.schedule.queue if (t.cell, t.arm) == (cell, arm))
                     with self._mistakes_located(trial):
-                        runner.prepare(trial)
+                        self.keys[cell, arm] = runner.prepare(trial)
 
     def _one(self, runner: TrialRunner, trial: PlannedTrial) -> TrialRecord:
         done, owed = len(self.schedule.finished), self.schedule.owed()

@@ -12,8 +12,10 @@ from typing import Any
 
 from fairtrial.errors import PlaceError
 from fairtrial.places import open_place
+from fairtrial.places.vm.machine import PASSING, Disk
 from fairtrial.run import workspace
 from fairtrial.run.progress import Progress
+from fairtrial.wire import Agent
 from fairtrial.wire.open_place import OpenPlace
 
 ROOT = 0
@@ -26,24 +28,25 @@ def holder(directory: Path) -> str:
 
 
 @contextlib.contextmanager
-def opened(place: Mapping[str, Any], *, directory: Path, progress: Progress, keep: bool = False) -> Iterator[OpenPlace]:
+def opened(
+    place: Mapping[str, Any], *, directory: Path, progress: Progress, disk: Disk = PASSING
+) -> Iterator[OpenPlace]:
     """A place with its lock held, cleaned of what a killed run left.
 
     Args:
         place: kind and parameters.
         directory: the run's.
         progress: is told what was cleaned.
-        keep: of a place that boots: whether what is written there stays for later trials.
+        disk: of a place that boots: which disk it gets, and whether what is written there stays for later trials.
 
     Raises:
         PlaceError: unreachable, busy, or of another protocol version.
     """
     kind, parameters = next(iter(place.items()))
-    with open_place(kind, parameters, holder=holder(directory), keep=keep) as agent:
-        found = OpenPlace(agent=agent, facts={})
-        found.facts = {**found.native("facts", {}), **agent.carried}
-        if found.facts["user_id"] == ROOT:
-            found.server_user = _server_user(found)
+    with open_place(kind, parameters, holder=holder(directory), disk=disk) as agent:
+        found = _looked_at(agent)
+        if agent.carrier is not None:
+            found.carrier = _looked_at(agent.carrier)
         leftovers = agent.hello.leftovers
         if leftovers.undone or leftovers.killed:
             progress.note(
@@ -55,6 +58,14 @@ def opened(place: Mapping[str, Any], *, directory: Path, progress: Progress, kee
         if not leftovers.failed:  # else what is left may be needed to restore it
             workspace.remove(found, found.state_directory / "work")
         yield found
+
+
+def _looked_at(agent: Agent) -> OpenPlace:
+    found = OpenPlace(agent=agent, facts={})
+    found.facts = {**found.native("facts", {}), **agent.carried}
+    if found.facts["user_id"] == ROOT:
+        found.server_user = _server_user(found)
+    return found
 
 
 def _server_user(place: OpenPlace) -> str:

@@ -21,7 +21,17 @@ from fairtrial.metrics.probes import DIRECTORY as PROBES
 from fairtrial.record import Writer
 from fairtrial.record.files import full_disk_explained
 from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialRecord
-from fairtrial.run import elsewhere, governing, memory_kills, preloading, prepared, read_back, telemetry, workspace
+from fairtrial.run import (
+    elsewhere,
+    governing,
+    hosted,
+    memory_kills,
+    preloading,
+    prepared,
+    read_back,
+    telemetry,
+    workspace,
+)
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.outcome import Outcome
 from fairtrial.run.probing import Probing
@@ -78,21 +88,20 @@ class TrialRunner:
             **client,
         }
 
-    def prepare(self, planned: PlannedTrial) -> None:
-        """Makes the data that a trial starts from, if they are not there: no trial shall follow a load directly."""
+    def prepare(self, planned: PlannedTrial) -> str | None:
+        """Makes the data that a trial starts from, if need be: no trial shall follow a load. Returns their key."""
         resolved = self.writer.plan.resolved[planned.cell][planned.arm]
-        parts = parts_of(resolved)
-        key = prepared.key_of(resolved, parts, self.identity(resolved))
+        key = prepared.key_of(resolved, parts_of(resolved), self.identity(resolved))
         if key is not None:
             self.progress.phase("prepare")
-            prepared.ensure(self.place, key, parts, on_progress=self.progress.load)
+            hosted.ensure(self.place, resolved, key, on_progress=self.progress.load)
+        return key
 
     def identity(self, resolved: ResolvedTrial) -> Identity:
         """What exactly a trial's system is; looked for once."""
         key = repr(resolved.system)
         if key not in self.identities:
-            parts = parts_of(resolved)
-            self.identities[key] = parts.system.identity(self.place, parts.system_parameters)
+            self.identities[key] = hosted.identity(self.place, resolved)
         return self.identities[key]
 
     def run(self, planned: PlannedTrial, *, has_started: bool) -> TrialRecord:

@@ -48,9 +48,11 @@ class Agent:
         hello: what the agent said of itself and of what it cleaned up.
         limits: how long it and who uses it wait.
         carried: how what carries the stream runs the place; empty where nothing does.
+        carrier: the agent of the machine that the place runs on, for a place that boots there; it ends with the stream.
     """
 
     hello: wire.Welcome
+    carrier: Agent | None = None
 
     def __init__(
         self,

@@ -33,11 +33,13 @@ class OpenPlace:
         agent: the stream.
         facts: the place's facts (`crates/protocol/src/state.rs`, `Facts`), as JSON values.
         server_user: user that servers run as where the agent is root; None: the agent's own user.
+        carrier: the machine that a guest runs on, whose root is the guest's; None for any other place.
     """
 
     agent: Agent
     facts: Mapping[str, Any]
     server_user: str | None = None
+    carrier: OpenPlace | None = None
     notes: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support.places import FACTS
 
+from fairtrial.places.vm.machine import Disk
 from fairtrial.run import opening
 from fairtrial.wire import Agent
 from fairtrial.wire import generated as wire
@@ -54,8 +55,8 @@ def opened(
 ) -> Iterator[tuple[OpenPlace, dict[str, Any]]]:
     asked: dict[str, Any] = {}
 
-    def open_place(kind: str, parameters: Any, *, holder: str, keep: bool) -> Agent:
-        asked.update(kind=kind, parameters=parameters, holder=holder, keep=keep)
+    def open_place(kind: str, parameters: Any, *, holder: str, disk: Disk) -> Agent:
+        asked.update(kind=kind, parameters=parameters, holder=holder, disk=disk)
         return Agent(fake, holder=holder, lock=True)
 
     monkeypatch.setattr(opening, "open_place", open_place)

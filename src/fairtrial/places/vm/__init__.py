@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pydantic import TypeAdapter
 
 from fairtrial.places import local
-from fairtrial.places.vm import accelerators, kernels
-from fairtrial.places.vm.guest import Guest
-from fairtrial.places.vm.machine import Machine
+from fairtrial.places.vm import accelerators, images, kernels
+from fairtrial.places.vm.guest import STATE, Guest
+from fairtrial.places.vm.machine import Disk, Machine
 from fairtrial.places.vm.parameters import VmParameters
 from fairtrial.study.catalogue import Kind
 from fairtrial.wire import Agent, Limits
+from fairtrial.wire.open_place import OpenPlace
 
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # a guest's (crates/agent/src/boot)
+OWN = (STATE, "/tmp", "/run", "/dev", "/proc", "/sys")  # noqa: S108 - where a guest has files of its own
 BOOT_S = 25.0  # to a ready agent and off again, under emulation
 
 KIND = Kind(
@@ -29,23 +32,24 @@ KIND = Kind(
 )
 
 
-def boot(parameters: VmParameters, *, holder: str, lock: bool, keep: bool) -> Guest:
+def boot(parameters: VmParameters, *, holder: str, lock: bool, disk: Disk) -> Guest:
     """Boots a guest; this machine's lock is held until it ends.
 
     Args:
         parameters: the guest.
         holder: who asks, in words that a refused second user can act upon.
         lock: take this machine's lock.
-        keep: whether what the guest writes to its disk stays for later guests: prepared data do, trials do not.
+        disk: which disk it gets; what a trial writes to it goes with the guest.
 
     Raises:
         PlaceError: no QEMU, no such kernel, or the guest did not come up; the message holds its last lines.
     """
     limits = Limits.from_environment()
-    beside = local.connect(local.LocalParameters(state_directory=parameters.state_directory), limits)
-    host = Agent(beside, holder=holder, lock=lock, limits=limits)
+    carrier = local.LocalParameters(state_directory=parameters.state_directory)
+    # What is prepared for guests here is prepared by the programs that they would find.
+    host = Agent(local.connect(carrier, limits, path=PATH), holder=holder, lock=lock, limits=limits)
     try:
-        state = Path(host.hello.state_directory) / "vm"
+        state = Path(host.hello.state_directory) / KIND.name
         kernel = kernels.find(parameters.kernel, cache=state / "kernels")
         accelerator = accelerators.choose(parameters.asked_accelerator, kernel, state=state)
         running = state / "running"
@@ -56,8 +60,8 @@ def boot(parameters: VmParameters, *, holder: str, lock: bool, keep: bool) -> Gu
             parameters=parameters,
             kernel=kernel,
             directory=Path(tempfile.mkdtemp(dir=running)),
-            disk=state / f"disk-{parameters.disk}",
-            keep=keep,
+            disk=_disk(state, parameters, disk),
+            keep=disk.keep,
             accelerator=accelerator,
             limits=limits.emulated() if accelerator == "tcg" else limits,
         )
@@ -65,3 +69,35 @@ def boot(parameters: VmParameters, *, holder: str, lock: bool, keep: bool) -> Gu
     except BaseException:
         host.close()
         raise
+
+
+def _disk(state: Path, parameters: VmParameters, asked: Disk) -> Path:
+    if asked.key is not None and not asked.keep:
+        prepared = images.path(state, key=asked.key, size=parameters.disk)
+        if prepared.exists():
+            return prepared
+    return state / f"disk-{parameters.disk}"
+
+
+def shares(path: PurePosixPath) -> bool:
+    """Whether a file of this machine is the same file in a guest, whose root is this machine's."""
+    real = Path(path).resolve()
+    return not any(real.is_relative_to(own) for own in OWN)
+
+
+def has_disk(parameters: VmParameters, host: OpenPlace, *, key: str) -> bool:
+    """Whether there is a disk with the prepared data of a key."""
+    return images.path(_state(host), key=key, size=parameters.disk).exists()
+
+
+def make_disk(parameters: VmParameters, host: OpenPlace, *, key: str) -> bool:
+    """Makes a disk with data of a key that were prepared on this machine; false where that is not possible.
+
+    Raises:
+        PlaceError: mkfs failed.
+    """
+    return images.make(host, _state(host), key=key, size=parameters.disk)
+
+
+def _state(host: OpenPlace) -> Path:
+    return Path(host.state_directory) / KIND.name

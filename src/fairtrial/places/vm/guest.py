@@ -16,6 +16,7 @@ from typing import Any
 from fairtrial.errors import PlaceError, StreamLostError
 from fairtrial.places.vm import machine as machines
 from fairtrial.places.vm import modules
+from fairtrial.places.vm.images import FORMAT
 from fairtrial.places.vm.initial import write
 from fairtrial.places.vm.machine import CONSOLE, INITIAL, SOCKET, SWAP, Machine
 from fairtrial.wire import Agent, Limits, Process, find_agent
@@ -31,7 +32,7 @@ REASONS = ("Kernel panic", "Out of memory")  # what registers and a call trace m
 LINES_SAID = 12  # of the console, when a guest has failed
 STATE = "/var/lib/fairtrial"  # in the guest
 DATA, SWAP_DEVICE = "/dev/vda", "/dev/vdb"
-FILE_SYSTEM = "xfs"  # it can reflink: prepared data are restored in constant time
+FILE_SYSTEM = "xfs"
 WANTED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_blk", "virtio_rng")
 WANTED_BY_DISK = ("crc32c_generic", FILE_SYSTEM)  # checksums are no dependency that a module names
 BESIDES = ("ext4", "nd_e820", "nd_pmem", "dax_pmem", "dm_mod", "dm_delay", "dm_flakey", "null_blk", "zram", "loop")
@@ -55,6 +56,7 @@ class Guest:
             "qemu",
             machines.argv(machine),
             directory=str(machine.directory),
+            environment={"PATH": os.environ.get("PATH", "")},  # the user's own QEMU, where there are two
             on_line=lambda _stream, line: self._qemu_said.append(line),
         )
         self._socket = socket.socket(socket.AF_UNIX)
@@ -190,7 +192,7 @@ def _format(disk: Path, size: int) -> None:
     with tempfile.TemporaryDirectory(dir=disk.parent, prefix=".new-") as temporary:
         image = Path(temporary) / "disk"
         _sparse(image, size)
-        _run(["mkfs.xfs", "-q", "-m", "reflink=1", str(image)], package="xfsprogs")
+        _run([*FORMAT, str(image)], package="xfsprogs")
         image.replace(disk)
 
 

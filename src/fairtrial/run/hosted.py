@@ -1,0 +1,68 @@
+"""What this machine does for a guest on it, natively: it says what a system is, and prepares data.
+
+The guest's root is this machine's. Where the guest would not find the same programs, or its disk cannot be filled from
+here, the guest does it itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from fairtrial.places import BOOTED, KINDS
+from fairtrial.run import prepared
+from fairtrial.run.kinds import Parts, parts_of
+from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.systems import Identity
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads import OnProgress
+
+
+def identity(place: OpenPlace, trial: ResolvedTrial) -> Identity:
+    """What exactly a trial's system is, by this machine where the guest has the same files.
+
+    Raises:
+        PlaceError: it is missing, with where it was looked for.
+    """
+    parts = parts_of(trial)
+    if place.carrier is not None and _starts_from_data(parts):
+        found = parts.system.identity(place.carrier, parts.system_parameters)
+        if _is_shared(trial, found):
+            return found
+    return parts.system.identity(place, parts.system_parameters)
+
+
+def ensure(place: OpenPlace, trial: ResolvedTrial, key: str, *, on_progress: OnProgress) -> None:
+    """Finds the data that trials of a key start from, or makes them: for a guest, if possible, on this machine.
+
+    Raises:
+        PlaceError: they cannot be made.
+    """
+    parts = parts_of(trial)
+    if not _held(place, trial, key, on_progress=on_progress):
+        prepared.ensure(place, key, parts, on_progress=on_progress)
+
+
+def _held(place: OpenPlace, trial: ResolvedTrial, key: str, *, on_progress: OnProgress) -> bool:
+    """Whether there is a disk that guests start from, found or made."""
+    host, parts = place.carrier, parts_of(trial)
+    if host is None or not _is_shared(trial, parts.system.identity(host, parts.system_parameters)):
+        return False
+    kind, given = next(iter(trial.place.items()))
+    booted, parameters = BOOTED[kind], KINDS[kind].parameters.validate_python(given)
+    if booted.has_disk(parameters, host, key=key):
+        return True
+    prepared.ensure(host, key, parts, on_progress=on_progress)
+    return booted.make_disk(parameters, host, key=key)
+
+
+def _starts_from_data(parts: Parts) -> bool:
+    """What brings no data may say something else in a guest: a command's version is what a command prints there."""
+    return parts.workload.data(parts.workload_parameters) is not None or parts.system.has_data_directory(
+        parts.system_parameters
+    )
+
+
+def _is_shared(trial: ResolvedTrial, found: Identity) -> bool:
+    """Whether a system's program is the guest's, too; what has none of its own is the agent."""
+    program = found.facts.get("binary")
+    return program is None or BOOTED[next(iter(trial.place))].shares(PurePosixPath(program))

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import TypeAdapter
 
 from fairtrial.places import local
-from fairtrial.places.vm import accelerators, images, kernels
+from fairtrial.places.vm import accelerators, images, kernels, unpacked
 from fairtrial.places.vm.guest import STATE, Guest
 from fairtrial.places.vm.machine import Disk, Machine
 from fairtrial.places.vm.parameters import VmParameters
@@ -22,7 +22,7 @@ from fairtrial.wire.open_place import OpenPlace
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # a guest's (crates/agent/src/boot)
 OWN = (STATE, "/tmp", "/run", "/dev", "/proc", "/sys")  # noqa: S108 - where a guest has files of its own
-BOOT_S = 25.0  # to a ready agent and off again, under emulation
+BOOT_S = 16.0  # to a ready agent, through a trial's steps around its load, and off again, under emulation
 
 KIND = Kind(
     name="vm",
@@ -64,6 +64,7 @@ def boot(parameters: VmParameters, *, holder: str, lock: bool, disk: Disk) -> Gu
             keep=disk.keep,
             accelerator=accelerator,
             limits=limits.emulated() if accelerator == "tcg" else limits,
+            image=_image(kernel, accelerator, state=state),
         )
         return Guest(machine, host)
     except BaseException:
@@ -77,6 +78,13 @@ def _disk(state: Path, parameters: VmParameters, asked: Disk) -> Path:
         if prepared.exists():
             return prepared
     return state / f"disk-{parameters.disk}"
+
+
+def _image(kernel: kernels.Kernel, accelerator: str, *, state: Path) -> Path:
+    """Unpacking takes an emulated processor seconds at every boot, and this machine's less than one, once."""
+    if accelerator != "tcg":
+        return kernel.image
+    return unpacked.kept(kernel.image, sha256=kernel.sha256, cache=state / "unpacked")
 
 
 def shares(path: PurePosixPath) -> bool:

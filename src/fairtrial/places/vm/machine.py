@@ -48,6 +48,7 @@ class Machine:
         keep: whether what the guest writes to it stays.
         accelerator: `kvm` or `tcg`.
         limits: of its agent's stream.
+        image: what QEMU loads: the kernel's image, unpacked or as it is.
     """
 
     parameters: VmParameters
@@ -57,6 +58,7 @@ class Machine:
     keep: bool
     accelerator: str
     limits: Limits
+    image: Path
 
 
 def command_line(machine: Machine) -> list[str]:
@@ -115,7 +117,7 @@ def argv(machine: Machine) -> list[str]:
         *("-machine", "q35", "-m", f"{total // MIB}M", "-smp", str(parameters.cpus)),
         *_nodes(parameters, total),
         *_accelerator(machine),
-        *("-kernel", str(machine.kernel.image), "-initrd", INITIAL, "-append", " ".join(command_line(machine))),
+        *("-kernel", str(machine.image), "-initrd", INITIAL, "-append", " ".join(command_line(machine))),
         *("-serial", f"file:{CONSOLE}"),
         *("-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={SOCKET},server=on,wait=off"),
         *("-device", f"virtserialport,chardev=agent,name={PORT}"),

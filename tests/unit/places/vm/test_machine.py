@@ -34,6 +34,7 @@ def machine(*, keep: bool = False, accelerator: str = "tcg", **given_: Any) -> M
         keep=keep,
         accelerator=accelerator,
         limits=Limits().emulated(),
+        image=KERNEL.image,
     )
 
 
@@ -139,6 +140,7 @@ def test_a_comma_in_a_path_is_no_separator_of_options() -> None:
         keep=True,
         accelerator="tcg",
         limits=Limits(),
+        image=KERNEL.image,
     )
     (data,) = values(argv(odd), "-drive")
     assert "file=/a,,b/disk" in data

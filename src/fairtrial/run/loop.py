@@ -74,6 +74,7 @@ class Run:
         examined: places whose fitness to measure on is noted.
         prepared: places that boot for every trial and hold what their trials start from.
         keys: of the data that trials start from.
+        known: what earlier runs found out at a place, by place.
     """
 
     writer: Writer
@@ -88,6 +89,7 @@ class Run:
     examined: set[str] = field(default_factory=set)
     prepared: set[str] = field(default_factory=set)
     keys: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    known: dict[str, dict[str, Any]] = field(default_factory=dict)
     subjects: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     loads: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     lost_in_a_row: int = 0
@@ -349,13 +351,20 @@ class Run:
             with self._mistakes_located(trial):
                 probe_checks.require(open_place, self.writer.plan.probes)
 
+    def _known(self, place: dict[str, Any], open_place: OpenPlace) -> dict[str, Any]:
+        """What earlier runs found out at a place; of one that boots for every trial, when it boots first."""
+        name = json.dumps(place, sort_keys=True)
+        if name not in self.known or open_place.carrier is None:
+            here = elsewhere.driven_from(place, self.writer.plan.resolved)
+            self.known[name] = {**ceiling.facts(open_place, here), **noise.facts(open_place)}
+        return self.known[name]
+
     def _note_place(self, place: dict[str, Any], open_place: OpenPlace, *, findings: Sequence[Finding] = ()) -> None:
         hello = open_place.agent.hello
-        here = elsewhere.driven_from(place, self.writer.plan.resolved)
         self.writer.note_place(
             PlaceOpened(
                 place=place,
-                facts={**open_place.facts, **ceiling.facts(open_place, here), **noise.facts(open_place)},
+                facts={**open_place.facts, **self._known(place, open_place)},
                 agent_sha256=hello.agent_sha256,
                 clock=Clock(monotonic_ns=hello.clock.monotonic_ns, realtime_ns=hello.clock.realtime_ns),
                 server_user=open_place.server_user,

@@ -44,9 +44,8 @@ def opened(
     """
     kind, parameters = next(iter(place.items()))
     with open_place(kind, parameters, holder=holder(directory), disk=disk) as agent:
-        found = _looked_at(agent)
-        if agent.carrier is not None:
-            found.carrier = _looked_at(agent.carrier)
+        carrier = None if agent.carrier is None else _looked_at(agent.carrier)
+        found = _looked_at(agent, carrier)
         leftovers = agent.hello.leftovers
         if leftovers.undone or leftovers.killed:
             progress.note(
@@ -55,16 +54,17 @@ def opened(
             )
         for failed in leftovers.failed:
             progress.note(f"left by an earlier run and not restorable: {failed}")
-        if not leftovers.failed:  # else what is left may be needed to restore it
+        # What is left may be needed to restore what could not be undone; a guest whose disk passes has nothing left.
+        if not leftovers.failed and (carrier is None or disk.keep):
             workspace.remove(found, found.state_directory / "work")
         yield found
 
 
-def _looked_at(agent: Agent) -> OpenPlace:
-    found = OpenPlace(agent=agent, facts={})
+def _looked_at(agent: Agent, carrier: OpenPlace | None = None) -> OpenPlace:
+    found = OpenPlace(agent=agent, facts={}, carrier=carrier)
     found.facts = {**found.native("facts", {}), **agent.carried}
     if found.facts["user_id"] == ROOT:
-        found.server_user = _server_user(found)
+        found.server_user = _server_user(carrier or found)  # who has a guest's root has its users
     return found
 
 

@@ -17,6 +17,8 @@ MIB: Final = 1 << 20
 CHUNK_MIB: Final = 128  # innodb_buffer_pool_chunk_size
 CACHE_ONE_IN: Final = 4  # of a place's memory, for a server that loads: what it writes goes through the page cache, too
 POLL_S: Final = 0.1
+PAUSE_LOOKS: Final = 3  # times what the look before took
+LONGEST_POLL_S: Final = 1.0
 LOG_LINES: Final = 25
 PORTS: Final = range(21_306, 21_406)  # below Linux's ephemeral ports (ip_local_port_range begins at 32768)
 PASSWORD_BYTES: Final = 16  # of a server that listens: guessing takes longer than a trial
@@ -74,14 +76,18 @@ def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, look
     """
     limit_s = place.limits.start_s
     deadline = time.monotonic() + limit_s
-    while place.execute(looks).code != 0:
+    while True:
+        looked = time.monotonic()
+        if place.execute(looks).code == 0:
+            return
         if process.exited is not None or time.monotonic() > deadline:
             happened = "exited at start" if process.exited is not None else f"did not answer within {limit_s:g} s"
             raise SystemStartError(
                 f"the {kind} server {happened}; its own last lines:\n{log_tail(place, launch.log_path)}",
                 hint=f"mend system.{kind}.options, or look for what else its log names",
             )
-        time.sleep(POLL_S)
+        # Where a look takes long, as under emulation, it takes the server's time: at most a quarter of it.
+        time.sleep(min(max(POLL_S, PAUSE_LOOKS * (time.monotonic() - looked)), LONGEST_POLL_S))
 
 
 def free_port(place: OpenPlace) -> int:

@@ -14,10 +14,12 @@ from support.command_line import Desk
 from support.set_here import apply, ran, seconds, validated
 
 from fairtrial import record, settings
+from fairtrial.catalogue import catalogue
 from fairtrial.errors import AgentError, PlaceError
-from fairtrial.places import open_place
+from fairtrial.places import open_place, vm
 from fairtrial.places.vm.machine import QEMU
-from fairtrial.run import settable
+from fairtrial.run import prepared, settable
+from fairtrial.run.kinds import parts_of
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.wire.open_place import OpenPlace
 
@@ -37,6 +39,7 @@ pytestmark = [
 def guest(kernel: Path) -> Iterator[OpenPlace]:
     """One guest for all tests: each leaves nothing in it, which is shown."""
     with tempfile.TemporaryDirectory() as state:
+        Path(state).chmod(0o755)  # servers are not root
         parameters = {**GUEST, "kernel": str(kernel), "state_directory": state}
         with open_place("vm", parameters, holder="this test") as agent:
             place = OpenPlace(agent=agent, facts={})
@@ -152,6 +155,47 @@ def test_what_is_written_back_from_the_page_cache_is_limited_too(place: OpenPlac
     code, _, told = ran(place, write, groups=effect.server_groups)
     assert code == 0
     assert seconds(told) > 2.0, "6 MiB at 2 MiB a second, and no request of the process's own"
+
+
+def test_a_guest_looks_for_programs_where_this_machine_does_when_it_prepares_for_it(place: OpenPlace) -> None:
+    carrier = place.agent.carrier
+    assert carrier is not None
+    inside = said(place, 'echo "$PATH"').strip().split(":")
+    here = said(OpenPlace(agent=carrier, facts={}), 'echo "$PATH"').strip().split(":")
+    assert ":".join(inside).startswith(vm.PATH)
+    assert here[: len(vm.PATH.split(":"))] == vm.PATH.split(":")
+
+
+@pytest.mark.parametrize(
+    ("system", "workload"),
+    [
+        ("mariadb", {"oltp": {"table_size": 300, "duration": 1}}),
+        ("files", {"file_access": {"size": 8 * MIB, "jobs": 2, "accesses": 1}}),
+    ],
+)
+def test_data_are_the_same_whether_the_guest_prepares_them_or_this_machine(
+    guest: OpenPlace, system: str, workload: dict[str, Any]
+) -> None:
+    carrier = guest.agent.carrier
+    assert carrier is not None
+    both = [guest, OpenPlace(agent=carrier, facts={})]
+    adapters = {**catalogue().systems, **catalogue().workloads}
+    given = {name: kind.parameters for name, kind in adapters.items()}
+    (name, asked) = next(iter(workload.items()))
+    of = ResolvedTrial(
+        place={"vm": {}},
+        system={system: given[system].dump_python(given[system].validate_python({}), mode="json")},
+        workload={name: given[name].dump_python(given[name].validate_python(asked), mode="json")},
+    )
+    found, keys = [], []
+    for each in both:
+        at = OpenPlace(agent=each.agent, facts=each.native("facts", {}, timeout_s=SHORT_S))
+        at.server_user = "mysql" if at.facts["user_id"] == 0 else None
+        parts = parts_of(of)
+        keys.append(prepared.key_of(of, parts, parts.system.identity(at, parts.system_parameters)))
+        found.append(prepared.ensure(at, str(keys[-1]), parts, on_progress=lambda _line: None))
+    assert keys[0] == keys[1]
+    assert found[0].content_sha256 == found[1].content_sha256
 
 
 def trial(**settings: Any) -> ResolvedTrial:

@@ -10,20 +10,19 @@ from pathlib import PurePosixPath
 
 from fairtrial.places import BOOTED, KINDS
 from fairtrial.run import prepared
-from fairtrial.run.kinds import Parts, parts_of
+from fairtrial.run.kinds import Parts
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import OnProgress
 
 
-def identity(place: OpenPlace, trial: ResolvedTrial) -> Identity:
+def identity(place: OpenPlace, trial: ResolvedTrial, parts: Parts) -> Identity:
     """What exactly a trial's system is, by this machine where the guest has the same files.
 
     Raises:
         PlaceError: it is missing, with where it was looked for.
     """
-    parts = parts_of(trial)
     if place.carrier is not None and _starts_from_data(parts):
         found = parts.system.identity(place.carrier, parts.system_parameters)
         if _is_shared(trial, found):
@@ -31,21 +30,22 @@ def identity(place: OpenPlace, trial: ResolvedTrial) -> Identity:
     return parts.system.identity(place, parts.system_parameters)
 
 
-def ensure(place: OpenPlace, trial: ResolvedTrial, key: str, *, on_progress: OnProgress) -> None:
+def ensure(place: OpenPlace, trial: ResolvedTrial, *, key: str, parts: Parts, on_progress: OnProgress) -> None:
     """Finds the data that trials of a key start from, or makes them: for a guest, if possible, on this machine.
 
     Raises:
         PlaceError: they cannot be made.
     """
-    parts = parts_of(trial)
-    if not _held(place, trial, key, on_progress=on_progress):
+    if not _held(place, trial, key=key, parts=parts, on_progress=on_progress):
         prepared.ensure(place, key, parts, on_progress=on_progress)
 
 
-def _held(place: OpenPlace, trial: ResolvedTrial, key: str, *, on_progress: OnProgress) -> bool:
+def _held(place: OpenPlace, trial: ResolvedTrial, *, key: str, parts: Parts, on_progress: OnProgress) -> bool:
     """Whether there is a disk that guests start from, found or made."""
-    host, parts = place.carrier, parts_of(trial)
-    if host is None or not _is_shared(trial, parts.system.identity(host, parts.system_parameters)):
+    host = place.carrier
+    if host is None or not _servers_may_enter(host):
+        return False
+    if not _is_shared(trial, parts.system.identity(host, parts.system_parameters)):
         return False
     kind, given = next(iter(trial.place.items()))
     booted, parameters = BOOTED[kind], KINDS[kind].parameters.validate_python(given)
@@ -53,6 +53,14 @@ def _held(place: OpenPlace, trial: ResolvedTrial, key: str, *, on_progress: OnPr
         return True
     prepared.ensure(host, key, parts, on_progress=on_progress)
     return booted.make_disk(parameters, host, key=key)
+
+
+def _servers_may_enter(host: OpenPlace) -> bool:
+    """Whether servers, which are not root, reach the state directory: a guest's own always lets them."""
+    if host.server_user is None:
+        return True
+    host.require(["mkdir", "-p", "--", str(host.state_directory)], hint="is there room on the disk?")
+    return host.execute(["test", "-x", str(host.state_directory)], user=host.server_user).code == 0
 
 
 def _starts_from_data(parts: Parts) -> bool:

@@ -91,17 +91,18 @@ class TrialRunner:
     def prepare(self, planned: PlannedTrial) -> str | None:
         """Makes the data that a trial starts from, if need be: no trial shall follow a load. Returns their key."""
         resolved = self.writer.plan.resolved[planned.cell][planned.arm]
-        key = prepared.key_of(resolved, parts_of(resolved), self.identity(resolved))
+        parts = parts_of(resolved)
+        key = prepared.key_of(resolved, parts, self.identity(resolved))
         if key is not None:
             self.progress.phase("prepare")
-            hosted.ensure(self.place, resolved, key, on_progress=self.progress.load)
+            hosted.ensure(self.place, resolved, key=key, parts=parts, on_progress=self.progress.load)
         return key
 
     def identity(self, resolved: ResolvedTrial) -> Identity:
         """What exactly a trial's system is; looked for once."""
         key = repr(resolved.system)
         if key not in self.identities:
-            self.identities[key] = hosted.identity(self.place, resolved)
+            self.identities[key] = hosted.identity(self.place, resolved, parts_of(resolved))
         return self.identities[key]
 
     def run(self, planned: PlannedTrial, *, has_started: bool) -> TrialRecord:

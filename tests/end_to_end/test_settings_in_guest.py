@@ -189,7 +189,7 @@ def test_data_are_the_same_whether_the_guest_prepares_them_or_this_machine(
     )
     found, keys = [], []
     for each in both:
-        at = OpenPlace(agent=each.agent, facts=each.native("facts", {}, timeout_s=SHORT_S))
+        at = OpenPlace(agent=each.agent, facts=each.native("facts", {}))
         at.server_user = "mysql" if at.facts["user_id"] == 0 else None
         parts = parts_of(of)
         keys.append(prepared.key_of(of, parts, parts.system.identity(at, parts.system_parameters)))

@@ -78,7 +78,9 @@ class Scratch:
             _kill(self._process)
 
     def refresh(self) -> None:
-        """Brings what is compiled and not in git back to the origin's state."""
+        """Brings what is made and not in git to the origin's state."""
+        if (self.origin / ".venv").is_dir() and not (self.root / ".venv").exists():
+            (self.root / ".venv").symlink_to(self.origin / ".venv")
         if (self.origin / BUILT).exists():
             shutil.copy2(self.origin / BUILT, self.root / BUILT)
 

@@ -322,7 +322,7 @@ def test_every_make_target_shown_exists() -> None:
 
 def test_every_bench_is_on_its_page() -> None:
     text = words(ROOT / "benches" / "README.md")
-    assert [path.name for path in tracked("benches/*.py") if f"benches/{path.name}" not in text] == []
+    assert [name_of(path) for path in tracked("benches/*.py") if name_of(path) not in text] == []
 
 
 def test_the_study_of_the_readme_runs_to_a_verdict() -> None:

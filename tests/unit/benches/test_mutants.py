@@ -102,7 +102,7 @@ def test_every_room_gets_two_and_large_ones_the_rest() -> None:
         ("crates/load/src/tpcc/populate/tests/shape.rs", None),
         ("crates/load/src/reactor/tests.rs", None),
         ("crates/load/tests/noop.rs", None),
-        ("docs/notebooks/a.py", None),
+        ("scripts/a.py", None),
     ],
 )
 def test_a_file_belongs_to_a_room(file: str, room: tuple[str, str] | None) -> None:

@@ -59,6 +59,9 @@ pub mod tests {
     use std::rc::Rc;
     use std::sync::mpsc::{Receiver, channel};
 
+    use rustix::io::Errno;
+
+    use super::lost;
     use crate::error::LoadError;
     use crate::reactor::{Address, block_on, run};
     use crate::stop::Stop;

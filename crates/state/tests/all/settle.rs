@@ -82,6 +82,7 @@ fn running_out_of_time_is_told_and_no_error() {
 fn it_waits_until_pages_are_written() {
     let root = place(0, 0);
     let (meminfo, next) = (root.path().join("meminfo"), root.path().join("next"));
+    fs::remove_file(&meminfo).expect("removed");
     pipe(&meminfo);
     pipe(&next);
     let settled = thread::scope(|scope| {

@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from scipy import special
 
@@ -252,8 +251,10 @@ def _doubled(ranks: Values) -> NDArray[np.int64]:
 
 
 def _ranked(values: Values) -> Values:
-    """Ranks from 1, ties at their mean."""
-    return pl.Series(values).rank("average").to_numpy()
+    """Ranks from 1, ties at their mean, as `scipy.stats.rankdata`; a library's cost a claim half its time."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Values = np.cumsum(counts) - (counts - 1) / 2
+    return ranks[places]
 
 
 def _tied(values: Values) -> int:

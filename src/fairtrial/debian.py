@@ -6,14 +6,13 @@ import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import IO
 
 from fairtrial.errors import PlaceError
 from fairtrial.unpacking import Unpacking
 
 DOWNLOAD_S = 900.0  # kernels have 70 to 110 MB
-UNPACK_S = 300.0
 LOOK_S = 60.0
+CHUNK_BYTES = 1 << 20
 
 
 def offered(beginning: str) -> list[str]:
@@ -36,7 +35,8 @@ def unpacked(package: str, cache: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=cache, prefix=".new-") as temporary:
         archive = downloaded(package, Path(temporary))
         files = Path(temporary) / "files"
-        extract(archive, files)
+        files.mkdir()
+        extract(archive, Unpacking(archive, files))
         final = cache / archive.name.removesuffix(".deb")
         files.replace(final)
     return final
@@ -49,38 +49,51 @@ def downloaded(package: str, directory: Path) -> Path:
     return archive
 
 
-def extract(archive: Path, directory: Path) -> None:
+def extract(archive: Path, unpacking: Unpacking) -> None:
     """Unpacks a package's archive, whoever made it, without what it would set of owners and special permissions.
 
     Raises:
-        PlaceError: it is not a package, is damaged, or leads out of the directory.
+        PlaceError: it is not a package, is damaged, too large, or leads out of the directory.
     """
-    directory.mkdir(exist_ok=True)
-    with tempfile.TemporaryFile() as tarball:
-        _said(["dpkg-deb", "--fsys-tarfile", str(archive)], limit_s=UNPACK_S, into=tarball)
-        tarball.seek(0)
-        with tarfile.open(fileobj=tarball, mode="r:") as file:
-            Unpacking(archive, directory).tar(file)
+    argv = ["dpkg-deb", "--fsys-tarfile", str(archive)]
+    with unpacking.explained(archive), _started(argv) as dpkg:
+        if dpkg.stdout is None:
+            raise AssertionError("a pipe was asked for")
+        try:
+            with tarfile.open(fileobj=dpkg.stdout, mode="r|") as file:  # a file on the way would have no limit
+                unpacking.tar(file)
+            while dpkg.stdout.read(CHUNK_BYTES):  # padding
+                pass
+        except BaseException:
+            dpkg.kill()
+            raise
+        if dpkg.wait() != 0:
+            raise tarfile.ReadError(f"`{' '.join(argv)}` failed")
 
 
-def _said(
-    argv: list[str], *, limit_s: float, directory: Path | None = None, into: IO[bytes] | None = None
-) -> list[str]:
-    """Lines that a program says, unless its output goes `into` a file."""
-    out = subprocess.PIPE if into is None else into
+def _started(argv: list[str]) -> subprocess.Popen[bytes]:
     try:
-        done = subprocess.run(
-            argv, stdout=out, stderr=subprocess.PIPE, text=True, timeout=limit_s, cwd=directory, check=True
-        )
+        return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except FileNotFoundError as error:
-        raise PlaceError(
-            f"no {argv[0]} on this machine",
-            hint="name a file instead: a kernel by the path of its bzImage, a server by its archive",
-        ) from error
+        raise _missing(argv[0]) from error
+
+
+def _missing(program: str) -> PlaceError:
+    return PlaceError(
+        f"no {program} on this machine",
+        hint="name a file instead: a kernel by the path of its bzImage, a server by its archive",
+    )
+
+
+def _said(argv: list[str], *, limit_s: float, directory: Path | None = None) -> list[str]:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, cwd=directory, check=True)
+    except FileNotFoundError as error:
+        raise _missing(argv[0]) from error
     except subprocess.TimeoutExpired as error:
         raise PlaceError(f"`{' '.join(argv)}` did not end within {limit_s:.0f} s", hint="is the network up?") from error
     except subprocess.CalledProcessError as error:
         raise PlaceError(
             f"`{' '.join(argv)}` failed: {error.stderr.strip()}", hint="run it by hand to see what is missing"
         ) from error
-    return (done.stdout or "").splitlines()
+    return done.stdout.splitlines()

@@ -6,12 +6,15 @@ leads out is left out; a name that leads out, or a device, refuses the whole arc
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import lzma
 import os
-import shutil
 import tarfile
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
@@ -23,18 +26,37 @@ READ_BYTES: Final = 1 << 20
 PERMISSIONS: Final = 0o755  # of what an archive may ask for: not set-uid, set-gid or sticky, nor writable for others
 OWNERS: Final = 0o600  # of what is unpacked, at least
 
+DAMAGED: Final = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError)
+UNREADABLE: Final = (NotImplementedError, RuntimeError)  # what zipfile raises of methods it does not know, and passwords
+CLASHES: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)  # of names in one archive
+
 Needed = Callable[[str], bool]
 
 
 @dataclass
 class Unpacking:
-    """One archive on its way below `directory`, which is there."""
+    """One archive on its way below `directory`, which is there; archives in it share its limits."""
 
     archive: Path
     directory: Path
     needed: Needed = lambda _name: True
-    bytes_left: int = MOST_BYTES
-    members_left: int = MOST_MEMBERS
+    bytes_left: int = field(default_factory=lambda: MOST_BYTES)
+    members_left: int = field(default_factory=lambda: MOST_MEMBERS)
+    links: list[Path] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def explained(self, archive: Path) -> Iterator[None]:
+        """Says which archive is damaged, or has members that cannot be beside each other."""
+        try:
+            yield
+        except (*DAMAGED, *UNREADABLE) as error:
+            raise PlaceError(
+                f"{archive} cannot be unpacked: {error}", hint="it is cut or damaged: fetch it again, or name another"
+            ) from error
+        except OSError as error:
+            if error.errno not in CLASHES:
+                raise
+            raise self._refused(f"{error.filename} cannot be made: {error.strerror}") from error
 
     def tar(self, file: tarfile.TarFile) -> None:
         """Unpacks a tarball, which may be a stream.
@@ -42,13 +64,12 @@ class Unpacking:
         Raises:
             PlaceError: a member leads out of the directory, is a device, or there are too many or too large ones.
         """
-        links: list[Path] = []
         for member in file:
             path = self._path(member.name)
             if path is None:
                 continue
             if member.issym():
-                links.append(self._link(path, member.linkname))
+                self.links.append(self._link(path, member.linkname))
             elif member.islnk():
                 self._again(path, member.linkname)
             elif member.isdir():
@@ -59,7 +80,7 @@ class Unpacking:
                     self._file(path, content, mode=member.mode)
             else:
                 raise self._refused(f"{member.name} is a device or a pipe")
-        for link in links:  # what each leads to is known once all are there
+        for link in self.links:  # what each leads to is known once all are there
             if not self._inside(link):
                 link.unlink()
 
@@ -115,12 +136,14 @@ class Unpacking:
         return path
 
     def _again(self, path: Path, name: str) -> None:
-        """A hard link to a member that came before."""
+        """A hard link to a member that came before; of what is not needed no other name is either."""
+        if not self.needed(name):
+            return
         before = self.directory.joinpath(*PurePosixPath(name).parts)
         if name.startswith("/") or not self._inside(before) or before.is_symlink() or not before.is_file():
             raise self._refused(f"{path.name!r} is a hard link to {name!r}, which is no file before it")
         path.unlink(missing_ok=True)
-        shutil.copy(before, path, follow_symlinks=False)
+        path.hardlink_to(before)  # a copy would let a small archive fill the disk
 
     def _refused(self, why: str) -> PlaceError:
         return PlaceError(

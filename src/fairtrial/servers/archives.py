@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import lzma
 import re
 import tarfile
 import zipfile
-import zlib
 from pathlib import Path
 
 from fairtrial import debian
@@ -20,7 +18,6 @@ UNNEEDED = re.compile(
 )
 INNER = ("*.txz", "*.tar.xz", "*.tar.gz", "*.tgz")  # an archive in an archive, as zonky's PostgreSQL has
 PROGRAM_FOLDERS = ("bin", "sbin", "libexec", "scripts")
-DAMAGED = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError)
 READABLE, ENTERED, RUN = 0o444, 0o555, 0o555
 
 
@@ -28,36 +25,33 @@ def unpack(archive: Path, directory: Path) -> None:
     """Unpacks a zip, a jar, a tarball or a Debian package into a directory, for everybody to read.
 
     Raises:
-        PlaceError: it is none of them, or damaged.
+        PlaceError: it is none of them, damaged, too large, or leads out of the directory.
     """
     directory.mkdir()
-    try:
-        _unpack(archive, directory)
-        for inner in [found for pattern in INNER for found in sorted(directory.glob(pattern))]:
-            _unpack(inner, directory)
-            inner.unlink()
-    except DAMAGED as error:
-        raise PlaceError(
-            f"{archive} cannot be unpacked: {error}", hint="it is cut or damaged: fetch it again, or name another"
-        ) from error
+    unpacking = Unpacking(archive, directory, needed=lambda name: not UNNEEDED.search(name))
+    _unpack(archive, unpacking)
+    for inner in [found for pattern in INNER for found in sorted(directory.glob(pattern))]:
+        _unpack(inner, unpacking)
+        inner.unlink()
     _readable(directory)
 
 
-def _unpack(archive: Path, directory: Path) -> None:
+def _unpack(archive: Path, unpacking: Unpacking) -> None:
     if archive.suffix == ".deb":
-        debian.extract(archive, directory)
+        debian.extract(archive, unpacking)
         return
-    unpacking = Unpacking(archive, directory, needed=lambda name: not UNNEEDED.search(name))
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as packed:
-            unpacking.zip(packed)
-    elif tarfile.is_tarfile(archive):
-        with tarfile.open(archive) as packed_tar:
-            unpacking.tar(packed_tar)
-    else:
-        raise PlaceError(
-            f"{archive} is not an archive that can be unpacked", hint="name a zip, a jar, a tarball or a Debian package"
-        )
+    with unpacking.explained(archive):
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as packed:
+                unpacking.zip(packed)
+        elif tarfile.is_tarfile(archive):
+            with tarfile.open(archive) as packed_tar:
+                unpacking.tar(packed_tar)
+        else:
+            raise PlaceError(
+                f"{archive} is not an archive that can be unpacked",
+                hint="name a zip, a jar, a tarball or a Debian package",
+            )
 
 
 def _readable(directory: Path) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial import unpacking
+from fairtrial import debian, unpacking
 from fairtrial.errors import PlaceError
+from fairtrial.servers import archives
 from fairtrial.unpacking import Unpacking
 
 Member = tuple[tarfile.TarInfo, bytes]
@@ -32,11 +33,15 @@ def symlink(name: str, target: str) -> Member:
     return member(name, kind=tarfile.SYMTYPE, link=target)
 
 
-def unpacked(directory: Path, members: Sequence[Member]) -> Path:
-    archive = directory / "archive.tar"
-    with tarfile.open(archive, "w") as file:
+def tarball(path: Path, *members: Member) -> Path:
+    with tarfile.open(path, "w:gz") as file:
         for info, content in members:
             file.addfile(info, io.BytesIO(content))
+    return path
+
+
+def unpacked(directory: Path, members: Sequence[Member]) -> Path:
+    archive = tarball(directory / "archive.tar", *members)
     into = directory / "into"
     into.mkdir()
     with tarfile.open(archive) as file:
@@ -132,3 +137,85 @@ def test_a_zip_cannot_lead_out(tmp_path: Path, name: str) -> None:
     with zipfile.ZipFile(archive) as file, pytest.raises(PlaceError, match="leads out"):
         Unpacking(archive, tmp_path / "into").zip(file)
     assert not (tmp_path / "outside").exists()
+
+
+def test_hard_links_take_no_room(tmp_path: Path) -> None:
+    into = unpacked(tmp_path, [member("a", content=b"run"), member("b", kind=tarfile.LNKTYPE, link="a")])
+    assert (into / "a").samefile(into / "b"), "a thousand links to a gigabyte would be a terabyte of copies"
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("a", content=b"file"), member("a/b", content=b"below it")],
+        [member("a/b"), member("a")],
+        [member("a"), member("a", kind=tarfile.DIRTYPE)],
+        [symlink("a", "nowhere"), member("a", kind=tarfile.DIRTYPE)],
+        [member("n" * 256)],
+        [member("n" * 256, kind=tarfile.DIRTYPE)],
+    ],
+)
+def test_names_that_cannot_be_beside_each_other_refuse_the_archive(tmp_path: Path, members: list[Member]) -> None:
+    with pytest.raises(PlaceError, match="cannot be made"):
+        archives.unpack(tarball(tmp_path / "a.tar.gz", *members), tmp_path / "out")
+
+
+def test_archives_in_an_archive_share_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = tarball(tmp_path / "inner.tgz", member("a", content=b"\0" * 10_000)).read_bytes()
+    jar = tmp_path / "a.jar"
+    with zipfile.ZipFile(jar, "w") as file:
+        for index in range(3):
+            file.writestr(f"{index}.tgz", inner)
+    monkeypatch.setattr(unpacking, "MOST_BYTES", 30_000)
+    with pytest.raises(PlaceError, match="unpacks to more than 30,000 bytes"):
+        archives.unpack(jar, tmp_path / "out")
+    monkeypatch.setattr(unpacking, "MOST_BYTES", 30_000 + 3 * len(inner))
+    archives.unpack(jar, tmp_path / "again")
+
+
+def test_no_link_leads_out_by_a_later_archive(tmp_path: Path) -> None:
+    first = tarball(tmp_path / "1.tgz", symlink("a", "b/../x"))
+    second = tarball(tmp_path / "2.tgz", symlink("b", "."))
+    jar = tmp_path / "a.jar"
+    with zipfile.ZipFile(jar, "w") as file:
+        file.write(first, first.name)
+        file.write(second, second.name)
+    archives.unpack(jar, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["b"]
+
+
+def package(directory: Path, *members: Member) -> Path:
+    """A Debian package with any members: dpkg-deb itself would not make all of them."""
+    parts = {
+        "debian-binary": b"2.0\n",
+        "control.tar.gz": tarball(directory / "control", member("./control", content=b"Package: a\n")).read_bytes(),
+        "data.tar.gz": tarball(directory / "data", *members).read_bytes(),
+    }
+    archive = directory / "a_1_all.deb"
+    with archive.open("wb") as file:
+        file.write(b"!<arch>\n")
+        for name, content in parts.items():
+            file.write(f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode())
+            file.write(content + b"\n" * (len(content) % 2))
+    return archive
+
+
+def test_a_debian_package_is_held_to_the_same_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archives.unpack(package(tmp_path, member("./bin/a", mode=0o6755), symlink("./l", "/etc")), tmp_path / "out")
+    assert stat.S_IMODE((tmp_path / "out/bin/a").stat().st_mode) == 0o755
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["bin"]
+    with pytest.raises(PlaceError, match="leads out"):
+        archives.unpack(package(tmp_path, member("../outside")), tmp_path / "second")
+    monkeypatch.setattr(unpacking, "MOST_BYTES", 1 << 20)
+    with pytest.raises(PlaceError, match="unpacks to more than 1,048,576 bytes"):
+        archives.unpack(package(tmp_path, member("./a", content=b"\0" * (64 << 20))), tmp_path / "third")
+
+
+@pytest.mark.parametrize("keep", [10, 600, 0.5, 0.9])
+def test_a_package_that_is_cut_is_called_damaged(tmp_path: Path, keep: float) -> None:
+    archive = package(tmp_path, *[member(f"./{index}", content=os.urandom(3000)) for index in range(20)])
+    content = archive.read_bytes()
+    archive.write_bytes(content[: int(keep if keep > 1 else keep * len(content))])
+    (tmp_path / "out").mkdir()
+    with pytest.raises(PlaceError, match="cannot be unpacked"):
+        debian.extract(archive, Unpacking(archive, tmp_path / "out"))

@@ -27,7 +27,10 @@ PERMISSIONS: Final = 0o755  # of what an archive may ask for: not set-uid, set-g
 OWNERS: Final = 0o600  # of what is unpacked, at least
 
 DAMAGED: Final = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError)
-UNREADABLE: Final = (NotImplementedError, RuntimeError)  # what zipfile raises of methods it does not know, and passwords
+UNREADABLE: Final = (
+    NotImplementedError,
+    RuntimeError,
+)  # what zipfile raises of methods it does not know, and passwords
 CLASHES: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)  # of names in one archive
 
 Needed = Callable[[str], bool]

@@ -18,6 +18,7 @@ from typing import Any, Final
 import duckdb
 
 from fairtrial.errors import InputError, Problem, RecordError
+from fairtrial.record import reader
 from fairtrial.study.catalogue import Better
 
 CELL: Final = "cell"
@@ -26,9 +27,10 @@ BY: Final = (CELL, ARM)  # what tells series apart unless asked otherwise
 FULL_CONFIDENCE_N: Final = 2  # trials from which a standard error exists
 
 _PLANS: Final = """
-SELECT filename, study, size, arm, factors, cells, metrics, design
+SELECT filename, format_version, study, size, arm, factors, cells, metrics, design
 FROM read_json(?, filename = true, format = 'unstructured', maximum_object_size = 268435456, columns = {
-    study: 'VARCHAR', size: 'VARCHAR', arm: 'VARCHAR', factors: 'JSON', cells: 'JSON', metrics: 'JSON', design: 'JSON'})
+    format_version: 'BIGINT', study: 'VARCHAR', size: 'VARCHAR', arm: 'VARCHAR', factors: 'JSON', cells: 'JSON',
+    metrics: 'JSON', design: 'JSON'})
 """
 _JOURNALS: Final = """
 SELECT filename, time, entry
@@ -38,10 +40,10 @@ WHERE entry ->> 'event' IN ('run_started', 'run_finished', 'block_voided', 'tria
 ORDER BY filename, sequence
 """
 _TRIALS: Final = """
-SELECT filename, trial, levels, valid, scalars, subject, system_facts, options
+SELECT filename, format_version, trial, levels, valid, scalars, subject, system_facts, options
 FROM read_json(?, filename = true, format = 'unstructured', maximum_object_size = 268435456, columns = {
-    trial: 'JSON', levels: 'JSON', valid: 'BOOLEAN', scalars: 'JSON', subject: 'JSON', system_facts: 'JSON',
-    options: 'JSON'})
+    format_version: 'BIGINT', trial: 'JSON', levels: 'JSON', valid: 'BOOLEAN', scalars: 'JSON', subject: 'JSON',
+    system_facts: 'JSON', options: 'JSON'})
 """
 
 
@@ -254,6 +256,8 @@ def _facts(trials: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 def _runs(directories: Sequence[Path]) -> tuple[list[_Run], dict[str, str]]:
     """Finished runs with their used trials; other runs by name with the reason."""
+    for each in directories:
+        reader.refuse_links(each)
     plans = {path.parent: each for path, each in _rows(_PLANS, [each / "plan.json" for each in directories])}
     events: dict[Path, list[dict[str, Any]]] = defaultdict(list)
     journals = [path for each in directories if (path := each / "journal.jsonl").is_file()]
@@ -262,7 +266,7 @@ def _runs(directories: Sequence[Path]) -> tuple[list[_Run], dict[str, str]]:
     left_out = {each.name: "unfinished" for each in directories if not _has(events[each], "run_finished")}
     finished = [each for each in directories if each.name not in left_out]
     files = [
-        each / "trials" / event["trial"] / "trial.json"
+        reader.trial_file(each, event["trial"])
         for each in finished
         for event in events[each]
         if event["event"] == "trial_finished"
@@ -313,4 +317,6 @@ def _rows(query: str, files: Sequence[Path]) -> Iterator[tuple[Path, dict[str, A
             for value, json_ in zip(row, is_json, strict=True)
         ]
         found = dict(zip(names, values, strict=True))
-        yield Path(found.pop("filename")), found
+        path = Path(found.pop("filename"))
+        reader.require_version(path, found.pop("format_version", None))
+        yield path, found

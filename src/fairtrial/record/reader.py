@@ -10,16 +10,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from fairtrial.errors import RecordError
 from fairtrial.record import journal
 from fairtrial.record.files import relative_files, sha256
 from fairtrial.record.models import (
+    FORMAT_VERSION,
     BlockAdded,
     BlockVoided,
     Event,
+    FileName,
     Finding,
+    FormatVersion,
     Grade,
     JournalLine,
     PlaceOpened,
@@ -36,6 +39,8 @@ PLACES: Final = "places.json"
 GRADES: Final[tuple[Grade, ...]] = ("unknown", "fine", "caution", "unfit")  # what was seen says more than what was not
 
 Model = TypeVar("Model", bound=BaseModel)
+_VERSION: Final = TypeAdapter(FormatVersion)
+_NAME: Final = TypeAdapter(FileName)
 
 
 @dataclass(frozen=True)
@@ -164,6 +169,30 @@ def refuse_links(directory: Path) -> None:
                 )
 
 
+def require_version(path: Path, version: int | None) -> None:
+    """Refuses a file of a format that this version does not know, for readers that do without the models.
+
+    Raises:
+        RecordError: it is of another version.
+    """
+    try:
+        _VERSION.validate_python(FORMAT_VERSION if version is None else version)
+    except ValidationError as error:
+        raise _unreadable(path, error, field="format_version") from error
+
+
+def trial_file(directory: Path, trial: str) -> Path:
+    """The trial.json of a trial that a record's journal names.
+
+    Raises:
+        RecordError: the name would lead out of the record.
+    """
+    try:
+        return directory / "trials" / _NAME.validate_python(trial) / "trial.json"
+    except ValidationError as error:
+        raise _unreadable(directory / journal.NAME, error) from error
+
+
 def trial_from_directory(directory: Path) -> TrialRecord:
     """Reads one trial's trial.json.
 
@@ -182,14 +211,14 @@ def _load(model: type[Model], path: Path) -> Model:
         raise _unreadable(path, error) from error
 
 
-def _unreadable(path: Path, error: ValidationError) -> RecordError:
-    """What is wrong first: an unknown version explains everything else."""
+def _unreadable(path: Path, error: ValidationError, *, field: str = "") -> RecordError:
+    """What is wrong first: an unknown version explains everything else. `field`: of an error that knows none itself."""
     problems = sorted(error.errors(), key=lambda problem: problem["loc"] != ("format_version",))
-    newer = problems[0]["loc"] == ("format_version",)
-    field = "".join(f" at {'.'.join(map(str, each['loc']))}" for each in problems[:1] if each["loc"])
+    at = ".".join(map(str, problems[0]["loc"])) or field
+    newer = at == "format_version"
     what = problems[0]["msg"].removeprefix("Value error, ")
     return RecordError(
-        f"{path} cannot be read: {what}{field} ({len(problems)} problems)",
+        f"{path} cannot be read: {what}{f' at {at}' if at else ''} ({len(problems)} problems)",
         hint="read the record with the version of fairtrial that wrote it, or a newer one"
         if newer
         else "the file was cut or changed after it was written, or comes from another version of fairtrial",

@@ -168,3 +168,32 @@ def test_diagnostic_trials_give_no_points_and_void_no_block(tmp_path: Path) -> N
     assert shown == [
         [(point.estimate, point.n, point.standard_error) for point in each.points] for each in plain.series
     ]
+
+
+def test_a_record_with_a_link_is_refused(tmp_path: Path) -> None:
+    run = written(tmp_path / "r1", VALUES)
+    trial = next((run / "trials").iterdir())
+    (trial / "trial.json").rename(tmp_path / "outside")
+    (trial / "trial.json").symlink_to(tmp_path / "outside")
+    with pytest.raises(RecordError, match="is a symbolic link"):
+        across_runs.read([run])
+
+
+@pytest.mark.parametrize("name", ["../../r2/trials/all.b01.a", "/r2"])
+def test_a_journal_that_names_a_trial_of_another_record_is_refused(tmp_path: Path, name: str) -> None:
+    run, _other = written(tmp_path / "r1", VALUES), written(tmp_path / "r2", VALUES)
+    journal = run / "journal.jsonl"
+    text = journal.read_text(encoding="utf-8").replace('"trial":"all.b01.a"', f'"trial":"{name}"')
+    journal.write_text(text, encoding="utf-8")
+    with pytest.raises(RecordError, match="expected a name that can be one file's"):
+        across_runs.read([run])
+
+
+@pytest.mark.parametrize("file", ["plan.json", "trials/all.b01.a/trial.json"])
+def test_a_record_of_another_version_is_refused(tmp_path: Path, file: str) -> None:
+    path = written(tmp_path / "r1", VALUES) / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 99}))
+    with pytest.raises(RecordError, match=r"the file has 99 at format_version") as refused:
+        across_runs.read([tmp_path / "r1"])
+    assert str(path) in str(refused.value)
+    assert "newer one" in refused.value.hint

@@ -52,7 +52,7 @@ class Unpacking:
         """Says which archive is damaged, or has members that cannot be beside each other."""
         try:
             yield
-        except (*DAMAGED, *UNREADABLE) as error:
+        except DAMAGED as error:
             raise PlaceError(
                 f"{archive} cannot be unpacked: {error}", hint="it is cut or damaged: fetch it again, or name another"
             ) from error

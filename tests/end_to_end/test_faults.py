@@ -92,7 +92,7 @@ def test_an_agent_that_is_missing_is_refused_with_where_it_was_looked_for(
 def test_a_place_without_room_is_refused_at_the_start_with_both_figures(here: Desk) -> None:
     small = here.directory / "small"
     small.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", small], check=False)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "none", small], check=False)
     if mounted.returncode:
         pytest.skip("this machine does not let its root mount a file system")
     try:

@@ -79,7 +79,7 @@ def server() -> Iterator[Server]:
         work = workspace.work_directory(place, "server")
         launch = Launch(data_directory=work / "data", work_directory=work / "server", log_path=work / "server.log")
         for directory in (launch.data_directory, launch.work_directory):
-            workspace.make(place, directory, owner=place.server_user)
+            workspace.make_private(place, directory)
         mariadb.create(place, parameters, launch)
         instance = mariadb.start(place, parameters, launch)
         yield Server(place, Path(str((instance.endpoint or {})["socket"])))

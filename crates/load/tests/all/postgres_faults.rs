@@ -228,13 +228,13 @@ fn statements_and_locks_that_take_too_long_are_counted_by_code_and_repeated() {
         let endpoint = asked.drive.endpoint.clone();
         let mut driving = apart::begin(&Asked::Oltp(asked));
         driving.wait_for_rate();
-        let hold = [
+        let statements = [
             "SET statement_timeout = 0",
             "SET lock_timeout = 0",
             "BEGIN",
             "LOCK TABLE sbtest1 IN ACCESS EXCLUSIVE MODE",
         ];
-        let held = crate::support::hold(&endpoint, &hold);
+        let held = crate::support::hold(&endpoint, &statements);
         let words = format!("canceling statement due to {timeout}");
         wait_until("one waits too long", || server.log().contains(&words));
         drop(held);

@@ -1,7 +1,7 @@
 //! Drives in a process of their own: this very test binary, told by the environment what to drive, and asked to end
 //! where nothing else ends it.
 
-use std::io::{BufRead as _, BufReader, Lines};
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -58,7 +58,7 @@ fn child() {
         Asked::Script(asked) => fairtrial_load::drive_script(&asked, lines),
     };
     if let Err(error) = ended {
-        println!("{FAILED}{error}");
+        writeln!(lines, "{FAILED}{error}").expect("the parent reads");
     }
 }
 

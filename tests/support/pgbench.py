@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,14 +84,17 @@ class Kept:
         ran = self.ran(ended_after_ns=ended_after_ns)
         return measuring.measured(ran, self.logs, layout=self.layout, clock=clock)
 
+    def write(self, directory: Path) -> None:
+        """Its files, as a trial has them."""
+        (directory / "log").mkdir(parents=True, exist_ok=True)
+        (directory / "log" / "load.log").write_text(self.text, encoding="utf-8")
+        for name, content in self.measured().files.items():
+            (directory / name).write_bytes(content if isinstance(content, bytes) else content.read_bytes())
+
     def trial(self) -> Path:
         """A trial's directory with its files."""
-        trial = self.directory / "trial"
-        (trial / "log").mkdir(parents=True)
-        (trial / "log" / "load.log").write_text(self.text, encoding="utf-8")
-        for name, content in self.measured().files.items():
-            (trial / name).write_bytes(content if isinstance(content, bytes) else content.read_bytes())
-        return trial
+        self.write(self.directory / "trial")
+        return self.directory / "trial"
 
 
 def kept(name: str, directory: Path) -> Kept:
@@ -98,3 +102,9 @@ def kept(name: str, directory: Path) -> Kept:
     for log in OUTPUTS.glob(f"{name}-*.log"):
         shutil.copy(log, directory)
     return Kept(name, directory)
+
+
+def write(directory: Path) -> None:
+    """The files of the run at a rate."""
+    with tempfile.TemporaryDirectory() as scratch:
+        kept("rated", Path(scratch)).write(directory)

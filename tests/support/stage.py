@@ -41,6 +41,7 @@ class Staged:
     checks: list[Check] = field(default_factory=lambda: [WHOLE])
     check_error: str = ""
     scalars: Callable[[], dict[str, float]] = lambda: {"elapsed_s": 1.5}
+    contradictions: Callable[[Path], list[str]] = lambda _directory: []
     at: dict[str, Callable[[Any], None]] = field(default_factory=dict)
     drives: list[Drive] = field(default_factory=list)
     launches: list[Any] = field(default_factory=list)
@@ -98,6 +99,7 @@ class Staged:
             checks_after=lambda _parameters: self.when,
             check=self.check,
             scalars=lambda *_: self.scalars(),
+            contradictions=lambda directory, _parameters: self.contradictions(directory),
         )
         return Parts(
             system=cast("Any", system),

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from fairtrial.metrics import contention, drive, latency, merged_latency, timeline
-
-WORKLOADS: Final = frozenset({"tpcc", "oltp", "script", "file_access", "fio", "locks", "pgbench", "sysbench"})
 
 
 def contradictions(directory: Path) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fairtrial.analyse.sequential import Followed, follow
 from fairtrial.errors import FairtrialError, RecordError
-from fairtrial.metrics import consistency, fidelity, merged_latency, per_transaction, shutdown, telemetry
+from fairtrial.metrics import fidelity, per_transaction, shutdown, telemetry
 from fairtrial.record import Record
 from fairtrial.record.models import Looked, TrialRecord
 from fairtrial.report import diagnostics, plain, shifts
@@ -22,11 +22,7 @@ from fairtrial.report.analysing import analysed
 from fairtrial.report.background import place_facts
 from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
 from fairtrial.report.scene import Scene
-from fairtrial.workloads import WORKLOADS
-from fairtrial.workloads.fio import agreeing as agreeing_with_fio
-from fairtrial.workloads.hammerdb import agreeing as agreeing_with_hammerdb
-from fairtrial.workloads.pgbench import agreeing as agreeing_with_pgbench
-from fairtrial.workloads.sysbench import agreeing as agreeing_with_sysbench
+from fairtrial.workloads import WORKLOADS, agreement
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
 REPORT: Final = "report.json"
@@ -47,7 +43,6 @@ def recompute(record: Record) -> list[str]:
             scalars = trial_scalars(record, trial)
             disagreeing = [text for text in _contradictions(record, trial) if text not in trial.invalid_reason]
             found += [f"trials/{trial.trial.id}/{text}" for text in disagreeing]
-            found += [f"trials/{trial.trial.id}/{text}" for text in _undrawn(record, trial)]
         except (FairtrialError, OSError, ValueError, KeyError) as error:
             if not trial.valid and not trial.scalars:
                 again.append(trial)  # that its figures cannot be computed is why it is invalid
@@ -126,27 +121,11 @@ def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
 
 
 def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
-    """Where a drive's own files disagree: scalars and figures read some of them only."""
-    directory = record.trial_directory(trial.trial.id)
-    found = merged_latency.contradictions(directory)
-    if trial.window is not None and (asked := trial.resolved.workload.get("hammerdb")):
-        return found + agreeing_with_hammerdb.contradictions(directory, asked)  # it counts everything once only
-    if trial.window is None or consistency.WORKLOADS.isdisjoint(trial.resolved.workload):
-        return found
-    if "fio" in trial.resolved.workload:
-        found += agreeing_with_fio.contradictions(directory, json.loads((directory / "result.json").read_bytes()))
-    if "pgbench" in trial.resolved.workload:
-        found += agreeing_with_pgbench.contradictions(directory, trial.resolved.workload["pgbench"])
-    if "sysbench" in trial.resolved.workload:
-        found += agreeing_with_sysbench.contradictions(directory)
-    return found + consistency.contradictions(directory)
-
-
-def _undrawn(record: Record, trial: TrialRecord) -> list[str]:
-    """Transactions that ended and were never drawn: the counts that fidelity is judged by would not be the drive's."""
-    if trial.window is None or trial.resolved.workload.keys().isdisjoint(fidelity.WORKLOADS):
+    """What the run asked when it committed the trial: scalars and figures read some of its files only."""
+    if trial.window is None:
         return []
-    return fidelity.contradictions(record.trial_directory(trial.trial.id))
+    kind, parameters = next(iter(trial.resolved.workload.items()))
+    return agreement.contradictions(record.trial_directory(trial.trial.id), WORKLOADS[kind], parameters)
 
 
 def _report(record: Record, trials: tuple[TrialRecord, ...], directory: Path) -> list[str]:

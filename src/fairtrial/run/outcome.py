@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,12 @@ class Outcome:
         """Adds what is behind the reason, if there is one."""
         if self.invalid_reason and cause:
             self.invalid_reason = f"{self.invalid_reason}; {cause}"
+
+    def contradict(self, sentences: Sequence[str]) -> None:
+        """Marks the trial invalid if its files disagree; told beside another reason, too: `verify` asks again."""
+        if sentences:
+            text = "its files disagree: " + "; ".join(sentences)
+            self.invalid_reason = f"{self.invalid_reason}; {text}" if self.invalid_reason else text
 
     def lose(self, reason: str) -> None:
         """Marks the trial invalid and takes its window away: some of its raw files may have stayed at the place.

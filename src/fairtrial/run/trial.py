@@ -45,7 +45,7 @@ from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.generated import Changed, Step, Undone
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
-from fairtrial.workloads import Drive, OnProgress, native
+from fairtrial.workloads import Drive, OnProgress, agreement, native
 
 REST_DIRTY_BYTES = 4 << 20  # dirty plus writeback below this is rest: a second of the slowest disk's writing
 SETTLE_LIMIT_S = 60.0
@@ -477,15 +477,13 @@ class Attempt:
             common |= shutdown.compute(local)
             own = self.parts.workload.scalars(local, self.parts.workload_parameters, self.outcome.window)
             metrics.merged_latency.write(local)
-            counted_thrice = not metrics.consistency.WORKLOADS.isdisjoint(self.resolved.workload)
-            disagreeing = metrics.consistency.contradictions(local) if counted_thrice else []
+            disagreeing = agreement.contradictions(local, self.parts.workload, self.parts.workload_parameters)
         except (PlaceError, RecordError) as error:
             self.outcome.doubt(f"its figures cannot be computed: {error}")
             return
         scalars = metrics.per_transaction.joined(common, own)
         self.outcome.scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
-        if disagreeing:
-            self.outcome.doubt("its files disagree: " + "; ".join(disagreeing))
+        self.outcome.contradict(disagreeing)
         for name in scalars.keys() - self.outcome.scalars.keys():
             self.outcome.doubt(f"metric {name} is {scalars[name]}, which is no number")
 

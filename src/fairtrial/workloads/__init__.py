@@ -1,7 +1,7 @@
 """Workloads: one file per kind.
 
-A module offers `KIND`, `data`, `load`, `drive`, `checks_after`, `check` and `scalars` (see `workload.Workload`). It
-must not know which system it loads beyond the endpoint.
+A module offers `KIND`, `data`, `load`, `drive`, `checks_after`, `check`, `scalars` and `contradictions` (see
+`workload.Workload`). It must not know which system it loads beyond the endpoint.
 """
 
 from __future__ import annotations

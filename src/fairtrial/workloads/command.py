@@ -191,6 +191,11 @@ def scalars(directory: Path, parameters: Mapping[str, Any], _window: Window) -> 
     return found
 
 
+def contradictions(_directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
+    """Nothing: a command's files tell nothing twice."""
+    return []
+
+
 def _number(metric: Mapping[str, Any], text: str, directory: Path) -> float:
     if metric["regex"] is not None:
         return float(re.findall(metric["regex"], text, re.MULTILINE)[-1])

@@ -135,3 +135,8 @@ def scalars(directory: Path, parameters: Mapping[str, Any], window: Window) -> d
     """Accesses, misses and what they cost, from `result.json`, `counters.json` and `latency.hlog`."""
     own = metrics.file_access.compute(directory, window=window, direct=parameters["direct"])
     return {**own, "footprint_share": 1.0, **metrics.latency.compute(directory)}
+
+
+def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
+    """Where the engine's files disagree: each counts all accesses."""
+    return metrics.consistency.contradictions(directory)

@@ -191,3 +191,8 @@ def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[
 def scalars(directory: Path, _parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
     """Throughput, fairness, waits and costs, from `contention.json`, `result.json`, `latency.hlog` and the timeline."""
     return metrics.contention.compute(directory, window=window)
+
+
+def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
+    """Where the engine's files disagree: each counts all acquisitions."""
+    return metrics.consistency.contradictions(directory)

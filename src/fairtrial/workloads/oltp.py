@@ -201,3 +201,8 @@ def scalars(directory: Path, parameters: Mapping[str, Any], window: Window) -> d
     """Throughput, errors and latency from `result.json` and `latency.hlog`."""
     own = metrics.oltp.compute(directory, window=window, parameters=parameters)
     return {**own, **metrics.latency.compute(directory, by_type=False)}
+
+
+def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
+    """Where the engine's files disagree: each counts all transactions."""
+    return metrics.consistency.contradictions(directory)

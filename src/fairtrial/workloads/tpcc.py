@@ -117,3 +117,8 @@ def scalars(directory: Path, parameters: Mapping[str, Any], window: Window) -> d
     """Throughput, errors and latency from `result.json` and `latency.hlog`."""
     own = metrics.tpcc.compute(directory, window=window, parameters=parameters)
     return {**own, **metrics.latency.compute(directory)}
+
+
+def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
+    """Where the engine's files disagree, and transactions that ended and were never drawn."""
+    return [*metrics.consistency.contradictions(directory), *metrics.fidelity.contradictions(directory)]

@@ -108,3 +108,6 @@ class Workload(Protocol):
 
     def scalars(self, directory: Path, parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
         """The trial's metrics from its raw files, here in the record. Pure: `verify` calls it again."""
+
+    def contradictions(self, directory: Path, parameters: Mapping[str, Any]) -> list[str]:
+        """Where these raw files disagree, a sentence each; `agreement.contradictions` asks and explains errors."""

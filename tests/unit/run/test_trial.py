@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from support import pgbench, printed
 from support.places import place_here
 from support.progress import Told
 from support.records import planned, tiny_plan
@@ -16,7 +17,7 @@ from support.stage import BROKEN, WHOLE, Stage, Staged
 
 from fairtrial import record
 from fairtrial.errors import PlaceError, RecordError, SystemStartError
-from fairtrial.metrics import consistency, probes
+from fairtrial.metrics import probes
 from fairtrial.record.models import TrialRecord
 from fairtrial.run import trial as trial_module
 from fairtrial.run.trial import STREAM_LOST, TrialRunner
@@ -24,7 +25,7 @@ from fairtrial.settings import Effect
 from fairtrial.settings.steps import write_file
 from fairtrial.study.probes import Probe
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive, native
+from fairtrial.workloads import WORKLOADS, Drive, native
 
 
 @pytest.fixture
@@ -224,15 +225,43 @@ def test_figures_that_cannot_be_computed_make_the_trial_invalid_and_end_no_run(s
     assert found.window is not None
 
 
-def test_files_that_disagree_make_the_trial_invalid_and_keep_its_figures(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kind", "write", "figure"),
+    [
+        ("hammerdb", printed.hammerdb, "nopm"),
+        ("sysbench", printed.sysbench, "total_s"),
+        ("fio", printed.fio, "iops"),
+        ("pgbench", pgbench.write, "connecting_ms"),
+    ],
+)
+def test_what_only_the_reader_of_a_programs_output_finds_wrong_makes_the_trial_invalid(
+    stage: Stage, *, kind: str, write: Callable[[Path], None], figure: str
 ) -> None:
-    monkeypatch.setattr(consistency, "contradictions", lambda _directory: ["one says 3", "the other 4"])
-    assert stage.run().valid, "a command's files tell nothing twice"
-    monkeypatch.setattr(consistency, "WORKLOADS", frozenset({"command"}))
+    given = {"hammerdb": {"interval": 1.0}, "pgbench": pgbench.parameters(**pgbench.ASKED["rated"])}
+    stage.staged.contradictions = lambda directory: WORKLOADS[kind].contradictions(directory, given.get(kind, {}))
+    stage.staged.at["drive"] = lambda drive: write(Path(drive.directory))
+    assert stage.run().invalid_reason == ""
+    stage.staged.at["drive"] = lambda drive: printed.falsify(write, Path(drive.directory), figure)
     found = stage.run(planned(2, "a"))
-    assert found.invalid_reason == "its files disagree: one says 3; the other 4"
-    assert found.scalars["elapsed_s"] == 1.5
+    assert found.invalid_reason.startswith(f"its files disagree: result.json: {figure} is 1, but ")
+    assert found.scalars["elapsed_s"] == 1.5, "its figures stay"
+
+
+def test_files_that_disagree_are_named_beside_another_reason(stage: Stage) -> None:
+    stage.staged.invalid = "no transaction ended"
+    stage.staged.contradictions = lambda _directory: ["one says 3", "the other 4"]
+    found = stage.run()
+    assert found.invalid_reason == "no transaction ended; its files disagree: one says 3; the other 4"
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("log/load.log"), ValueError("cut"), KeyError("clock")])
+def test_files_that_cannot_be_compared_make_the_trial_invalid_and_end_no_run(stage: Stage, error: Exception) -> None:
+    def damaged(_directory: Path) -> list[str]:
+        raise error
+
+    stage.staged.contradictions = damaged
+    found = stage.run()
+    assert found.invalid_reason == f"its figures cannot be computed: files cannot be compared: {error!r}"
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -203,6 +203,14 @@ def scalars(directory: Path, parameters: Mapping[str, Any], window: Window) -> d
     return {**own, **latencies, **_footprint(parameters)}
 
 
+def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
+    """Where our files disagree, or are not what fio wrote."""
+    from fairtrial.workloads.fio import agreeing  # noqa: PLC0415 - a command's help needs no polars
+
+    result = json.loads((directory / "result.json").read_bytes())
+    return [*agreeing.contradictions(directory, result), *metrics.consistency.contradictions(directory)]
+
+
 def _footprint(parameters: Mapping[str, Any]) -> dict[str, float]:
     if not parameters["rw"].startswith("rand"):
         return {}

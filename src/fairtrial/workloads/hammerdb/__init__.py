@@ -149,3 +149,10 @@ def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[
 def scalars(directory: Path, _parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
     """Throughput, evenness, errors and latency from the files made of HammerDB's output."""
     return metrics.hammerdb.compute(directory, window=window)
+
+
+def contradictions(directory: Path, parameters: Mapping[str, Any]) -> list[str]:
+    """Where our files are not what HammerDB printed; they tell nothing twice."""
+    from fairtrial.workloads.hammerdb import agreeing  # noqa: PLC0415 - a command's help needs no polars
+
+    return agreeing.contradictions(directory, parameters)

@@ -163,3 +163,10 @@ def scalars(directory: Path, parameters: Mapping[str, Any], window: Window) -> d
     """Throughput, failures, latency and lateness from the files made of pgbench's output and log."""
     types = PgbenchParameters.model_validate(parameters).types
     return metrics.pgbench.compute(directory, window=window, types=types)
+
+
+def contradictions(directory: Path, parameters: Mapping[str, Any]) -> list[str]:
+    """Where our files disagree, or are not what pgbench reported and logged."""
+    from fairtrial.workloads.pgbench import agreeing  # noqa: PLC0415 - a command's help needs no polars
+
+    return [*agreeing.contradictions(directory, parameters), *metrics.consistency.contradictions(directory)]

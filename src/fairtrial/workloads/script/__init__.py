@@ -201,3 +201,8 @@ def check(place: OpenPlace, parameters: Mapping[str, Any], endpoint: Mapping[str
 def scalars(directory: Path, _parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
     """Throughput, errors and latency from `result.json` and `latency.hlog`."""
     return {**metrics.oltp.compute(directory, window=window), **metrics.latency.compute(directory)}
+
+
+def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
+    """Where the engine's files disagree, and transactions that ended and were never drawn."""
+    return [*metrics.consistency.contradictions(directory), *metrics.fidelity.contradictions(directory)]

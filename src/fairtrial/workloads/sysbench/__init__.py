@@ -175,3 +175,10 @@ def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[
 def scalars(directory: Path, _parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
     """Throughput, errors and latency from the files made of sysbench's output."""
     return metrics.sysbench.compute(directory, window=window)
+
+
+def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
+    """Where our files disagree, or are not what sysbench printed."""
+    from fairtrial.workloads.sysbench import agreeing  # noqa: PLC0415 - a command's help needs no polars
+
+    return [*agreeing.contradictions(directory), *metrics.consistency.contradictions(directory)]

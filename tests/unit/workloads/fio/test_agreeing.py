@@ -8,33 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import printed
 
 from fairtrial.workloads.fio import output
 from fairtrial.workloads.fio.agreeing import contradictions
 
 
-def job(bins: dict[str, int]) -> dict[str, Any]:
-    """As much of a job as is read."""
-    count = sum(bins.values())
-    side = {
-        "total_ios": count,
-        "io_bytes": 4096 * count,
-        "iops": 10.0 * count,
-        "clat_ns": {"N": count, "mean": 1000.0, "min": 900, "max": 5000, "bins": bins},
-    }
-    none = {**side, "total_ios": 0, "io_bytes": 0, "iops": 0.0, "clat_ns": {"N": 0, "mean": 0.0, "min": 0, "max": 0}}
-    return {"read": side, "write": none, "usr_cpu": 10.0, "sys_cpu": 20.0, "job_runtime": 1000, "total_err": 0}
-
-
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    document = {"jobs": [job({"996": 5, "5024": 2})]}
-    (tmp_path / "fio.json").write_text("a note before\n" + json.dumps(document), encoding="utf-8")
-    found = output.intervals([], output.whole(document), width_ms=100, life_ns=(0, 10**9))
-    (tmp_path / "latency.hlog").write_text(output.latency_log(found), encoding="utf-8")
-    own = {"client": {"cpu_s": 3.0}, **json.loads(json.dumps(output.result(document)))}
-    own["client"] |= {"cpu_s": 3.0}
-    (tmp_path / "result.json").write_text(json.dumps(own), encoding="utf-8")
+    printed.fio(tmp_path)
     return tmp_path
 
 

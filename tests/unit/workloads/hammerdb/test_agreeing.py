@@ -9,23 +9,16 @@ from typing import Any
 
 import polars as pl
 import pytest
+from support import printed
 
-from fairtrial.workloads.hammerdb import output
 from fairtrial.workloads.hammerdb.agreeing import contradictions
-from fairtrial.workloads.hammerdb.output import Clock
 
-PRINTED = (Path(__file__).parent / "printed.txt").read_text(encoding="utf-8")
-CLOCK = Clock(before_ns=1_795_000_000_000_000_000, after_ns=1_795_000_000_000_000_000)
 ASKED = {"interval": 1.0}
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    (tmp_path / "log").mkdir()
-    (tmp_path / "log" / "load.log").write_text(PRINTED, encoding="utf-8")
-    own = {**output.result(PRINTED, CLOCK), "client": {}, "effective": {}}
-    (tmp_path / "result.json").write_text(json.dumps(own), encoding="utf-8")
-    (tmp_path / "timeline.parquet").write_bytes(output.timeline(PRINTED, CLOCK, interval_s=1))
+    printed.hammerdb(tmp_path)
     return tmp_path
 
 

@@ -9,23 +9,17 @@ from typing import Any
 
 import polars as pl
 import pytest
+from support import printed
+from support.printed import SYSBENCH as PRINTED
 
 from fairtrial.metrics import consistency
 from fairtrial.workloads.sysbench import output
 from fairtrial.workloads.sysbench.agreeing import contradictions
 
-PRINTED = (Path(__file__).parent / "printed.txt").read_text(encoding="utf-8")
-
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    (tmp_path / "log").mkdir()
-    (tmp_path / "log" / "load.log").write_text(PRINTED, encoding="utf-8")
-    window = output.window_ns(PRINTED, ended_ns=0)
-    own = {**output.result(PRINTED), "window": {"start_ns": window[0], "end_ns": window[1]}, "client": {}}
-    (tmp_path / "result.json").write_text(json.dumps(own), encoding="utf-8")
-    (tmp_path / "latency.hlog").write_text(output.latency_log(PRINTED, window=window), encoding="utf-8")
-    (tmp_path / "timeline.parquet").write_bytes(output.timeline(PRINTED, window=window))
+    printed.sysbench(tmp_path)
     return tmp_path
 
 

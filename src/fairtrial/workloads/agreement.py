@@ -1,0 +1,29 @@
+"""Whether a trial's raw files tell the same story. The run asks when it commits a trial, and `verify` asks again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairtrial import metrics
+from fairtrial.errors import RecordError
+from fairtrial.workloads.workload import Workload
+
+
+def contradictions(directory: Path, workload: Workload, parameters: Mapping[str, Any]) -> list[str]:
+    """Where the files in `directory` disagree, a sentence each; empty if nowhere.
+
+    Args:
+        directory: of a trial that measured, with its latencies added up.
+        workload: what wrote the files.
+        parameters: of the workload.
+
+    Raises:
+        PlaceError: what a program printed is not that program's output.
+        RecordError: a file is missing, cut or damaged.
+    """
+    try:
+        return [*metrics.merged_latency.contradictions(directory), *workload.contradictions(directory, parameters)]
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        raise RecordError(f"files cannot be compared: {error!r}", hint="restore the trial from a copy") from error

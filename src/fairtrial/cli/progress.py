@@ -10,24 +10,48 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from fairtrial.cli.plan import duration
-from fairtrial.record.models import PlannedTrial, TrialRecord
+from fairtrial.record.models import Plan, PlannedTrial, TrialRecord
 from fairtrial.run import Progress as RunProgress
+from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.workloads import WORKLOADS
 
 MINUTE_S = 60
 MILLISECOND_NS = 1e6
 
 
+def throughput_of(trial: ResolvedTrial) -> MetricDefinition | None:
+    """The metric that says how much a trial's workload did per time; None if there is none."""
+    name, parameters = next(iter(trial.workload.items()))
+    kind = WORKLOADS[name].KIND
+    if not kind.throughput:
+        return None
+    return kind.metrics(kind.parameters.validate_python(parameters))[kind.throughput]
+
+
+def rate(per_s: float, throughput: MetricDefinition | None) -> str:
+    """How much a workload does now, in the unit of its throughput."""
+    if throughput is None:
+        return f"{per_s:,.0f}/s"
+    return f"{per_s * (MINUTE_S if throughput.unit.endswith('/min') else 1):,.0f} {throughput.unit}"
+
+
 def outcome(trial: TrialRecord) -> str:
-    """One trial in a few words: its throughput, or why it is invalid."""
+    """One trial in a few words: its throughput and errors, or the time it took, or why it is invalid."""
     if not trial.valid:
         return f"invalid: {trial.invalid_reason}"
     if "highest_rate_per_s" in trial.scalars:
         return f"{trial.scalars['highest_rate_per_s']:,.0f}/s at most"
-    if "throughput_tpm" in trial.scalars:
-        return f"{trial.scalars['throughput_tpm']:,.0f} tpm"
+    throughput = throughput_of(trial.resolved)
+    if throughput is not None and throughput.name in trial.scalars:
+        return f"{trial.scalars[throughput.name]:,.0f} {throughput.unit}{_errors(trial.scalars.get('errors', 0))}"
     if "elapsed_s" in trial.scalars:
         return f"{trial.scalars['elapsed_s']:.3g} s"
     return "done"
+
+
+def _errors(count: float) -> str:
+    return "" if not count else f", {count:,.0f} error{'' if count == 1 else 's'}"
 
 
 def stage(trial: PlannedTrial) -> str:
@@ -97,8 +121,9 @@ class Lines:
 class Bar:
     """A live bar: round, trial, what runs, its rate now, time left."""
 
-    def __init__(self, bar: Progress) -> None:
-        self._bar = bar
+    def __init__(self, bar: Progress, plan: Plan) -> None:
+        self._bar, self._plan = bar, plan
+        self._throughput: MetricDefinition | None = None
         self._task = bar.add_task("", total=None, now="", left="")
         self._what = ""
         self._probe = ""  # of a search: what is probed
@@ -107,6 +132,7 @@ class Bar:
     def trial_started(self, trial: PlannedTrial, *, number: int, total: int, left_s: float) -> None:
         """See `fairtrial.run.Progress`."""
         self._what = f"trial {number}/{total}  {trial.cell} · {trial.arm}"
+        self._throughput = throughput_of(self._plan.resolved[trial.cell][trial.arm])
         self._bar.update(
             self._task,
             description=stage(trial),
@@ -124,7 +150,7 @@ class Bar:
     def load(self, line: Mapping[str, Any]) -> None:
         """See `fairtrial.run.Progress`."""
         if line.get("progress") == "rate":
-            self._drives(f"{line['per_s'] * MINUTE_S:,.0f} tpm")
+            self._drives(rate(line["per_s"], self._throughput))
         elif line.get("progress") == "loading":
             self._bar.update(self._task, now=f"{self._what}  {loading(line)}")
         elif line.get("progress") == "probing":
@@ -151,7 +177,7 @@ class Bar:
 
 
 @contextlib.contextmanager
-def progress_for(console: Console) -> Iterator[RunProgress]:
+def progress_for(console: Console, plan: Plan) -> Iterator[RunProgress]:
     """A bar on a terminal, lines elsewhere."""
     if not console.is_terminal:
         yield Lines(console)
@@ -163,4 +189,4 @@ def progress_for(console: Console) -> Iterator[RunProgress]:
         TextColumn("{task.fields[left]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        yield Bar(bar)
+        yield Bar(bar, plan)

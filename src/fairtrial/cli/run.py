@@ -54,7 +54,7 @@ def run(
     for warning in writer.plan.warnings:
         console.print(f"warning: {warning}", markup=False, soft_wrap=True)
     try:
-        with progress_for(console) as progress:
+        with progress_for(console, writer.plan) as progress:
             source = partial(as_it_ran, writer.directory, study, size=size, overrides=overrides)
             live = LiveFile(writer.directory / "live.json", progress)
             Run(writer=writer, progress=live, stopping=stopping_rule(writer.plan), study=source).execute()
@@ -67,7 +67,7 @@ def run(
     finished = record.read(writer.directory)
     conclude(finished, console=console)
     if finished.plan.against_itself:
-        with progress_for(console) as progress:
+        with progress_for(console, finished.plan) as progress:
             keep_noise(finished, progress=progress)
 
 

@@ -52,6 +52,7 @@ class Kind:
         summary: one sentence for the reference page.
         parameters: validates and documents its value. A model for mappings, any annotated type for scalars.
         metrics: the metrics a workload of this kind measures, from its validated parameters; empty for other kinds.
+        throughput: the metric that says how much such a workload did per time, which progress tells; empty: none.
         duration_s: what this kind adds to a trial's expected duration, seconds, from its parameters as a resolved
             trial holds them (JSON values in base units): a workload its drive, a system its start and stop.
         example: parameters as a study file gives them, smallest that validate; the reference page shows them and the
@@ -66,6 +67,7 @@ class Kind:
     summary: str
     parameters: TypeAdapter[Any]
     metrics: Callable[[Any], Mapping[str, MetricDefinition]] = lambda _parameters: {}
+    throughput: str = ""
     duration_s: Callable[[Any], float] = lambda _parameters: 0.0
     disk_bytes: Callable[[Any], int] = lambda _parameters: 0
     example: Any = None

@@ -60,6 +60,7 @@ KIND = Kind(
     summary="Access to files by the native load engine, uniform or skewed, buffered, direct, mapped or by io_uring.",
     parameters=TypeAdapter(FileAccessParameters),
     metrics=lambda _parameters: metrics.file_access.definitions(),
+    throughput="throughput_iops",
     example={"accesses": 10000},
     duration_s=prepared_files.duration_s,
     disk_bytes=prepared_files.disk_bytes,

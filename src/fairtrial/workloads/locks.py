@@ -108,6 +108,7 @@ KIND = Kind(
     summary="Threads that take locks of a chosen kind and layout, and do nothing else.",
     parameters=TypeAdapter(LocksParameters),
     metrics=lambda _parameters: metrics.contention.definitions(),
+    throughput="acquisitions_per_s",
     example={"duration": "5s"},
     duration_s=duration_s,
     systems=frozenset({"command"}),

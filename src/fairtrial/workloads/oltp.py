@@ -130,6 +130,7 @@ KIND = Kind(
     summary="The OLTP family, compatible with sysbench, by the native load engine.",
     parameters=TypeAdapter(OltpParameters),
     metrics=_definitions,
+    throughput="throughput_tps",
     example={"duration": "60s"},
     duration_s=lambda parameters: native.duration_s(parameters, guessed_per_s=GUESSED_PER_S),
     disk_bytes=lambda parameters: _rows(parameters) * BYTES_PER_ROW,

@@ -55,6 +55,7 @@ KIND = Kind(
     summary="TPC-C by the native load engine.",
     parameters=TypeAdapter(TpccParameters),
     metrics=_definitions,
+    throughput="throughput_tpm",
     example={"duration": "60s"},
     duration_s=lambda parameters: native.duration_s(parameters, guessed_per_s=GUESSED_PER_S),
     disk_bytes=lambda parameters: parameters["warehouses"] * BYTES_PER_WAREHOUSE,

@@ -54,6 +54,7 @@ KIND = Kind(
     summary="The real fio, with any options, on prepared files.",
     parameters=TypeAdapter(FioParameters),
     metrics=_definitions,
+    throughput="throughput_iops",
     example={"accesses": 10000},
     duration_s=_duration_s,
     disk_bytes=prepared_files.disk_bytes,

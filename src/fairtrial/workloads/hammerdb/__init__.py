@@ -48,6 +48,7 @@ KIND = Kind(
     summary="TPROC-C by HammerDB's own CLI: see [HammerDB](../hammerdb.md).",
     parameters=TypeAdapter(HammerdbParameters),
     metrics=_definitions,
+    throughput="throughput_nopm",
     example={"duration": "5min", "time_profile": True},
     duration_s=lambda given: float(given["ramp_up"] + given["duration"]),
     disk_bytes=lambda given: given["warehouses"] * tpcc.BYTES_PER_WAREHOUSE,

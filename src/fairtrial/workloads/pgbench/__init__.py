@@ -70,6 +70,7 @@ KIND = Kind(
     summary="The real pgbench, with its own scripts or anyone's: see [pgbench](../pgbench.md).",
     parameters=TypeAdapter(PgbenchParameters),
     metrics=_definitions,
+    throughput="throughput_tps",
     example={"script": "tpcb-like", "scale": 10, "clients": 8, "duration": "60s"},
     duration_s=lambda given: float(given["ramp_up"] + (given["duration"] or given["transactions"] / GUESSED_PER_S)),
     disk_bytes=_disk_bytes,

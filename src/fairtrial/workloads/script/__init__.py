@@ -96,6 +96,7 @@ KIND = Kind(
     summary="A user's own transactions from a small file, by the native load engine: see [scripts](../script.md).",
     parameters=TypeAdapter(ScriptParameters),
     metrics=_definitions,
+    throughput="throughput_tps",
     example={"duration": "60s", "content": {"transactions": {"order": {"statements": ["SELECT 1"]}}}},
     duration_s=lambda parameters: native.duration_s(parameters, guessed_per_s=GUESSED_PER_S),
     disk_bytes=_disk_bytes,

@@ -55,6 +55,7 @@ KIND = Kind(
     summary="The real sysbench, with its own scripts or anyone's: see [sysbench](../sysbench.md).",
     parameters=TypeAdapter(SysbenchParameters),
     metrics=_definitions,
+    throughput="throughput_tps",
     example={"script": "oltp_point_select", "duration": "60s"},
     duration_s=lambda given: float(given["ramp_up"] + (given["duration"] or given["events"] / GUESSED_PER_S)),
     disk_bytes=_disk_bytes,

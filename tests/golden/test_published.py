@@ -33,7 +33,7 @@ def test_the_list_names_every_study_and_publication(capsys: pytest.CaptureFixtur
     ready = {path.stem for path in Path(studies.__file__).parents[1].joinpath("studies").glob("*.yaml")}
     for name in [*publications.names(), *ready]:
         assert name in printed
-    assert any("  ci, published  " in line for line in printed.splitlines()), "sizes that run anywhere"
+    assert any("  ci, laptop, large  " in line for line in printed.splitlines()), "sizes that run anywhere"
 
 
 def test_names_are_listed_where_the_machine_cannot_be_asked(

@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from fairtrial.analyse.publications.models import TableDescription
 
 
+SIZES = """\
+  ci         everything is in place: minutes, too short for a verdict
+  laptop     the study as it is written (default)
+  published  the scale of the publication that the study re-runs
+  large      longer windows and more blocks, where the study re-runs no publication
+"""
+
+
 def listing() -> None:
     """Prints every ready study with the sizes that this machine can run, and every publication with its title."""
     from fairtrial.analyse import publications
@@ -28,6 +36,7 @@ def listing() -> None:
         typer.echo(f"this machine could not be asked what it can run: {error}", err=True)
     width = max(len(each.here) for each in found)
     typer.echo("ready studies: fairtrial run studies/NAME.yaml --size SIZE")
+    typer.echo(SIZES)
     typer.echo(f"  {'study':22}  {'runs here':{width}}  question")
     for each in found:
         typer.echo(f"  {each.name:22}  {each.here:{width}}  {each.question}")

@@ -5,15 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 from support.command_line import desk
 
+from fairtrial.cli import places
+from fairtrial.cli.doctor import bundled
+from fairtrial.cli.plan import duration
+
 GOLDEN = Path(__file__).parents[2] / "golden"
+PAGES = Path(__file__).parents[3] / "docs"
 
 
 def test_ready_studies_and_publications_are_listed() -> None:
     with desk() as here:
-        studies, *lacks, publications = here.fairtrial("studies").stdout.split("\n\n")
-    names, published = ([line.split()[0] for line in part.splitlines()[1:]] for part in (studies, publications))
+        sizes, studies, *lacks, publications = here.fairtrial("studies").stdout.split("\n\n")
+    names, published = ([line.split()[0] for line in part.splitlines()] for part in (studies, publications))
+    assert [line.split()[0] for line in sizes.splitlines()[1:]] == ["ci", "laptop", "published", "large"]
     ready = [
         "file-engines",
         "innodb-adaptive-purge",
@@ -29,10 +36,35 @@ def test_ready_studies_and_publications_are_listed() -> None:
         "tpcc-pmem",
     ]
     assert names == ["study", *ready]
-    assert published == ["mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"]
-    assert all("ci, published" in line for line in studies.splitlines() if line.startswith("  sqlite"))
+    assert published[1:] == ["mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"]
+    assert all("ci, laptop, large" in line for line in studies.splitlines() if line.startswith("  sqlite"))
     # A machine that can run everything has nothing to say there.
     assert all(part.startswith("what the others lack") for part in lacks)
+
+
+def is_republished(study: Path) -> bool:
+    """Whether a page about a publication says how to run this study."""
+    return any(f"studies/{study.name}" in page.read_text(encoding="utf-8") for page in PAGES.glob("studies/*.md"))
+
+
+@pytest.mark.parametrize("study", bundled(), ids=lambda study: study.stem)
+def test_every_ready_study_has_three_sizes_and_calls_none_published_that_no_publication_had(study: Path) -> None:
+    sizes = YAML(typ="safe").load(study)["sizes"]
+    largest = "published" if is_republished(study) else "large"
+    assert {"ci", "laptop", "published", "large"} & sizes.keys() == {"ci", "laptop", largest}
+    assert sizes["laptop"] == {}, "it is the study as it is written: what runs without a size"
+    durations = [places.planned(study, size=size).duration_s for size in ("ci", "laptop", largest)]
+    assert durations == sorted(durations)
+
+
+@pytest.mark.parametrize(
+    "study", [study for study in bundled() if not is_republished(study)], ids=lambda study: study.stem
+)
+def test_the_page_tells_what_a_plan_says_of_studies_that_re_run_nothing(study: Path) -> None:
+    plans = [places.planned(study, size=size) for size in ("ci", "laptop", "large")]
+    row = " | ".join(f"{len(plan.trials)} trials, {duration(plan.duration_s)}" for plan in plans)
+    (told,) = [line for line in (PAGES / "reruns.md").read_text().splitlines() if line.startswith(f"| `{study.stem}` ")]
+    assert told.endswith(f" | {row} |")
 
 
 @pytest.mark.parametrize("name", ["mariadb-fast-mutex", "mglru-fio-pmem", "mglru-mariadb-tpcc"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from support import tokens
+from support import skips, tokens
 from support.costs import Costs
 from support.forking import end_origin
 from support.real_record import run_once
@@ -31,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     tokens.register(config)
+    config.pluginmanager.register(skips, "skips")
     if config.getoption("--costs"):
         config.pluginmanager.register(Costs(), "costs")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import FAIRTRIAL, Desk, desk
+from support.skips import require
 
 DATA = Path(__file__).parents[2] / "studies" / "published" / "mglru-mariadb-tpcc" / "data.csv"
 ASKED = (DATA, "--value", "tpm", "--arm", "kernel", "--by", "memory,virtual_users")
@@ -36,6 +37,7 @@ def here() -> Iterator[Desk]:
 
 @pytest.mark.servers
 def test_every_ratio_interval_and_p_is_what_r_computes_from_the_same_file(here: Desk) -> None:
+    require("Rscript")
     said = subprocess.run(["Rscript", "-e", R, DATA], check=True, capture_output=True, text=True).stdout
     document = json.loads(here.fairtrial("analyse", *ASKED, "--json").stdout)
     found = {cell["cell"]: cell["comparisons"]["tpm"][0] for cell in document["analysis"]["cells"]}

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from support.command_line import Desk
 from support.real_record import adjust_hash
+from support.skips import require
 
 TRIAL = "contended.b01.delete"
 R_TOLERANCE = 1e-7  # R prints what it computed to 10 digits
@@ -42,6 +43,7 @@ class References(HTMLParser):
 def test_r_computes_the_reports_figures_from_the_raw_data_alone(
     real_copy: Path, here: Desk, *, contrast: str, place: str
 ) -> None:
+    require("Rscript")
     here.fairtrial("report", real_copy, "--arm", contrast)
     script = real_copy / place / "raw_data.r"
     alone = here.directory / script.name  # R gets the script and nothing else of the record

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.analysis_cases import RESOLVED, Case
+from support.skips import require
 
 from fairtrial.analyse import analyse, noise
 from fairtrial.analyse.floors import FACT
@@ -59,6 +60,7 @@ def profile(case: Case = AA, trials: list[TrialRecord] | None = None) -> NoisePr
 
 @pytest.mark.servers
 def test_r_computes_the_same_profile_from_the_same_values(tmp_path: Path) -> None:
+    require("Rscript")
     trials = noisy_trials(AA)
     chosen = [trial for trial in trials if trial.trial.cell == "over"]
     rows = ["block,label,last,position,value"]

@@ -1,7 +1,6 @@
 """Equivalence and detectable effects against statsmodels, R and simulation."""
 
 import math
-import shutil
 import subprocess
 
 import numpy as np
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.weightstats import ttost_ind, ttost_paired
+from support.skips import require
 
 from fairtrial.analyse import sensitivity, t_tests
 
@@ -60,12 +60,11 @@ def test_detectable_effect_is_found_four_times_in_five() -> None:
 
 @pytest.mark.servers
 def test_r_gives_the_same_power() -> None:
-    rscript = shutil.which("Rscript")
-    assert rscript, "install r-base-core"
+    require("Rscript")
     script = (
         "cat(sprintf('%.12g', power.t.test(n = 7, delta = 1.3, sd = 1, type = 'one.sample', strict = TRUE,"
         " sig.level = 0.02)$power))"
     )
-    theirs = float(subprocess.run([rscript, "-e", script], check=True, capture_output=True, text=True).stdout)
+    theirs = float(subprocess.run(["Rscript", "-e", script], check=True, capture_output=True, text=True).stdout)
     ours = sensitivity.power(6, critical=t_tests.quantile(0.99, 6), noncentrality=1.3 * math.sqrt(7))
     assert ours == pytest.approx(theirs, rel=1e-8)

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import shutil
 import subprocess
 
 import numpy as np
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
+from support.skips import require
 
 from fairtrial.analyse import t_tests
 
@@ -86,8 +86,7 @@ def test_rounding_is_no_spread() -> None:
 
 @pytest.mark.servers
 def test_r_gives_the_same() -> None:
-    rscript = shutil.which("Rscript")
-    assert rscript, "install r-base-core"
+    require("Rscript")
     random = np.random.default_rng(5)
     first, second = random.lognormal(3, 0.2, 9), random.lognormal(3.1, 0.5, 9)
     listed = [",".join(map(repr, values.tolist())) for values in (first, second)]
@@ -95,7 +94,7 @@ def test_r_gives_the_same() -> None:
     for (r in list(t.test(y, x, conf.level = 0.9), t.test(y, x, paired = TRUE, conf.level = 0.9)))
       cat(sprintf("[%.17g, %.17g, %.17g, %.17g, %.17g]\\n",
                   r$statistic, r$parameter, r$p.value, r$conf.int[1], r$conf.int[2]))"""
-    printed = subprocess.run([rscript, "-e", script], check=True, capture_output=True, text=True).stdout
+    printed = subprocess.run(["Rscript", "-e", script], check=True, capture_output=True, text=True).stdout
     welch, paired = (json.loads(line) for line in printed.splitlines())
     assert fields(t_tests.welch(first, second, confidence=0.9)) == pytest.approx(welch, rel=1e-10)
     assert fields(t_tests.paired(first, second, confidence=0.9)) == pytest.approx(paired, rel=1e-10)

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 from support.analysis_cases import Case
 from support.exchanged import by_t, raised
+from support.skips import require
 
 from fairtrial import report
 from fairtrial.analyse import analyse
@@ -195,6 +196,7 @@ def test_it_cries_wolf_in_about_three_of_a_thousand_comparisons_of_ten_blocks() 
 
 
 def rscript(script: str, directory: Path) -> list[dict[str, str]]:
+    require("Rscript")
     path = directory / "raw_data.r"
     path.write_text(script, encoding="utf-8")
     ran = subprocess.run(["Rscript", "--vanilla", str(path)], capture_output=True, text=True, check=True, timeout=120)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
+from support.skips import require
 
 from fairtrial.analyse import censoring, permuting, within
 from fairtrial.analyse.models import Steadiness
@@ -33,7 +33,7 @@ FEW = 1e-9
 
 
 def r(script: str, **figures: object) -> list[float]:
-    assert shutil.which("Rscript"), "install r-base-core"
+    require("Rscript")
     text = "options(digits = 15); " + script.format(**figures)
     done = subprocess.run(["Rscript", "-e", text], check=True, capture_output=True, text=True)
     return [float(word) for word in done.stdout.split()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from support.skips import require
 
 from fairtrial.metrics import autocorrelation, segments, steadiness
 from fairtrial.metrics.throughput import Throughput, Values
@@ -53,7 +53,7 @@ def verdict(values: Values) -> str:
 @pytest.mark.servers
 @pytest.mark.parametrize(("n", "phi"), [(61, 0.5), (400, 0.6), (400, 0.2)])
 def test_r_gives_the_same_correlation_sample_size_and_slope(tmp_path: Path, n: int, phi: float) -> None:
-    assert shutil.which("Rscript"), "install r-base-core"
+    require("Rscript")
     values = ar1(n, phi, seed=n)
     (tmp_path / "y").write_text("\n".join(repr(float(value)) for value in values), encoding="utf-8")
     told = subprocess.run(["Rscript", "-e", R, tmp_path / "y"], check=True, capture_output=True, text=True).stdout

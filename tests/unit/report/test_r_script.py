@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.skips import require
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis, Comparison
@@ -18,6 +19,7 @@ TOLERANCE = 1e-6
 
 
 def _rscript(script: str, directory: Path) -> list[dict[str, str]]:
+    require("Rscript")
     path = directory / "raw_data.r"
     path.write_text(script, encoding="utf-8")
     ran = subprocess.run(["Rscript", "--vanilla", str(path)], capture_output=True, text=True, check=False, timeout=120)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from pathlib import Path
@@ -17,6 +18,15 @@ from support.real_record import run_once
 # `HYPOTHESIS_PROFILE=default pytest tests/unit` looks for others.
 settings.register_profile("steady", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+MACHINES = itertools.count()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Every test stands for a machine of its own: agents refuse to change one that another session is changing."""
+    base = item.session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+    os.environ["FAIRTRIAL_MACHINE_DIRECTORY"] = str(base / f"machine-{next(MACHINES)}")
 
 
 def pytest_sessionfinish() -> None:

@@ -1,26 +1,52 @@
 //! Where the agent keeps its state.
 
 use std::env;
-use std::path::{PathBuf, absolute};
+use std::path::{Path, PathBuf, absolute};
 
 use rustix::process::geteuid;
 
 /// Names the directory outright.
 const VARIABLE: &str = "FAIRTRIAL_STATE_DIRECTORY";
+/// The same for the machine's lock, for tests that stand for several machines.
+const MACHINE_VARIABLE: &str = "FAIRTRIAL_MACHINE_DIRECTORY";
+/// Emptied at every boot, as are the settings that the lock is about.
+const MACHINE: &str = "/run/fairtrial";
 
 /// Where the agent keeps its state, an absolute path: `$FAIRTRIAL_STATE_DIRECTORY`; else `/var/lib/fairtrial` for root; else `fairtrial`
 /// below `$XDG_STATE_HOME` or `~/.local/state` (XDG base directory specification). None for a user without a home: a
 /// directory that others may write to is no place for what the next agent does as this user.
 #[must_use]
 pub fn state_directory() -> Option<PathBuf> {
-    chosen(
-        |name| {
-            env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
-        },
-        geteuid().is_root(),
-    )
+    chosen(variable, geteuid().is_root())
+}
+
+/// Where the lock is that all of a user's sessions on this machine share, whatever their state directory: only root
+/// changes what others see. Root's is `/run/fairtrial`; a user's is the state directory that no variable chose, or
+/// `state_directory` for one without a home.
+#[must_use]
+pub fn machine_directory(state_directory: &Path) -> PathBuf {
+    machine(variable, geteuid().is_root(), state_directory)
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}
+
+fn machine(
+    variable: impl Fn(&str) -> Option<PathBuf>,
+    is_root: bool,
+    state_directory: &Path,
+) -> PathBuf {
+    if let Some(directory) = variable(MACHINE_VARIABLE) {
+        return absolute(&directory).unwrap_or(directory);
+    }
+    if is_root {
+        return PathBuf::from(MACHINE);
+    }
+    let unchosen = |name: &str| variable(name).filter(|_| name != VARIABLE);
+    chosen(unchosen, false).unwrap_or_else(|| state_directory.to_owned())
 }
 
 fn chosen(variable: impl Fn(&str) -> Option<PathBuf>, is_root: bool) -> Option<PathBuf> {
@@ -44,7 +70,7 @@ fn chosen(variable: impl Fn(&str) -> Option<PathBuf>, is_root: bool) -> Option<P
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::chosen;
+    use super::{chosen, machine};
 
     fn with(variables: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<PathBuf> {
         move |name| {
@@ -99,6 +125,26 @@ mod tests {
             found(variables, false),
             Path::new("/home/a/.local/state/fairtrial")
         );
+    }
+
+    #[test]
+    fn all_state_directories_of_a_user_share_a_machine() {
+        let state = Path::new("/srv/state");
+        let variables = with(&[
+            ("FAIRTRIAL_STATE_DIRECTORY", "/srv/state"),
+            ("HOME", "/home/a"),
+        ]);
+        assert_eq!(
+            machine(&variables, true, state),
+            Path::new("/run/fairtrial")
+        );
+        assert_eq!(
+            machine(&variables, false, state),
+            Path::new("/home/a/.local/state/fairtrial")
+        );
+        assert_eq!(machine(with(&[]), false, state), state);
+        let told = with(&[("FAIRTRIAL_MACHINE_DIRECTORY", "/tmp/one")]);
+        assert_eq!(machine(told, true, state), Path::new("/tmp/one"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod owner;
 mod restore;
 mod settle;
 
-pub use directory::state_directory;
+pub use directory::{machine_directory, state_directory};
 pub use error::StateError;
 pub use facts::{facts, facts_below};
 pub use restore::restore;

@@ -1,10 +1,10 @@
-//! The place's lock: one session at a time changes a place.
+//! Locks: one session at a time has a place, and one at a time changes a machine.
 //!
-//! Who holds it is decided by flock(2) alone, which dies with its process; what the file says is for the refused.
+//! Who holds one is decided by flock(2) alone, which dies with its process; what the file says is for the refused.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -27,24 +27,28 @@ pub struct Holder {
     pub session: String,
     /// Whether it is giving the place back.
     pub ending: bool,
+    /// Where its undo journal is; empty in locks of agents that did not say.
+    #[serde(default)]
+    pub state_directory: PathBuf,
 }
 
-/// The lock, held until it is dropped or the agent dies.
+/// A lock, held until it is dropped or the agent dies.
 pub struct Lock {
     file: File,
     holder: Holder,
 }
 
 impl Lock {
-    /// Takes the lock, or says who has it. Returns the session that died holding it, if one did.
+    /// Takes the lock `path`, or says who has it. Returns the session that died holding it, if one did, once `allow`
+    /// has nothing against following that one.
     pub fn take(
-        directory: &Path,
+        path: &Path,
         holder: Holder,
         limits: Limits,
+        allow: impl FnOnce(Option<&Holder>) -> Result<(), Failure>,
     ) -> Result<(Self, Option<Holder>), Failure> {
-        let path = directory.join("lock");
-        trust::own_directory(directory)?;
-        let mut file = trust::own_file(&path, File::options().read(true).write(true))?;
+        trust::own_directory(path.parent().unwrap_or(Path::new("/")))?;
+        let mut file = trust::own_file(path, File::options().read(true).write(true))?;
         let mut waited = Duration::ZERO;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -65,15 +69,16 @@ impl Lock {
                         return Err(Failure::Busy { holder });
                     }
                 }
-                Err(cause) => return Err(Failure::system("lock", &path, cause)),
+                Err(cause) => return Err(Failure::system("lock", path, cause)),
             }
             thread::sleep(POLL);
             waited += POLL;
         }
         let dead = read(&mut file);
+        allow(dead.as_ref())?;
         let mut lock = Self { file, holder };
         lock.write()
-            .map_err(|cause| Failure::system("write", &path, cause))?;
+            .map_err(|cause| Failure::system("write", path, cause))?;
         Ok((lock, dead))
     }
 
@@ -112,6 +117,7 @@ mod tests {
             name: name.to_owned(),
             session: format!("session of {name}"),
             ending: false,
+            state_directory: PathBuf::new(),
         }
     }
 
@@ -123,7 +129,7 @@ mod tests {
             lock: PATIENCE,
             ..Limits::default()
         };
-        Lock::take(directory, holder(name), limits)
+        Lock::take(&directory.join("lock"), holder(name), limits, |_| Ok(()))
     }
 
     #[test]

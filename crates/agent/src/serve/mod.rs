@@ -8,6 +8,7 @@ mod failure;
 mod frame;
 mod limits;
 mod lock;
+mod machine;
 mod processes;
 mod protect;
 mod queue;

@@ -22,6 +22,8 @@ pub struct Session {
     pub wires: Arc<Wires>,
     /// Where the agent keeps its state.
     pub state_directory: PathBuf,
+    /// Where the machine's lock is.
+    pub machine_directory: PathBuf,
     /// Its processes.
     pub processes: Processes,
     /// The place's lock and the steps applied under it; `None` before `hello` and for those who only look.
@@ -43,14 +45,16 @@ pub struct Held {
 impl Session {
     /// A session before its `hello`.
     pub fn new(wires: Arc<Wires>, initial_score: Option<String>) -> std::io::Result<Self> {
+        let state_directory = fairtrial_state::state_directory().ok_or_else(|| {
+            std::io::Error::other(
+                "this user has no home to keep state in: set FAIRTRIAL_STATE_DIRECTORY",
+            )
+        })?;
         Ok(Self {
             processes: Processes::new(Arc::clone(&wires), initial_score)?,
             wires,
-            state_directory: fairtrial_state::state_directory().ok_or_else(|| {
-                std::io::Error::other(
-                    "this user has no home to keep state in: set FAIRTRIAL_STATE_DIRECTORY",
-                )
-            })?,
+            machine_directory: fairtrial_state::machine_directory(&state_directory),
+            state_directory,
             held: None,
             incoming: HashMap::new(),
             greeted: false,
@@ -96,6 +100,7 @@ impl Session {
     pub fn end(mut self) -> Vec<String> {
         if let Some(held) = &mut self.held {
             held.lock.ending();
+            held.applied.ending();
         }
         self.incoming.clear();
         self.processes.stop_all();

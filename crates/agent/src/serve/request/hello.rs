@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::serve::failure::Failure;
 use crate::serve::lock::{Holder, Lock};
+use crate::serve::machine::Machine;
 use crate::serve::processes::{descendants, user};
 use crate::serve::session::{Held, Session};
 use crate::serve::undo::Applied;
@@ -53,12 +54,16 @@ fn take_place(session: &mut Session, hello: &Hello) -> Result<Leftovers, Failure
         name: hello.holder.clone(),
         session: session.processes.session().to_owned(),
         ending: false,
+        state_directory: session.state_directory.clone(),
     };
-    let (lock, dead) = Lock::take(&session.state_directory, holder, session.wires.limits)?;
+    let limits = session.wires.limits;
+    let machine = Machine::new(&session.machine_directory, holder.clone(), limits);
+    let path = session.state_directory.join("lock");
+    let (lock, dead) = Lock::take(&path, holder, limits, |_| Ok(()))?;
     let killed = dead.map_or(0, |dead| {
-        descendants::kill_marked(&dead.session, session.wires.limits.hang)
+        descendants::kill_marked(&dead.session, limits.hang)
     });
-    let (applied, undone) = Applied::open(&session.state_directory, &session.processes)?;
+    let (applied, undone) = Applied::open(&session.state_directory, machine, &session.processes)?;
     session.held = Some(Held { lock, applied });
     Ok(Leftovers {
         undone: undone.steps,

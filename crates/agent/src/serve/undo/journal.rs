@@ -143,7 +143,7 @@ impl Journal {
 
     /// Forgets everything, since everything is undone. Failing is harmless: the lines say the same.
     pub fn clear(&mut self) {
-        if self.file.set_len(0).is_ok() {
+        if self.end_bytes > 0 && self.file.set_len(0).is_ok() {
             self.end_bytes = 0;
             let _ = self.file.sync_all();
         }

@@ -16,11 +16,13 @@ use std::path::Path;
 use fairtrial_protocol::step::Step;
 
 use crate::serve::failure::Failure;
+use crate::serve::machine::Machine;
 use crate::serve::processes::Processes;
 use journal::{Entry, Journal};
 
 /// Steps applied and not undone, oldest first.
 pub struct Applied {
+    machine: Machine,
     journal: Journal,
     entries: Vec<Entry>,
 }
@@ -47,11 +49,28 @@ pub struct Report {
 
 impl Applied {
     /// Opens the place's journal and undoes what a dead session left in it.
-    pub fn open(state_directory: &Path, processes: &Processes) -> Result<(Self, Report), Failure> {
-        let (journal, entries) = Journal::open(&state_directory.join("undo.jsonl"))?;
-        let mut applied = Self { journal, entries };
+    pub fn open(
+        state_directory: &Path,
+        mut machine: Machine,
+        processes: &Processes,
+    ) -> Result<(Self, Report), Failure> {
+        let path = state_directory.join("undo.jsonl");
+        if path.metadata().is_ok_and(|found| found.len() > 0) {
+            machine.hold()?;
+        }
+        let (journal, entries) = Journal::open(&path)?;
+        let mut applied = Self {
+            machine,
+            journal,
+            entries,
+        };
         let report = applied.undo(0, processes);
         Ok((applied, report))
+    }
+
+    /// Lets who changes the machine next wait instead of being refused.
+    pub fn ending(&mut self) {
+        self.machine.ending();
     }
 
     /// How many steps are applied.
@@ -61,6 +80,13 @@ impl Applied {
 
     /// Applies a step and reads it back. A step that fails or does not read back is undone.
     pub fn apply(&mut self, step: &Step, processes: &Processes) -> Result<Seen, Failure> {
+        self.machine.hold()?;
+        let applied = self.apply_held(step, processes);
+        self.free_if_undone();
+        applied
+    }
+
+    fn apply_held(&mut self, step: &Step, processes: &Processes) -> Result<Seen, Failure> {
         let before = read(step, processes)?;
         let way = inverse::way_back(step)?;
         let entry = self.journal.add(step, way)?;
@@ -107,10 +133,15 @@ impl Applied {
         }
         stuck.reverse();
         self.entries.extend(stuck);
+        self.free_if_undone();
+        report
+    }
+
+    fn free_if_undone(&mut self) {
         if self.entries.is_empty() {
             self.journal.clear();
+            self.machine.free();
         }
-        report
     }
 }
 

@@ -16,6 +16,8 @@ const PATIENCE_PAUSE: Duration = Duration::from_millis(10);
 
 const BINARY: &str = env!("CARGO_BIN_EXE_fairtrial-agent");
 
+const STATE: &str = "FAIRTRIAL_STATE_DIRECTORY";
+
 /// An agent at a place of its own.
 pub struct Agent {
     pub place: TempDir,
@@ -27,29 +29,36 @@ pub struct Agent {
 impl Agent {
     /// Starts an agent that was not greeted.
     pub fn start(place: TempDir) -> Self {
+        let machine = place.path().to_owned();
+        Self::start_on(&machine, place)
+    }
+
+    /// Starts an agent on a machine that others may be on, too: as many machines as directories.
+    pub fn start_on(machine: &Path, place: TempDir) -> Self {
         let mut command = Command::new(BINARY);
-        command
-            .arg("serve")
-            .env("FAIRTRIAL_STATE_DIRECTORY", place.path());
-        Self::launch(place, command)
+        command.arg("serve").env(STATE, place.path());
+        Self::launch(place, machine, command)
     }
 
     /// Starts an agent at the place of another.
     pub fn start_at(place: &Path) -> Self {
         let mut command = Command::new(BINARY);
-        command.arg("serve").env("FAIRTRIAL_STATE_DIRECTORY", place);
-        Self::launch(tempfile::tempdir().expect("a temporary directory"), command)
+        command.arg("serve").env(STATE, place);
+        let own = tempfile::tempdir().expect("a temporary directory");
+        Self::launch(own, place, command)
     }
 
     /// Starts an agent by a shell script that ends in `exec "$0" serve`, with `$1` the place.
     pub fn start_by(place: TempDir, script: &str) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", script, BINARY]).arg(place.path());
-        command.env("FAIRTRIAL_STATE_DIRECTORY", place.path());
-        Self::launch(place, command)
+        command.env(STATE, place.path());
+        let machine = place.path().to_owned();
+        Self::launch(place, &machine, command)
     }
 
-    fn launch(place: TempDir, mut command: Command) -> Self {
+    fn launch(place: TempDir, machine: &Path, mut command: Command) -> Self {
+        command.env("FAIRTRIAL_MACHINE_DIRECTORY", machine);
         // A test that a busy machine holds up is no controller that has gone.
         command.env("FAIRTRIAL_LIMITS", "silence_s=600");
         let mut process = command
@@ -75,7 +84,11 @@ impl Agent {
     }
 
     pub fn greet(&mut self) -> Value {
-        self.ask(&json!({"request": "hello", "id": 0, "version": fairtrial_protocol::VERSION, "holder": "me", "lock": true}))
+        self.greet_as("me")
+    }
+
+    pub fn greet_as(&mut self, holder: &str) -> Value {
+        self.ask(&json!({"request": "hello", "id": 0, "version": fairtrial_protocol::VERSION, "holder": holder, "lock": true}))
     }
 
     pub fn path(&self, name: &str) -> String {

@@ -3,6 +3,7 @@
 mod controller;
 mod crowd;
 mod launch;
+mod machine;
 mod steps;
 mod stream;
 mod undo;

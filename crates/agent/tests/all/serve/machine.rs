@@ -1,0 +1,108 @@
+//! Sessions with state directories of their own on one machine: whose way back leads where.
+
+use std::fs;
+use std::path::Path;
+
+use super::controller::{Agent, eventually, write_step};
+use serde_json::json;
+use tempfile::TempDir;
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn greeted(machine: &Path, name: &str) -> Agent {
+    let mut agent = Agent::start_on(machine, directory());
+    assert_eq!(agent.greet_as(name)["event"], "hello");
+    agent
+}
+
+fn content(path: &str) -> String {
+    fs::read_to_string(path).expect("readable")
+}
+
+/// A setting of the machine.
+fn setting(machine: &TempDir) -> String {
+    let path = machine.path().join("setting");
+    fs::write(&path, "own").expect("writable");
+    path.display().to_string()
+}
+
+#[test]
+fn one_session_at_a_time_changes_a_machine_whatever_its_state_directory() {
+    let machine = directory();
+    let path = setting(&machine);
+    let (mut first, mut second) = (
+        greeted(machine.path(), "first"),
+        greeted(machine.path(), "second"),
+    );
+    assert_eq!(first.ask(&write_step(1, &path, "a"))["event"], "changed");
+    let refused = second.ask(&write_step(1, &path, "b"));
+    assert_eq!(refused["code"], "busy", "{refused}");
+    assert!(refused["message"].as_str().expect("text").contains("first"));
+    assert_eq!(content(&path), "a");
+    first.ask(&json!({"request": "undo", "id": 2, "keep": 0}));
+    assert_eq!(second.ask(&write_step(2, &path, "b"))["event"], "changed");
+    assert_eq!(first.ask(&write_step(3, &path, "a"))["code"], "busy");
+    second.end();
+    assert_eq!(content(&path), "own");
+    assert_eq!(first.ask(&write_step(4, &path, "a"))["event"], "changed");
+    first.end();
+    assert_eq!(content(&path), "own");
+}
+
+#[test]
+fn what_a_dead_session_changed_is_undone_before_another_state_directory_changes_anything() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    first.ask(&write_step(1, &path, "a"));
+    let left = first.kill();
+    let mut second = greeted(machine.path(), "second");
+    let refused = second.ask(&write_step(1, &path, "b"));
+    assert_eq!(refused["code"], "refused", "{refused}");
+    let journal = left.path().join("undo.jsonl").display().to_string();
+    assert!(
+        refused["message"]
+            .as_str()
+            .expect("text")
+            .contains(&journal)
+    );
+    assert_eq!(content(&path), "a");
+    let mut heir = Agent::start_on(machine.path(), left);
+    assert_eq!(heir.greet()["leftovers"]["undone"], 1);
+    assert_eq!(content(&path), "own");
+    assert_eq!(second.ask(&write_step(2, &path, "b"))["event"], "changed");
+}
+
+#[test]
+fn who_died_and_left_nothing_to_undo_stands_in_nobodys_way() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    first.ask(&write_step(1, &path, "a"));
+    drop(first.kill()); // its journal goes with its place: nobody can undo it any more
+    let mut second = greeted(machine.path(), "second");
+    assert_eq!(second.ask(&write_step(1, &path, "b"))["event"], "changed");
+}
+
+#[test]
+fn leftovers_are_not_undone_while_another_session_changes_the_machine() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    first.ask(&write_step(1, &path, "a"));
+    let journal = fs::read(first.path("undo.jsonl")).expect("the journal");
+    let place = directory();
+    let kept = place.path().join("undo.jsonl");
+    fs::write(&kept, &journal).expect("written");
+    let mut second = Agent::start_on(machine.path(), place);
+    assert_eq!(second.greet_as("second")["code"], "busy");
+    assert_eq!(
+        (content(&path).as_str(), fs::read(&kept).expect("kept")),
+        ("a", journal)
+    );
+    second.end();
+    first.hang_up();
+    eventually("the first undoes", || content(&path) == "own");
+}

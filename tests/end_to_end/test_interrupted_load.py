@@ -29,8 +29,8 @@ trials: {{blocks: 1, seed: 5}}
 metrics: {{primary: throughput_tpm}}
 telemetry: {{interval: 100ms}}
 """
-WAREHOUSES = 4
-ENOUGH = 300_000  # of two million rows: they are in when the controller is killed
+WAREHOUSES = 2
+ENOUGH = 300_000  # of a million rows: they are in when the controller is killed
 KEPT = 200_000  # a load that begins anew says less first: the 100,000 items, and what is small
 SYSTEMS = [
     pytest.param("{sqlite: {pragmas: {journal_mode: WAL, synchronous: OFF}}}", id="sqlite"),

@@ -85,7 +85,8 @@ def host(here: Desk, *, address: str = "127.0.0.1", within: Sequence[str] = ()) 
     (directory / "sshd_config").write_text(
         f"Port {port}\nListenAddress {address}\nHostKey {directory}/host\nPidFile none\nUsePAM no\nStrictModes no\n"
         f"AuthorizedKeysFile {directory}/authorized_keys\nPasswordAuthentication no\nPermitRootLogin yes\n"
-        f"KbdInteractiveAuthentication no\nSetEnv XDG_CACHE_HOME={directory}/cache FAIRTRIAL_MACHINE_DIRECTORY={directory}/machine\n"
+        f"KbdInteractiveAuthentication no\nSetEnv XDG_CACHE_HOME={directory}/cache "
+        f"FAIRTRIAL_MACHINE_DIRECTORY={directory}/machine\n"
     )
     (directory / "config").write_text(
         f"Host far\n  HostName {address}\n  Port {port}\n  User {getpass.getuser()}\n  IdentityFile {directory}/user\n"

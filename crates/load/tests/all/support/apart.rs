@@ -113,10 +113,16 @@ impl Apart {
     }
 
     fn wait_for(&mut self, what: &str, is_it: impl Fn(Progress) -> bool) {
-        let mut lines = self.lines.by_ref().map(|line| line.expect("UTF-8"));
-        // libtest's own lines are among them.
-        let found = lines.any(|line| serde_json::from_str(&line).is_ok_and(&is_it));
-        assert!(found, "it ended before it had {what}");
+        let mut why = String::new();
+        for line in self.lines.by_ref() {
+            let line = line.expect("UTF-8");
+            // libtest's own lines are among them.
+            if serde_json::from_str(&line).is_ok_and(&is_it) {
+                return;
+            }
+            why.extend(line.strip_prefix(FAILED));
+        }
+        panic!("it ended before it had {what}: {why}");
     }
 
     /// Asks for its end.

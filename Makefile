@@ -7,18 +7,26 @@ CARGO_TEST := RUST_TEST_THREADS=$$((2 * $$(nproc))) cargo test --locked --quiet 
 
 .PHONY: setup demo test test-rust test-python lint wheel generate clean
 
-setup: $(VENV)/.installed
+# Packages are unpacked while the compiler, which takes longer, is at work.
+setup:
+	@$(MAKE) --no-print-directory --jobs 2 $(VENV)/.installed
 
+# Bytecode is written when a module is first imported: most of these never are.
 $(VENV)/.locked: requirements.lock scripts/make-venv
 	PYTHON=$(PYTHON) scripts/make-venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes --only-binary :all: -r requirements.lock
+	touch $@
+
+target/.compiled: Cargo.toml Cargo.lock scripts/build-locks $(shell find crates -type f)
+	@echo "compiling the agent (a few minutes the first time)"
+	mkdir -p target
+	cargo build --quiet --locked --package fairtrial-agent
+	scripts/build-locks
 	touch $@
 
 # Editable: Python changes need no second setup, Rust changes do.
-$(VENV)/.installed: $(VENV)/.locked pyproject.toml Cargo.toml Cargo.lock scripts/build-locks $(shell find crates packaging -type f)
-	@echo "compiling the agent (a few minutes the first time)"
+$(VENV)/.installed: $(VENV)/.locked target/.compiled pyproject.toml $(shell find packaging -type f)
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet >/dev/null
-	scripts/build-locks
 	touch $@
 
 demo: setup

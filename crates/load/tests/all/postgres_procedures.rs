@@ -17,6 +17,11 @@ fn one_user_leaves_the_same_database_either_way_and_eight_a_consistent_one() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let by_statements = server.endpoint("statements");
     let by_procedures = server.endpoint("procedures");
+    load(by_statements.clone(), 2, 2);
+    sql(
+        &server.endpoint("postgres"),
+        &["CREATE DATABASE procedures TEMPLATE statements"],
+    );
     let driven = |endpoint, procedures, users| {
         contents::driven(HASH, endpoint, directory.path(), procedures, users)
     };

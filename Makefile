@@ -5,7 +5,11 @@ BIN := $(VENV)/bin
 # More tests at a time than processors: most wait for servers, and those of one server wait for each other.
 CARGO_TEST := RUST_TEST_THREADS=$$((2 * $$(nproc))) cargo test --locked --quiet --no-fail-fast
 
-.PHONY: setup demo test test-rust test-python lint wheel generate clean
+# Three workers a processor: docs/testing.md says why. Files in order, so that guests, which are few and long, come before
+# the thousands of short ones and no worker waits for another's at the end.
+PYTEST := $(BIN)/pytest -n $$((3 * $$(nproc))) --dist loadfile --no-loadscope-reorder
+
+.PHONY: setup demo test test-rust test-python test-long lint wheel generate clean
 
 # Packages are unpacked while the compiler, which takes longer, is at work.
 setup:
@@ -40,11 +44,15 @@ test-rust: setup
 	$(CARGO_TEST) --workspace --exclude fairtrial-locks
 	$(CARGO_TEST) --package fairtrial-locks
 
-# Three workers a processor: docs/testing.md says why. Files in order, so that guests, which are few and long, come before
-# the thousands of short ones and no worker waits for another's at the end.
 test-python: setup
 	scripts/install-servers
-	$(BIN)/pytest -n $$((3 * $$(nproc))) --dist loadfile --no-loadscope-reorder --durations 40
+	$(PYTEST) -m 'not long' --durations 40
+
+# What `make test` runs a cheaper sibling of: CONTRIBUTING.md says when to run it.
+test-long: setup
+	scripts/install-servers
+	$(PYTEST) -m long
+	$(CARGO_TEST) --package fairtrial-load --test all -- --ignored
 
 lint: setup
 	$(BIN)/ruff check .

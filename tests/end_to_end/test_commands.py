@@ -51,7 +51,7 @@ def planned_trials(here: Desk, study: Path) -> list[str]:
 
 
 def test_a_study_file_goes_in_and_a_verdict_comes_out(here: Desk) -> None:
-    done = here.fairtrial("run", scores(here, blocks=7))  # fewer than 6 claim nothing
+    done = here.fairtrial("run", scores(here, blocks=7), drawn=True)  # fewer than 6 claim nothing
     assert len(re.findall(r"\bfaster\b", done.stdout)) >= 2
     found = record.read(here.run)
     assert found.finished

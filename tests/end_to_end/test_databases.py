@@ -93,7 +93,7 @@ postgres_servers = [
 
 
 def test_the_demonstration_runs_on_embedded_sqlite(here: Desk) -> None:
-    done = here.fairtrial("run", SQLITE_STUDY, "--size", "ci")
+    done = here.fairtrial("run", SQLITE_STUDY, "--size", "ci", drawn=True)
     assert "report.html" in done.stdout
     found = record.read(here.run)
     assert len(found.trials) == 8

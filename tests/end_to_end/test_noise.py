@@ -25,7 +25,7 @@ def test_an_aa_run_measures_the_place_and_later_runs_there_show_its_floor(here: 
     assert "--aa" in refused.stderr
 
     assert "nothing differs between the arms" in here.fairtrial("plan", STUDY, *SIZED, "--aa").stdout
-    first = here.fairtrial("run", STUDY, *SIZED, "--aa")
+    first = here.fairtrial("run", STUDY, *SIZED, "--aa", drawn=True)
     assert "kept for later reports" in first.stdout
     aa = here.run
     assert aa.name.startswith("sqlite-wal-aa-")

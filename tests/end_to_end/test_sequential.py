@@ -42,7 +42,7 @@ def test_a_large_effect_stops_the_run_early_and_every_figure_is_recomputed(here:
     assert "4 to 20 blocks per cell" in planned  # one comparison: three blocks are too few for a first look
     assert "smallest duration" in planned
     assert "largest" in planned
-    shown = here.fairtrial("run", study).stdout
+    shown = here.fairtrial("run", study, drawn=True).stdout
     (blocks, reason) = stops(here.run)["all"]
     assert reason == "difference"
     assert 4 <= blocks < 20

@@ -43,7 +43,7 @@ def study(here: Desk, far: Host, *, settings: str = "{}") -> Path:
 
 def test_a_study_runs_on_a_host_over_ssh_from_file_to_report(far: Host, here: Desk) -> None:
     with kernel_parameter() as parameter:
-        done = here.fairtrial("run", study(here, far, settings=parameter.settings))
+        done = here.fairtrial("run", study(here, far, settings=parameter.settings), drawn=True)
         assert parameter.restored()
     found = record.read(here.run)
     assert [trial.trial.id for trial in found.trials] == [trial.id for trial in found.plan.trials]

@@ -33,7 +33,7 @@ STUDY = """
 @pytest.fixture(scope="module")
 def here() -> Any:
     with desk() as found:
-        found.fairtrial("run", found.study(STUDY))
+        found.fairtrial("run", found.study(STUDY), drawn=True)
         yield found
 
 

@@ -38,10 +38,13 @@ class Desk:
         path.write_text(textwrap.dedent(text), encoding="utf-8")
         return path
 
-    def fairtrial(self, *arguments: str | Path, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end and checks its exit code (None: any)."""
+    def fairtrial(
+        self, *arguments: str | Path, code: int | None = 0, drawn: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end and checks its exit code (None: any); a run draws no figures unless asked to."""
+        plain = [] if drawn or arguments[0] != "run" else ["--plain"]
         done = forked(
-            [str(argument) for argument in arguments],
+            [*map(str, arguments), *plain],
             cwd=self.directory,
             environment=self.environment,
             program=FAIRTRIAL,

@@ -59,11 +59,22 @@ def run(
     *,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest unfinished run.")] = False,
     aa: AgainstItself = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Report without page and figures, seconds sooner; `report` draws them.")
+    ] = False,
 ) -> None:
     """Run a study and report its verdicts."""
     from fairtrial.cli import run as command
 
-    command.run(study, size=size, overrides=overrides or [], output=output, resume=resume, against_itself=aa)
+    command.run(
+        study,
+        size=size,
+        overrides=overrides or [],
+        output=output,
+        resume=resume,
+        against_itself=aa,
+        drawn=not plain,
+    )
 
 
 @app.command()

@@ -26,7 +26,14 @@ from fairtrial.run import LiveFile, Run
 
 
 def run(
-    study: Path, *, size: str | None, overrides: Sequence[str], output: Path, resume: bool, against_itself: bool = False
+    study: Path,
+    *,
+    size: str | None,
+    overrides: Sequence[str],
+    output: Path,
+    resume: bool,
+    against_itself: bool = False,
+    drawn: bool = True,
 ) -> None:
     """Runs a study, or goes on with an unfinished run of it, and prints the verdicts.
 
@@ -37,6 +44,7 @@ def run(
         output: where runs are kept.
         resume: go on with the newest unfinished run.
         against_itself: run the study's baseline against itself, an A/A run.
+        drawn: the report has a page and figures.
 
     Raises:
         FairtrialError: the study is wrong, or the run cannot go on.
@@ -65,13 +73,13 @@ def run(
         (writer.directory / "live.json").unlink(missing_ok=True)
         writer.close()
     finished = record.read(writer.directory)
-    conclude(finished, console=console)
+    conclude(finished, console=console, drawn=drawn)
     if finished.plan.against_itself:
         with progress_for(console, finished.plan) as progress:
             keep_noise(finished, progress=progress)
 
 
-def conclude(found: Record, *, console: Console, contrast: str | None = None) -> None:
+def conclude(found: Record, *, console: Console, contrast: str | None = None, drawn: bool = True) -> None:
     """Analyses a record, writes its reports, and prints the verdicts and where the reports are.
 
     The study's own report is `report/`; of another factor it is `report/by-<factor>/`, a family of its own.
@@ -81,11 +89,11 @@ def conclude(found: Record, *, console: Console, contrast: str | None = None) ->
         analysis = analysed(found, contrast=factor)
         is_own = factor == found.plan.arm
         directory = found.directory / "report" if is_own else found.directory / "report" / f"by-{factor}"
-        report.write(found, analysis, directory)
+        written = report.write(found, analysis, directory, drawn=drawn)
         if not is_own:
             console.print(f"\nalso compared: {factor}, a family of its own", markup=False)
         print_whole(console, report.terminal(analysis))
-        console.print(f"report: {directory / 'report.html'}", markup=False, soft_wrap=True)
+        console.print(f"report: {written}", markup=False, soft_wrap=True)
 
 
 def as_interrupt(_signal: int, _frame: FrameType | None) -> None:

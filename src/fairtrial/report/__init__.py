@@ -20,11 +20,22 @@ if TYPE_CHECKING:
 
 __all__ = ["terminal", "write"]
 
+PAGE = "report.html"
 
-def write(record: Record, analysis: Analysis, directory: Path) -> None:
+
+def write(record: Record, analysis: Analysis, directory: Path, *, drawn: bool = True) -> Path:
     """Writes report.txt, report.html, report.json, raw_data.csv, raw_data.r and figures/*.svg into `directory`.
 
     The report is derived: what is there already is replaced.
+
+    Args:
+        record: what was measured.
+        analysis: of it.
+        directory: the report's.
+        drawn: with its page and figures, which take most of the time.
+
+    Returns:
+        What a person opens: the page, or without one the text.
 
     Raises:
         RecordError: a raw file the figures need is damaged.
@@ -36,16 +47,17 @@ def write(record: Record, analysis: Analysis, directory: Path) -> None:
 
     scene = Scene(record=record, analysis=analysis)
     curves = shifts.of_record(record, analysis, scene.whole_distributions)
-    ratios, cells = page.ratio_figures(scene), page.cell_figures(scene, curves)
-    contents = {
-        **plain(record, analysis),
-        "report.html": page.render(scene, ratios=ratios, cells=cells),
-        "report.json": document.render(record, analysis, curves),
-    }
+    contents = {**plain(record, analysis), "report.json": document.render(record, analysis, curves)}
+    ratios, cells = (page.ratio_figures(scene), page.cell_figures(scene, curves)) if drawn else ((), ())
+    if drawn:
+        contents[PAGE] = page.render(scene, ratios=ratios, cells=cells)
     with full_disk_explained(directory), replaced(directory) as fresh:
         for name, content in contents.items():
             (fresh / name).write_text(content, encoding="utf-8")
         svg.write(ratios, cells, directory=fresh / "figures")
+    with contextlib.suppress(OSError):  # a file of the user's is in it, or figures are
+        (directory / "figures").rmdir()
+    return directory / (PAGE if drawn else "report.txt")
 
 
 @contextlib.contextmanager
@@ -68,12 +80,12 @@ def replaced(directory: Path) -> Iterator[Path]:
 
 
 def _keep_others(old: Path, fresh: Path) -> None:
-    """Moves what is not of this report; figures that are not drawn any more are."""
+    """Moves what is not of this report; a page and figures that are not drawn any more are."""
     for other in old.iterdir():
         same = fresh / other.name
         if other.is_dir() and same.is_dir():
             _keep_others(other, same)
-        elif other.suffix != ".svg" and not same.exists():
+        elif other.name != PAGE and other.suffix != ".svg" and not same.exists():
             other.rename(same)
 
 

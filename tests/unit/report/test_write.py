@@ -38,6 +38,18 @@ def test_every_form_is_there(written: Path) -> None:
     }
 
 
+def test_a_plain_one_has_neither_page_nor_figures_and_none_of_an_earlier_one_stays(
+    record: Record, analysis: Analysis, written: Path, *, tmp_path: Path
+) -> None:
+    directory = tmp_path / "report"
+    shutil.copytree(written, directory)
+    (directory / "notes.txt").write_text("mine", encoding="utf-8")
+    assert report.write(record, analysis, directory, drawn=False) == directory / "report.txt"
+    plain = {"report.txt", "report.json", "raw_data.csv", "raw_data.r"}
+    assert {path.name for path in directory.iterdir()} == {*plain, "notes.txt"}
+    assert all((directory / name).read_bytes() == (written / name).read_bytes() for name in plain)
+
+
 def test_json_holds_the_analysis_whole_and_what_it_came_from(written: Path, analysis: Analysis) -> None:
     document = json.loads((written / "report.json").read_bytes())
     assert Analysis.model_validate(document["analysis"]) == analysis

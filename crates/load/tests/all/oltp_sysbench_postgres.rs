@@ -47,18 +47,20 @@ impl Counting {
             let text = cell.as_deref().unwrap_or("0");
             text.parse().expect("a number")
         };
-        for row in &sql(&self.endpoint, &[STATEMENTS])[0].rows {
+        let sums = ROWS.map(|name| format!("SUM({name})")).join(", ");
+        let tables = (1..=tables(profile)).map(|table| format!("'sbtest{table}'"));
+        let rows = format!(
+            "SELECT {sums} FROM pg_stat_user_tables WHERE relname IN ({})",
+            tables.collect::<Vec<_>>().join(", ")
+        );
+        let looked = sql(&self.endpoint, &[STATEMENTS, &rows]);
+        for row in &looked[0].rows {
             let kind = row[0].clone().expect("a word");
             counts.insert(format!("{kind} statements"), value(&row[1]));
             counts.insert(format!("{kind} rows"), value(&row[2]));
         }
-        for table in 1..=tables(profile) {
-            for name in ROWS {
-                let query = format!(
-                    "SELECT {name} FROM pg_stat_user_tables WHERE relname = 'sbtest{table}'"
-                );
-                *counts.entry(name.into()).or_default() += number(&self.endpoint, &query);
-            }
+        for (name, sum) in ROWS.iter().zip(&looked[1].rows[0]) {
+            counts.insert((*name).into(), value(sum));
         }
         self.wait_for_clients();
         for name in ["xact_commit", "xact_rollback"] {

@@ -227,6 +227,7 @@ metrics: {{primary: disk_written_bytes_per_transaction}}
 """
 
 
+@pytest.mark.long  # its sibling: what DAX moves, in test_file_access.py
 def test_a_study_compares_persistent_memory_with_and_without_dax(here: Desk, kernel: Path) -> None:
     here.fairtrial("run", here.study(STUDY.format(kernel=kernel)))
     trials = record.read(here.run).trials

@@ -1,4 +1,4 @@
-"""Tokens: more workers than processors, and still no more tests that compute than there are processors.
+"""Tokens: more workers than processors, and not many more tests that compute than there are processors.
 
 `docs/testing.md` explains the scheme. A token is a lock on a file, which the kernel gives back when a worker dies.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import shutil
 import tempfile
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 DIRECTORY = "fairtrial_tokens"  # what the controller tells its workers
+TOKENS_A_PROCESSOR = 1.5  # a test of a server or a guest uses two thirds of one
 LOOK_EVERY_S = 0.01
 
 
@@ -40,23 +42,28 @@ class Controller:
 class Worker:
     """Holds the tokens that a test needs while it runs, its fixtures included."""
 
-    def __init__(self, directory: Path, *, processors: int) -> None:
+    def __init__(self, directory: Path, *, tokens: int) -> None:
         self.directory = directory
-        self.processors = processors
+        self.tokens = tokens
 
     # First of all wrappers: the time limit of a test begins when it has its tokens.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Around set-up, call and tear-down of a test."""
-        with held(self.directory, count=needed(item, self.processors), of=self.processors):
+        with held(self.directory, count=needed(item, self.tokens), of=self.tokens):
             return (yield)
 
 
-def needed(item: pytest.Item, processors: int) -> int:
+def number_of_tokens() -> int:
+    """Of this machine."""
+    return math.ceil(TOKENS_A_PROCESSOR * len(os.sched_getaffinity(0)))
+
+
+def needed(item: pytest.Item, tokens: int) -> int:
     """How many tokens a test takes, by its markers."""
     if item.get_closest_marker("waits") is not None:
         return 0
-    return processors if item.get_closest_marker("alone") is not None else 1
+    return tokens if item.get_closest_marker("alone") is not None else 1
 
 
 @contextmanager
@@ -96,6 +103,6 @@ def register(config: pytest.Config) -> None:
     """Makes this process what it is: a controller, one of its workers, or one that runs all tests itself."""
     told = getattr(config, "workerinput", {}).get(DIRECTORY)
     if told is not None:
-        config.pluginmanager.register(Worker(Path(told), processors=len(os.sched_getaffinity(0))), "tokens")
+        config.pluginmanager.register(Worker(Path(told), tokens=number_of_tokens()), "tokens")
     elif getattr(config.option, "numprocesses", None):
         config.pluginmanager.register(Controller(), "tokens")

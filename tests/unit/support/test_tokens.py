@@ -140,9 +140,7 @@ def test_a_killed_holder_holds_no_longer(tmp_path: Path) -> None:
     os.close(writer)
 
 
-def test_a_suite_on_many_workers_computes_no_more_than_there_are_tokens(
-    pytester: pytest.Pytester, tmp_path: Path
-) -> None:
+def test_a_suite_on_many_workers_computes_on_its_tokens(pytester: pytest.Pytester, tmp_path: Path) -> None:
     log = tmp_path / "log"
     pytester.makeconftest("from support import tokens\ndef pytest_configure(config):\n    tokens.register(config)\n")
     pytester.makeini(INI)

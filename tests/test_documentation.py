@@ -330,7 +330,7 @@ def test_the_study_of_the_readme_runs_to_a_verdict() -> None:
     with desk() as here:
         file = here.study(text, name="own.yaml")
         here.fairtrial("plan", file)
-        shown = here.fairtrial("run", file, "--set", "trials.blocks=2").stdout
+        shown = here.fairtrial("run", file, "--set", "trials.blocks=2", drawn=True).stdout
         report = json.loads((here.run / "report" / "report.json").read_text(encoding="utf-8"))
         assert "report.html" in shown
         verdicts = {

@@ -64,7 +64,14 @@ def _processor_s() -> float:
 
 
 def _children() -> list[str]:
-    return [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+    return [pid for task in Path("/proc/self/task").iterdir() for pid in _of_thread(task)]
+
+
+def _of_thread(task: Path) -> list[str]:
+    try:
+        return (task / "children").read_text(encoding="utf-8").split()
+    except OSError:  # the thread has ended
+        return []
 
 
 def _living_s(pid: str) -> float:

@@ -43,8 +43,8 @@ const INBOX_FRAMES: usize = 64;
 /// Bytes that may wait to be written: enough to keep a link busy, little enough that a pong is never late.
 const OUTBOX_BYTES: usize = 1 << 20;
 
-/// How long the last words may take to be written.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long the last words may take to be written: a machine that stands still for seconds must not cost them.
+const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Both directions of the stream, whether it goes on, and how long it waits.
 pub struct Wires {

@@ -42,7 +42,7 @@ class Desk:
         self, *arguments: str | Path, code: int | None = 0, drawn: bool = False
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end and checks its exit code (None: any); a run draws no figures unless asked to."""
-        plain = [] if drawn or arguments[0] != "run" else ["--plain"]
+        plain = ["--plain"] if arguments[:1] == ("run",) and not drawn else []
         done = forked(
             [*map(str, arguments), *plain],
             cwd=self.directory,

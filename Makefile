@@ -9,7 +9,10 @@ CARGO_TEST := RUST_TEST_THREADS=$$((2 * $$(nproc))) cargo test --locked --quiet 
 # the thousands of short ones and no worker waits for another's at the end.
 PYTEST := $(BIN)/pytest -n $$((3 * $$(nproc))) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo test test-rust test-python test-long lint wheel generate clean
+.PHONY: setup demo test test-rust test-python test-long lint lint-python lint-rust wheel generate clean
+
+# Thousands of processes start here: where Python may not keep its bytecode, each compiles all its packages for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Packages are unpacked while the compiler, which takes longer, is at work.
 setup:
@@ -55,11 +58,16 @@ test-long: setup
 	$(CARGO_TEST) --package fairtrial-load --test all -- --ignored
 
 lint: setup
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint-python lint-rust
+
+lint-python:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/typos
+
+lint-rust:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy --package fairtrial-locks --features preload --quiet -- -D warnings

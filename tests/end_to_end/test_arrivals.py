@@ -33,7 +33,7 @@ factors:
     overload:
       workload: {oltp: {arrivals: {steps: [{rate: 3000000/s, length: 1s}]}, spacing: exponential, queue_timeout: 50ms}}
 arm: arrivals
-trials: {blocks: 2, seed: 5}
+trials: {blocks: 1, seed: 5}
 metrics: {primary: lateness_ns_p50, secondary: [offered_per_s]}
 telemetry: {interval: 100ms}
 """

@@ -4,17 +4,18 @@ import json
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
-from support.command_line import Desk, eventually
+from support.command_line import Desk, desk, eventually
+from support.real_record import terminal
 
 from fairtrial import record
 from fairtrial.record.models import RunInterrupted
 
 MARIADB = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin")
-SQLITE_STUDY = Path(__file__).parents[2] / "studies" / "sqlite-wal.yaml"
 
 MARIADB_STUDY = """\
 study: flushing
@@ -26,7 +27,7 @@ factors:
     each: {system: {mariadb: {options: {innodb_flush_log_at_trx_commit: 1}}}}
     lazy: {system: {mariadb: {options: {innodb_flush_log_at_trx_commit: 0}}}}
 arm: flushing
-trials: {blocks: 2, seed: 5}
+trials: {blocks: 1, seed: 5}
 metrics: {primary: throughput_tpm, secondary: [latency_ns_p99, new_order_latency_ns_p99]}
 telemetry: {interval: 500ms}
 """
@@ -63,7 +64,7 @@ factors:
     each: {{system: {{postgres: {{options: {{synchronous_commit: "on"}}}}}}}}
     none: {{system: {{postgres: {{options: {{synchronous_commit: "off"}}}}}}}}
 arm: waiting
-trials: {{blocks: 2, seed: 5}}
+trials: {{blocks: 1, seed: 5}}
 metrics: {{primary: throughput_tpm, secondary: [latency_ns_p99, new_order_latency_ns_p99]}}
 telemetry: {{interval: 100ms}}
 """
@@ -92,11 +93,25 @@ postgres_servers = [
 ]
 
 
-def test_the_demonstration_runs_on_embedded_sqlite(here: Desk) -> None:
-    done = here.fairtrial("run", SQLITE_STUDY, "--size", "ci", drawn=True)
-    assert "report.html" in done.stdout
-    found = record.read(here.run)
-    assert len(found.trials) == 8
+@pytest.fixture(scope="class")
+def preparing() -> Iterator[Desk]:
+    """The desk whose state has the data of a class's studies: they are loaded once."""
+    with desk() as found:
+        yield found
+
+
+@pytest.fixture
+def loaded(here: Desk, preparing: Desk) -> Iterator[Desk]:
+    """A desk of a test's own, beside data that other tests use too."""
+    found = Desk(directory=here.directory, state=preparing.state)
+    yield found
+    assert found.processes() == {}, "processes were left behind"
+
+
+def test_the_demonstration_runs_on_embedded_sqlite(here: Desk, real_run: Path) -> None:
+    assert "report.html" in terminal(real_run)
+    found = record.read(real_run)
+    assert len(found.trials) == 12
     assert all(trial.valid for trial in found.trials), [trial.invalid_reason for trial in found.trials]
     for trial in found.trials:
         assert trial.options["journal_mode"].lower() == trial.levels["journal"]
@@ -106,12 +121,11 @@ def test_the_demonstration_runs_on_embedded_sqlite(here: Desk) -> None:
     together = {of: sum(trial.scalars[f"throughput_{of}"] for trial in found.trials) for of in ("tpm", "nopm")}
     assert together["tpm"] > together["nopm"] > 0, "new orders are a part, and a second's draw may have none"
     assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
-    here.fairtrial("verify", here.run)
+    here.fairtrial("verify", real_run)
 
 
-def test_the_figures_follow_from_the_raw_files(here: Desk) -> None:
-    here.fairtrial("run", SQLITE_STUDY, "--size", "ci")
-    found = record.read(here.run)
+def test_the_figures_follow_from_the_raw_files(real_run: Path) -> None:
+    found = record.read(real_run)
     for trial in found.trials:
         directory = found.trial_directory(trial.trial.id)
         result = json.loads((directory / "result.json").read_text())
@@ -127,22 +141,22 @@ def test_the_figures_follow_from_the_raw_files(here: Desk) -> None:
 class TestMariadb:
     pytestmark = servers
 
-    def test_one_option_is_compared_on_a_private_server(self, here: Desk) -> None:
-        here.fairtrial("run", here.study(MARIADB_STUDY))
-        found = record.read(here.run)
-        assert len(found.trials) == 4
+    def test_one_option_is_compared_on_a_private_server(self, loaded: Desk) -> None:
+        loaded.fairtrial("run", loaded.study(MARIADB_STUDY))
+        found = record.read(loaded.run)
+        assert len(found.trials) == 2
         for trial in found.trials:
             assert trial.valid, trial.invalid_reason
             expected = {"each": "1", "lazy": "0"}[trial.levels["flushing"]]
             assert trial.options["innodb_flush_log_at_trx_commit"] == expected
             assert trial.scalars["server_cpu_s"] > 0
             assert all(check.violations == 0 for check in trial.checks)
-        assert len(list((here.state / "prepared").iterdir())) == 1
-        here.fairtrial("verify", here.run)
+        assert len(list((loaded.state / "prepared").iterdir())) == 1
+        loaded.fairtrial("verify", loaded.run)
 
-    def test_a_server_s_own_counters_are_metrics_of_a_trial(self, here: Desk) -> None:
-        here.fairtrial("run", here.study(COUNTED_STUDY))
-        found = record.read(here.run)
+    def test_a_server_s_own_counters_are_metrics_of_a_trial(self, loaded: Desk) -> None:
+        loaded.fairtrial("run", loaded.study(COUNTED_STUDY))
+        found = record.read(loaded.run)
         named = found.plan.metrics.primary + found.plan.metrics.secondary
         for trial in found.trials:
             assert trial.valid, trial.invalid_reason
@@ -158,7 +172,7 @@ class TestMariadb:
             pairs = pl.read_parquet(directory / "telemetry-lock_waits.parquet")
             assert (pairs["waiting_connection"] != pairs["blocking_connection"]).all()
             assert pairs["locked"].str.contains("fairtrial").any()
-        here.fairtrial("verify", here.run)
+        loaded.fairtrial("verify", loaded.run)
 
     def test_a_refused_configuration_shows_the_servers_own_words(self, here: Desk) -> None:
         study = here.study(MARIADB_STUDY)
@@ -178,7 +192,8 @@ class TestMariadb:
         assert not here.runs
 
     @pytest.mark.waits
-    def test_a_server_killed_mid_trial_voids_the_block_and_the_run_goes_on(self, here: Desk) -> None:
+    def test_a_server_killed_mid_trial_voids_the_block_and_the_run_goes_on(self, loaded: Desk) -> None:
+        here = loaded
         sparing = MARIADB_STUDY.replace("duration: 2s", "duration: 6s, rate: 20")
         process = here.start("run", here.study(sparing))
 
@@ -200,25 +215,25 @@ class TestMariadb:
         found = record.read(here.run)
         (invalid,) = [trial for trial in found.trials if not trial.valid]
         assert "server" in invalid.invalid_reason
-        assert sum(trial.valid for trial in found.trials) >= 4
+        assert sum(trial.valid for trial in found.trials) >= 2
         here.fairtrial("verify", here.run)
 
 
 class TestPostgres:
     pytestmark = postgres_servers
 
-    def test_one_option_is_compared_on_a_private_server(self, here: Desk) -> None:
-        here.fairtrial("run", here.study(POSTGRES_STUDY))
-        found = record.read(here.run)
-        assert len(found.trials) == 4
+    def test_one_option_is_compared_on_a_private_server(self, loaded: Desk) -> None:
+        loaded.fairtrial("run", loaded.study(POSTGRES_STUDY))
+        found = record.read(loaded.run)
+        assert len(found.trials) == 2
         for trial in found.trials:
             assert trial.valid, trial.invalid_reason
             assert trial.options["synchronous_commit"] == {"each": "on", "none": "off"}[trial.levels["waiting"]]
             assert not trial.options["listen_addresses"], "nobody else can reach it"
             assert trial.scalars["throughput_tpm"] > 0
             assert all(check.violations == 0 for check in trial.checks)
-        assert len(list((here.state / "prepared").iterdir())) == 1
-        here.fairtrial("verify", here.run)
+        assert len(list((loaded.state / "prepared").iterdir())) == 1
+        loaded.fairtrial("verify", loaded.run)
 
     def test_a_refused_configuration_shows_the_servers_own_words(self, here: Desk) -> None:
         study = here.study(POSTGRES_STUDY)
@@ -231,9 +246,9 @@ class TestPostgres:
         assert "given twice" in done.stderr
         assert not here.runs
 
-    def test_a_server_s_own_counters_wait_events_and_lock_waits_are_in_the_record(self, here: Desk) -> None:
-        here.fairtrial("run", here.study(COUNTED_POSTGRES_STUDY))
-        found = record.read(here.run)
+    def test_a_server_s_own_counters_wait_events_and_lock_waits_are_in_the_record(self, loaded: Desk) -> None:
+        loaded.fairtrial("run", loaded.study(COUNTED_POSTGRES_STUDY))
+        found = record.read(loaded.run)
         named = found.plan.metrics.primary + found.plan.metrics.secondary
         for trial in found.trials:
             assert trial.valid, trial.invalid_reason
@@ -255,4 +270,4 @@ class TestPostgres:
             assert (pairs["waiting_connection"] != pairs["blocking_connection"]).all()
             assert pairs["mode"].str.contains("Lock").all()
             assert pairs["waiting_statement"].str.contains("warehouse|district|stock|customer").any()
-        here.fairtrial("verify", here.run)
+        loaded.fairtrial("verify", loaded.run)

@@ -111,19 +111,6 @@ def test_a_cold_cache_misses_as_often_as_counting_says(here: Desk, workload: str
         assert least["skewed"] < expected - 0.1
 
 
-@pytest.mark.skipif(shutil.which(QEMU) is None, reason="no QEMU on this machine")
-def test_in_a_guest_both_counts_of_misses_agree(here: Desk, kernel: Path) -> None:
-    """Nobody else reads there, so the process's accounting and the device's are a test of each other."""
-    text = study(here, "file_access", blocks=1, primary="miss_ratio").read_text()
-    guest = f"place: {{vm: {{kernel: {kernel}, memory: 320MiB, cpus: 1, disk: 1GiB}}}}\n"
-    here.fairtrial("run", here.study(guest + text))
-    for trial in record.read(here.run).trials:
-        assert trial.valid, trial.invalid_reason
-        assert trial.options["file_system"] == "xfs"
-        assert 0 < trial.scalars["miss_ratio"] < 1
-        assert trial.scalars["device_miss_ratio"] == pytest.approx(trial.scalars["miss_ratio"], abs=0.02)
-
-
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here")
 def test_a_size_that_is_no_power_of_two_is_doubted_for_fio_alone(here: Desk) -> None:
     here.fairtrial("run", study(here, "fio", size="4000KiB", blocks=1))
@@ -178,7 +165,10 @@ def test_a_workload_on_files_names_the_system_that_it_needs(here: Desk) -> None:
 
 
 @pytest.mark.skipif(shutil.which(QEMU) is None, reason="no QEMU on this machine")
-def test_what_dax_moves_the_block_layer_does_not_see_and_the_report_says_so(here: Desk, kernel: Path) -> None:
+def test_in_a_guest_both_counts_of_misses_agree_and_what_dax_moves_no_block_layer_sees(
+    here: Desk, kernel: Path
+) -> None:
+    """Nobody else reads there, so the process's accounting and the device's are a test of each other."""
     here.fairtrial("run", here.study(DAX.format(kernel=kernel)))
     trials = {trial.trial.arm: trial for trial in record.read(here.run).trials}
     assert {arm: trial.invalid_reason for arm, trial in trials.items()} == {"dax": "", "cached": ""}
@@ -189,6 +179,9 @@ def test_what_dax_moves_the_block_layer_does_not_see_and_the_report_says_so(here
     assert dax["block_read_bytes"] < moved / 100
     assert "miss_ratio" not in dax
     assert cached["uncached_bytes"] == 0
+    assert trials["cached"].options["file_system"] == "xfs"
+    assert 0 < cached["miss_ratio"] < 1
+    assert cached["device_miss_ratio"] == pytest.approx(cached["miss_ratio"], abs=0.02)
     assert cached["block_read_bytes"] == pytest.approx(moved * cached["miss_ratio"], rel=0.05)
     report = json.loads((here.run / "report" / "report.json").read_text())
     (doubt,) = [each for each in report["analysis"]["doubts"] if each["code"] == "invisible_io"]

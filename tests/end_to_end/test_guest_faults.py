@@ -73,6 +73,8 @@ def ran(here: Desk, text: str) -> list[TrialRecord]:
     return record.read(here.run).trials
 
 
+# Its siblings: a server killed in a trial (test_databases.py), and a device below the data (test_settings_in_guest.py).
+@pytest.mark.long
 @needs_qemu
 @pytest.mark.skipif(shutil.which("mariadbd") is None, reason="no MariaDB on this machine")
 @pytest.mark.skipif(shutil.which("dmsetup") is None, reason="no dmsetup on this machine")

@@ -42,7 +42,11 @@ SYSTEMS = [
     pytest.param(
         f"{{postgres: {{base_directory: {POSTGRES_BASE}, options: {{shared_buffers: 128MB}}}}}}",
         id="postgres",
-        marks=[pytest.mark.servers, pytest.mark.skipif(POSTGRES is None, reason="needs postgres")],
+        marks=[
+            pytest.mark.servers,
+            pytest.mark.skipif(POSTGRES is None, reason="needs postgres"),
+            pytest.mark.long,  # its siblings: MariaDB's above, and `resume::postgres` of the load generator's tests
+        ],
     ),
 ]
 

@@ -17,7 +17,7 @@ STUDY = """
     place: {local: {}}
     system: {sqlite: {}}
     workload:
-      oltp: {tables: 1, table_size: 1000, virtual_users: 2, ramp_up: 500ms, duration: 5500ms, interval: 100ms}
+      oltp: {table_size: 1000, virtual_users: 2, rate: 100, ramp_up: 500ms, duration: 5500ms, interval: 100ms}
     factors:
       journal:
         delete: {system: {sqlite: {pragmas: {journal_mode: delete}}}}
@@ -28,6 +28,9 @@ STUDY = """
       primary: throughput_tps
       secondary: [zero_throughput_s, longest_dip_s, throughput_cv, unsteady]
 """
+
+
+pytestmark = pytest.mark.waits  # a hundred transactions a second
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,9 +42,8 @@ class Desk:
         self, *arguments: str | Path, code: int | None = 0, drawn: bool = False
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end and checks its exit code (None: any); a run draws no figures unless asked to."""
-        plain = ["--plain"] if arguments[:1] == ("run",) and not drawn else []
         done = forked(
-            [*map(str, arguments), *plain],
+            list(map(str, arguments)) if drawn else _plain(arguments),
             cwd=self.directory,
             environment=self.environment,
             program=FAIRTRIAL,
@@ -54,9 +53,9 @@ class Desk:
         return done
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
-        """Starts a command and leaves it running, in a process group of its own."""
+        """Starts a command and leaves it running, in a process group of its own; a run draws no figures."""
         return subprocess.Popen(
-            [FAIRTRIAL, *map(str, arguments)],
+            [FAIRTRIAL, *_plain(arguments)],
             cwd=self.directory,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -89,6 +88,10 @@ class Desk:
             except OSError:
                 continue
         return found
+
+
+def _plain(arguments: Sequence[str | Path]) -> list[str]:
+    return [*map(str, arguments), *(["--plain"] if arguments[:1] == ("run",) else [])]
 
 
 @contextmanager

@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 # More tests at a time than processors: most wait for servers, and those of one server wait for each other.
 CARGO_TEST := RUST_TEST_THREADS=$$((2 * $$(nproc))) cargo test --locked --quiet --no-fail-fast
 
-# Three workers a processor: docs/testing.md says why. Files in order, so that guests, which are few and long, come before
-# the thousands of short ones and no worker waits for another's at the end.
+# Three workers a processor: docs/testing.md says why. Files in the order of tests/conftest.py: few and long before the
+# thousands of short ones, so that no worker waits for another's at the end.
 PYTEST := $(BIN)/pytest -n $$((3 * $$(nproc))) --dist loadfile --no-loadscope-reorder
 
 .PHONY: setup demo test test-rust test-python test-long lint lint-python lint-rust wheel generate clean

@@ -21,12 +21,28 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
 MACHINES = itertools.count()
+# The first makes the real record, which the others then find made.
+FIRST = ("test_api.py", "test_settings_in_guest.py", "test_vm.py", "test_two_hosts.py")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Every test stands for a machine of its own: agents refuse to change one that another session is changing."""
     base = item.session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
     os.environ["FAIRTRIAL_MACHINE_DIRECTORY"] = str(base / f"machine-{next(MACHINES)}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first; what waits for the real record once there was time to make it, and unit tests last."""
+    used: dict[Path, set[str]] = {}
+    for item in items:
+        used.setdefault(item.path, set()).update(getattr(item, "fixturenames", ()))
+    items.sort(key=lambda item: _rank(item.path, used[item.path]))
+
+
+def _rank(path: Path, fixtures: set[str]) -> int:
+    if "end_to_end" not in path.parts:
+        return len(FIRST) + 2
+    return FIRST.index(path.name) if path.name in FIRST else len(FIRST) + ("real_run" in fixtures)
 
 
 def pytest_sessionfinish() -> None:

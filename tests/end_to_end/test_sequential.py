@@ -59,7 +59,6 @@ def test_a_large_effect_stops_the_run_early_and_every_figure_is_recomputed(here:
     assert "Stopping" in (here.run / "report" / "report.html").read_text(encoding="utf-8")
     here.fairtrial("verify", here.run)
 
-
     a_decision_that_the_trials_do_not_give_is_found(here)
     a_look_whose_figures_the_trials_do_not_give_is_found(here)
 

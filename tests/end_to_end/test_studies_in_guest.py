@@ -40,6 +40,8 @@ def read_back(trial: TrialRecord, name: str) -> str:
     return (setting.read_back or "").strip()
 
 
+# Its siblings: persistent memory in test_file_access.py, where fio runs here too, and the switch in test_vm.py.
+@pytest.mark.long
 def test_fio_misses_the_page_cache_on_persistent_memory_with_either_policy(here: Desk, kernel: Path) -> None:
     arms, report = ran(here, "mglru-fio-pmem", kernel)
     assert {arm: read_back(trial, "lru_gen.enabled") for arm, trial in arms.items()} == {
@@ -57,7 +59,7 @@ def test_fio_misses_the_page_cache_on_persistent_memory_with_either_policy(here:
     assert "zipf, 40, debian-6.1" in here.fairtrial("studies", "beside", here.run).stdout
 
 
-@pytest.mark.long  # its sibling: the study of fio above
+@pytest.mark.long  # its sibling: what DAX moves, in test_file_access.py
 def test_what_dax_moves_no_block_layer_sees_and_the_report_says_so(here: Desk, kernel: Path) -> None:
     arms, report = ran(here, "tpcc-pmem", kernel)
     own = {arm: trial.scalars["server_data_written_bytes_per_transaction"] for arm, trial in arms.items()}
@@ -72,7 +74,7 @@ def test_what_dax_moves_no_block_layer_sees_and_the_report_says_so(here: Desk, k
     assert "alone.b01.pmem_dax" in doubt["message"]
 
 
-@pytest.mark.long  # its siblings: the study of fio above, and the servers in guests of test_guest_faults.py
+@pytest.mark.long  # its siblings: the switch in test_vm.py, and a server's data in test_settings_in_guest.py
 def test_mariadb_swaps_where_memory_is_overcommitted(here: Desk, kernel: Path) -> None:
     arms, _ = ran(here, "mglru-mariadb-tpcc", kernel)
     assert {arm: read_back(trial, "lru_gen.enabled") for arm, trial in arms.items()} == {

@@ -18,6 +18,8 @@ from support.forking import forked
 
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
 PATIENCE_S = 300.0  # a server's installation, a load and the settling of a busy disk
+SHORT_S = 0.02  # between two looks
+SPARING = 4  # times as long as a look took
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,11 @@ def desk() -> Iterator[Desk]:
 
 
 def eventually(condition: Callable[[], object], what: str) -> None:
-    """Waits until a condition holds; fails with `what` after a generous while."""
+    """Waits until a condition holds, asking less often what is dear; fails with `what` after a generous while."""
     deadline = time.monotonic() + PATIENCE_S
+    began_s = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
+        asked_s = time.monotonic()
+        assert asked_s < deadline, what
+        time.sleep(max(SHORT_S, SPARING * (asked_s - began_s)))
+        began_s = time.monotonic()

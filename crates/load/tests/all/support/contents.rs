@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fairtrial_protocol::load::Endpoint;
+use fairtrial_protocol::load::{Driven, Endpoint};
 
 use super::{assert_consistent, completed, drive, effects, parameters};
 
@@ -49,21 +49,35 @@ pub fn contents(hash: &str, endpoint: &Endpoint) -> Vec<String> {
         .collect()
 }
 
-/// Drives 1,000 transactions on two warehouses, and gives what the tables hold then, having looked at what must hold of
-/// it.
-pub fn driven(
-    hash: &str,
+/// Drives some transactions of one user on two warehouses, and gives what the tables hold then.
+pub fn left(hash: &str, endpoint: &Endpoint, directory: &Path, procedures: bool) -> Vec<String> {
+    drives(endpoint, directory, procedures, 1, 300);
+    contents(hash, endpoint)
+}
+
+/// Drives 1,000 transactions on two warehouses and fails unless all of them, and what they leave, is as it must be.
+pub fn assert_left_consistent(endpoint: &Endpoint, directory: &Path, procedures: bool, users: u32) {
+    let before = effects::look(endpoint);
+    let driven = drives(endpoint, directory, procedures, users, 1_000);
+    if users == 1 {
+        effects::assert_counts(endpoint, &before, &driven);
+    }
+    effects::assert_changed(endpoint, &before);
+    assert_consistent(endpoint);
+}
+
+fn drives(
     endpoint: &Endpoint,
     directory: &Path,
     procedures: bool,
     users: u32,
-) -> Vec<String> {
-    let before = effects::look(endpoint);
+    transactions: u64,
+) -> Driven {
     let mut asked = parameters(endpoint.clone(), directory);
     (asked.procedures, asked.drive.virtual_users) = (procedures, users);
-    asked.drive.transactions = Some(1_000);
+    asked.drive.transactions = Some(transactions);
     let driven = drive(&asked);
-    assert_eq!(completed(&driven), 1_000, "{:?}", driven.errors);
+    assert_eq!(completed(&driven), transactions, "{:?}", driven.errors);
     if procedures {
         let sent: u64 = driven
             .transactions
@@ -75,12 +89,7 @@ pub fn driven(
             .values()
             .map(|outcomes| outcomes.retried)
             .sum();
-        assert_eq!(sent, 1_000 + calls, "one call each");
+        assert_eq!(sent, transactions + calls, "one call each");
     }
-    if users == 1 {
-        effects::assert_counts(endpoint, &before, &driven);
-    }
-    effects::assert_changed(endpoint, &before);
-    assert_consistent(endpoint);
-    contents(hash, endpoint)
+    driven
 }

@@ -167,6 +167,13 @@ def test_a_wire_that_goes_dead_without_a_word_ends_the_run_and_it_resumes_once_i
     here.fairtrial("verify", here.run)
 
 
+@needs_mariadb
+def test_what_the_loads_own_host_cannot_do_is_refused_before_anything_is_prepared(here: Desk, far: Host) -> None:
+    done = here.fairtrial("run", study(here, client=ssh(here, far), settings="{affinity: {client: 777}}"), code=3)
+    assert "processors [777] are not online at the load's place" in " ".join(done.stderr.split())
+    assert not list(here.state.glob("prepared/*"))
+
+
 def driving(here: Desk) -> bool:
     """Whether a load is under way, at whichever place: both are this machine's processes."""
     for entry in Path("/proc").iterdir():

@@ -18,7 +18,9 @@ TICKS = "import sys, time\nfor _ in range(100_000):\n    print('tick', flush=Tru
 
 
 def start(*words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, SCRIPT, *words], stdout=subprocess.PIPE)
+    """Hears SIGHUP even where this process was started to ignore it, as `nohup` does."""
+    heard = ("env", "--default-signal=HUP")
+    return subprocess.Popen([*heard, sys.executable, SCRIPT, *words], stdout=subprocess.PIPE)
 
 
 def test_spans_are_the_same_for_a_seed_and_within_their_limits() -> None:

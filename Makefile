@@ -60,14 +60,14 @@ test-long: setup
 lint: setup
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint-python lint-rust
 
-lint-python:
+lint-python: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/typos
 
-lint-rust:
+lint-rust: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy --package fairtrial-locks --features preload --quiet -- -D warnings

@@ -193,18 +193,17 @@ class TestMariadb:
 
     @pytest.mark.waits
     def test_a_server_killed_mid_trial_voids_the_block_and_the_run_goes_on(self, loaded: Desk) -> None:
-        here = loaded
         sparing = MARIADB_STUDY.replace("duration: 2s", "duration: 6s, rate: 20")
-        process = here.start("run", here.study(sparing))
+        process = loaded.start("run", loaded.study(sparing))
 
         def server() -> int | None:
-            if not list((here.state / "prepared").glob("[!.]*")):
+            if not list((loaded.state / "prepared").glob("[!.]*")):
                 return None  # still loading
-            commands = here.processes().items()
+            commands = loaded.processes().items()
             return next((pid for pid, command in commands if "mariadbd --defaults-file" in command), None)
 
         def driving() -> bool:
-            return any("fairtrial-agent drive" in command for command in here.processes().values())
+            return any("fairtrial-agent drive" in command for command in loaded.processes().values())
 
         eventually(lambda: server() is not None and driving(), "a server under load")
         victim = server()
@@ -212,11 +211,11 @@ class TestMariadb:
         os.kill(victim, signal.SIGKILL)
         output, _ = process.communicate(timeout=300)
         assert process.returncode == 0, output
-        found = record.read(here.run)
+        found = record.read(loaded.run)
         (invalid,) = [trial for trial in found.trials if not trial.valid]
         assert "server" in invalid.invalid_reason
         assert sum(trial.valid for trial in found.trials) >= 2
-        here.fairtrial("verify", here.run)
+        loaded.fairtrial("verify", loaded.run)
 
 
 class TestPostgres:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from support.command_line import Desk
+import pytest
+from support.command_line import Desk, desk
 
 # Fourteen statements against one: slower on any machine.
 STUDY = """\
@@ -24,6 +26,31 @@ STUDY = """\
 """
 
 
+@pytest.fixture(scope="module")
+def here() -> Iterator[Desk]:
+    with desk() as found:
+        yield found
+        assert found.processes() == {}, "processes were left behind"
+
+
+@pytest.fixture(scope="module")
+def shown(here: Desk) -> str:
+    """What the run of the study printed."""
+    return here.fairtrial("run", here.study(STUDY), drawn=True).stdout
+
+
+def verified(here: Desk, journal: str) -> str:
+    """What `verify` finds in the run with another journal."""
+    path = here.run / "journal.jsonl"
+    own = path.read_text(encoding="utf-8")
+    path.write_text(journal, encoding="utf-8")
+    try:
+        found = here.fairtrial("verify", here.run, code=1)
+    finally:
+        path.write_text(own, encoding="utf-8")
+    return found.stdout + found.stderr
+
+
 def stops(run: Path) -> dict[str, tuple[int, str]]:
     """By cell: blocks and reason, as journalled."""
     lines = [json.loads(line)["entry"] for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -36,13 +63,11 @@ def stops(run: Path) -> dict[str, tuple[int, str]]:
     }
 
 
-def test_a_large_effect_stops_the_run_early_and_every_figure_is_recomputed(here: Desk) -> None:
-    study = here.study(STUDY)
-    planned = here.fairtrial("plan", study).stdout
+def test_a_large_effect_stops_the_run_early_and_every_figure_is_recomputed(here: Desk, shown: str) -> None:
+    planned = here.fairtrial("plan", here.study(STUDY)).stdout
     assert "4 to 20 blocks per cell" in planned  # one comparison: three blocks are too few for a first look
     assert "smallest duration" in planned
     assert "largest" in planned
-    shown = here.fairtrial("run", study, drawn=True).stdout
     (blocks, reason) = stops(here.run)["all"]
     assert reason == "difference"
     assert 4 <= blocks < 20
@@ -59,27 +84,21 @@ def test_a_large_effect_stops_the_run_early_and_every_figure_is_recomputed(here:
     assert "Stopping" in (here.run / "report" / "report.html").read_text(encoding="utf-8")
     here.fairtrial("verify", here.run)
 
-    a_decision_that_the_trials_do_not_give_is_found(here)
-    a_look_whose_figures_the_trials_do_not_give_is_found(here)
 
-
-def a_decision_that_the_trials_do_not_give_is_found(here: Desk) -> None:
-    journal = here.run / "journal.jsonl"
-    text = journal.read_text(encoding="utf-8")
+@pytest.mark.usefixtures("shown")
+def test_a_decision_that_the_trials_do_not_give_is_found(here: Desk) -> None:
+    text = (here.run / "journal.jsonl").read_text(encoding="utf-8")
     assert '"reason":"difference"' in text
-    journal.write_text(text.replace('"reason":"difference"', '"reason":"futility"'), encoding="utf-8")
-    found = here.fairtrial("verify", here.run, code=1)
-    assert "journal.jsonl: cell all stopped with" in found.stdout + found.stderr
-    journal.write_text(text, encoding="utf-8")
+    found = verified(here, text.replace('"reason":"difference"', '"reason":"futility"'))
+    assert "journal.jsonl: cell all stopped with" in found
 
 
-def a_look_whose_figures_the_trials_do_not_give_is_found(here: Desk) -> None:
+@pytest.mark.usefixtures("shown")
+def test_a_look_whose_figures_the_trials_do_not_give_is_found(here: Desk) -> None:
     """The decision may be right and what it is said to rest on not."""
-    journal = here.run / "journal.jsonl"
-    text = journal.read_text(encoding="utf-8")
+    text = (here.run / "journal.jsonl").read_text(encoding="utf-8")
     changed, times = re.subn(r'"estimate":-?[0-9.e-]+', '"estimate":0.125', text, count=1)
     assert times == 1
-    journal.write_text(changed, encoding="utf-8")
-    found = here.fairtrial("verify", here.run, code=1)
-    assert "estimate is 0.125 but recomputed" in found.stdout + found.stderr
-    assert "journal.jsonl: look after round" in found.stdout + found.stderr
+    found = verified(here, changed)
+    assert "estimate is 0.125 but recomputed" in found
+    assert "journal.jsonl: look after round" in found

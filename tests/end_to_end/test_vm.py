@@ -101,7 +101,7 @@ def test_a_guest_that_panics_ends_its_trial_with_its_last_words(here: Desk, kern
     assert guests(here) == []
 
 
-# A guest's sibling: the guest that panics, above, which ends its trial as well; the controller is killed in both tiers.
+# The long one's siblings: the controller's kill, and the guest that panics, above, which ends its trial as well.
 @pytest.mark.parametrize("whom", ["controller", pytest.param("guest", marks=pytest.mark.long)])
 def test_a_kill_leaves_no_guest_and_costs_no_more_than_its_trial(here: Desk, kernel: Path, whom: str) -> None:
     path = here.study(study(kernel))

@@ -18,8 +18,7 @@ from support.forking import forked
 
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
 PATIENCE_S = 300.0  # a server's installation, a load and the settling of a busy disk
-SHORT_S = 0.02  # between two looks
-SPARING = 4  # times as long as a look took
+SHORT_S, LONG_S = 0.02, 0.2  # between two looks: 4 times as long as one took, but not so long that what ends is missed
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Desk:
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end and checks its exit code (None: any); a run draws no figures unless asked to."""
         done = forked(
-            list(map(str, arguments)) if drawn else _plain(arguments),
+            _words(arguments, drawn=drawn),
             cwd=self.directory,
             environment=self.environment,
             program=FAIRTRIAL,
@@ -57,7 +56,7 @@ class Desk:
     def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
         """Starts a command and leaves it running, in a process group of its own; a run draws no figures."""
         return subprocess.Popen(
-            [FAIRTRIAL, *_plain(arguments)],
+            [FAIRTRIAL, *_words(arguments)],
             cwd=self.directory,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -92,8 +91,9 @@ class Desk:
         return found
 
 
-def _plain(arguments: Sequence[str | Path]) -> list[str]:
-    return [*map(str, arguments), *(["--plain"] if arguments[:1] == ("run",) else [])]
+def _words(arguments: Sequence[str | Path], *, drawn: bool = False) -> list[str]:
+    plain = ["--plain"] if arguments[:1] == ("run",) and not drawn else []
+    return [*map(str, arguments), *plain]
 
 
 @contextmanager
@@ -110,10 +110,10 @@ def desk() -> Iterator[Desk]:
 
 def eventually(condition: Callable[[], object], what: str) -> None:
     """Waits until a condition holds, asking less often what is dear; fails with `what` after a generous while."""
-    deadline = time.monotonic() + PATIENCE_S
     began_s = time.monotonic()
+    deadline = began_s + PATIENCE_S
     while not condition():
         asked_s = time.monotonic()
         assert asked_s < deadline, what
-        time.sleep(max(SHORT_S, SPARING * (asked_s - began_s)))
+        time.sleep(min(max(SHORT_S, 4 * (asked_s - began_s)), LONG_S))
         began_s = time.monotonic()

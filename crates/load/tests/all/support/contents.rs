@@ -1,10 +1,8 @@
 //! What TPC-C's tables hold after a drive, in a form that can be compared.
 
-use std::path::Path;
-
 use fairtrial_protocol::load::{Driven, Endpoint};
 
-use super::{assert_consistent, completed, drive, effects, parameters};
+use super::{assert_consistent, completed, drive, effects, load, parameters};
 
 /// Everything a drive writes but the times at which it did.
 pub const TABLES: [(&str, &str); 9] = [
@@ -49,35 +47,35 @@ pub fn contents(hash: &str, endpoint: &Endpoint) -> Vec<String> {
         .collect()
 }
 
-/// Drives some transactions of one user on two warehouses, and gives what the tables hold then.
-pub fn left(hash: &str, endpoint: &Endpoint, directory: &Path, procedures: bool) -> Vec<String> {
-    drives(endpoint, directory, procedures, 1, 300);
+/// Drives one user on two warehouses, and gives what the tables hold then.
+pub fn left(hash: &str, endpoint: &Endpoint, procedures: bool) -> Vec<String> {
+    driven(endpoint, procedures, 1);
     contents(hash, endpoint)
 }
 
-/// Drives 1,000 transactions on two warehouses and fails unless all of them, and what they leave, is as it must be.
-pub fn assert_left_consistent(endpoint: &Endpoint, directory: &Path, procedures: bool, users: u32) {
-    let before = effects::look(endpoint);
-    let driven = drives(endpoint, directory, procedures, users, 1_000);
-    if users == 1 {
-        effects::assert_counts(endpoint, &before, &driven);
+/// Loads two warehouses, drives one user's procedures and then eight users', and fails unless all transactions, and what
+/// they leave, are as they must be.
+pub fn assert_procedures_leave_it_consistent(endpoint: &Endpoint) {
+    load(endpoint.clone(), 2, 2);
+    for users in [1, 8] {
+        let before = effects::look(endpoint);
+        let driven = driven(endpoint, true, users);
+        if users == 1 {
+            effects::assert_counts(endpoint, &before, &driven);
+        }
+        effects::assert_changed(endpoint, &before);
+        assert_consistent(endpoint);
     }
-    effects::assert_changed(endpoint, &before);
-    assert_consistent(endpoint);
 }
 
-fn drives(
-    endpoint: &Endpoint,
-    directory: &Path,
-    procedures: bool,
-    users: u32,
-    transactions: u64,
-) -> Driven {
-    let mut asked = parameters(endpoint.clone(), directory);
+/// Drives 1,000 transactions, all of which must complete; one call is sent for each that calls a procedure.
+fn driven(endpoint: &Endpoint, procedures: bool, users: u32) -> Driven {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut asked = parameters(endpoint.clone(), directory.path());
     (asked.procedures, asked.drive.virtual_users) = (procedures, users);
-    asked.drive.transactions = Some(transactions);
+    asked.drive.transactions = Some(1_000);
     let driven = drive(&asked);
-    assert_eq!(completed(&driven), transactions, "{:?}", driven.errors);
+    assert_eq!(completed(&driven), 1_000, "{:?}", driven.errors);
     if procedures {
         let sent: u64 = driven
             .transactions
@@ -89,7 +87,7 @@ fn drives(
             .values()
             .map(|outcomes| outcomes.retried)
             .sum();
-        assert_eq!(sent, transactions + calls, "one call each");
+        assert_eq!(sent, 1_000 + calls, "one call each");
     }
     driven
 }

@@ -44,7 +44,8 @@ impl SmallDisk {
             return None;
         }
         let on_it = tempfile::tempdir_in(&self.directory).expect("there is room");
-        Server::start_in(on_it, |_| {
+        Server::start_in(on_it, |directory| {
+            fill_holes(&directory.join("data"));
             vec![
                 "--skip-networking".into(),
                 "--innodb-log-file-size=8M".into(),
@@ -73,6 +74,21 @@ impl SmallDisk {
     fn filler(&self) -> PathBuf {
         self.directory.join("filler")
     }
+}
+
+/// Takes room for all pages of InnoDB's files, copied with holes: a server on a full disk tries to write a page into a
+/// hole for ever, and users wait for it without an error.
+fn fill_holes(data: &Path) {
+    let filled = Command::new("find")
+        .arg(data)
+        .args(["(", "-name", "ibdata*", "-o", "-name", "*.ibd", ")"])
+        .args(["-size", "+0", "-exec", "sh", "-euc"])
+        .arg(r#"for file; do fallocate --length "$(stat --format=%s "$file")" "$file"; done"#)
+        .args(["sh", "{}", "+"])
+        .output()
+        .expect("find runs");
+    let words = String::from_utf8_lossy(&filled.stderr);
+    assert!(filled.status.success(), "{words}");
 }
 
 impl Drop for SmallDisk {

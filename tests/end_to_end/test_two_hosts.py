@@ -149,6 +149,7 @@ def test_a_wire_that_goes_dead_without_a_word_ends_the_run_and_it_resumes_once_i
     here: Desk, far: Host, far_side: Namespace, *, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAIRTRIAL_LIMITS", "silence_s=6,connect_s=6,grace_s=1")
+    monkeypatch.setenv("FAIRTRIAL_FINISH_LIMIT_S", "2")  # answers that users wait for never come
     values = {"client": "{local: {}}", "duration": "8s", "load": SPARING}
     with kernel_parameter() as parameter:
         path = study(here, place=ssh(here, far), settings=parameter.settings, **values)

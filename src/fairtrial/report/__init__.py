@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,13 @@ from fairtrial.record import Record
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from fairtrial.analyse.shift import ShiftCurve
+    from fairtrial.report.scene import Scene
+
 __all__ = ["terminal", "write"]
 
 PAGE = "report.html"
+FIGURES = "figures"
 
 
 def write(record: Record, analysis: Analysis, directory: Path, *, drawn: bool = True) -> Path:
@@ -42,22 +46,31 @@ def write(record: Record, analysis: Analysis, directory: Path, *, drawn: bool = 
         PlaceError: the disk is full.
     """
     from fairtrial.record.files import full_disk_explained  # noqa: PLC0415 - see the module's docstring
-    from fairtrial.report import document, page, shifts, svg  # noqa: PLC0415
+    from fairtrial.report import document, shifts  # noqa: PLC0415
     from fairtrial.report.scene import Scene  # noqa: PLC0415
 
     scene = Scene(record=record, analysis=analysis)
     curves = shifts.of_record(record, analysis, scene.whole_distributions)
     contents = {**plain(record, analysis), "report.json": document.render(record, analysis, curves)}
-    ratios, cells = (page.ratio_figures(scene), page.cell_figures(scene, curves)) if drawn else ((), ())
-    if drawn:
-        contents[PAGE] = page.render(scene, ratios=ratios, cells=cells)
     with full_disk_explained(directory), replaced(directory) as fresh:
+        if drawn:
+            contents[PAGE] = _page(scene, curves, fresh / FIGURES)
+        else:
+            (fresh / FIGURES).mkdir()  # what else stands there is kept in it
         for name, content in contents.items():
             (fresh / name).write_text(content, encoding="utf-8")
-        svg.write(ratios, cells, directory=fresh / "figures")
     with contextlib.suppress(OSError):  # a file of the user's is in it, or figures are
-        (directory / "figures").rmdir()
+        (directory / FIGURES).rmdir()
     return directory / (PAGE if drawn else "report.txt")
+
+
+def _page(scene: Scene, curves: Sequence[ShiftCurve], figures: Path) -> str:
+    """The page, and what it draws as files: the libraries for it take a second to load."""
+    from fairtrial.report import page, svg  # noqa: PLC0415 - see the module's docstring
+
+    ratios, cells = page.ratio_figures(scene), page.cell_figures(scene, curves)
+    svg.write(ratios, cells, directory=figures)
+    return page.render(scene, ratios=ratios, cells=cells)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import array
 import atexit
+import contextlib
 import importlib
 import json
 import os
@@ -105,7 +106,7 @@ def _serve(name: str) -> None:
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(f"\0{name}")
     listening.listen(64)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait for commands
+    signal.signal(signal.SIGCHLD, _reap)
     os.write(1, b"ready\n")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     while True:
@@ -117,6 +118,13 @@ def _serve(name: str) -> None:
             listening.close()
             _wait_for_command(connection)
         connection.close()
+
+
+def _reap(_number: int, _frame: object) -> None:
+    """Waits for those who waited for commands: what nobody waits for is in nobody's costs (wait(2), NOTES)."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _wait_for_command(connection: socket.socket) -> NoReturn:

@@ -18,7 +18,7 @@ STUDY = """
     study: probed
     system: {sqlite: {}}
     workload:
-      oltp: {tables: 1, table_size: 1000, virtual_users: 2, ramp_up: 200ms, duration: 2s}
+      oltp: {tables: 1, table_size: 1000, virtual_users: 2, ramp_up: 100ms, duration: 1s}
     factors:
       journal:
         delete: {system: {sqlite: {pragmas: {journal_mode: delete}}}}

@@ -33,7 +33,8 @@ STUDY = """\
 study: governed
 question: What does a governor of purge cost?
 system: {mariadb: {options: {innodb_buffer_pool_size: 64M}}}
-workload: {oltp: {profile: update_non_index, table_size: 1000, virtual_users: 2, ramp_up: 300ms, duration: 3s}}
+workload:
+  oltp: {profile: update_non_index, table_size: 1000, virtual_users: 2, ramp_up: 300ms, duration: 2s, rate: 50}
 factors:
   purge:
     own: {}
@@ -44,7 +45,7 @@ metrics: {primary: throughput_tps, secondary: [governor_cpu_ms_per_s, governor_p
 telemetry: {interval: 100ms}
 """
 # A trial lasts until something is killed in it, and need not use a processor meanwhile.
-SPARING = STUDY.replace("duration: 3s", "duration: 8s, rate: 20")
+SPARING = STUDY.replace("duration: 2s, rate: 50", "duration: 8s, rate: 20")
 THREE = ("--min-threads", "3", "--max-threads", "3", "--answer-limit", "10s")
 
 

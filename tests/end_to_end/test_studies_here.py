@@ -16,6 +16,10 @@ STUDIES = Path(__file__).parents[2] / "studies"
 SERVERS = os.environ.get("PATH", "") + ":/usr/sbin"
 
 
+# Who updates at a rate leaves a processor to others; what differs between the arms does not depend on it.
+SPARING = ("--size", "ci", *(f"--set=workload.oltp.{each}" for each in ("ramp_up=200ms", "duration=2s", "rate=200")))
+
+
 @pytest.mark.skipif(shutil.which("mariadbd", path=SERVERS) is None, reason="needs mariadbd")
 def test_purge_is_governed_in_one_arm_only_and_every_decision_is_kept(here: Desk) -> None:
     seldom = [
@@ -23,7 +27,7 @@ def test_purge_is_governed_in_one_arm_only_and_every_decision_is_kept(here: Desk
         for arm in ("watched", "governed")
         for word in ("--set", f"factors.purge.{arm}.settings.purge_governor.period=200ms")
     ]
-    here.fairtrial("run", STUDIES / "innodb-adaptive-purge.yaml", "--size", "ci", *seldom)
+    here.fairtrial("run", STUDIES / "innodb-adaptive-purge.yaml", *SPARING, *seldom)
     found = record.read(here.run)
     trials = {trial.trial.arm: trial for trial in found.trials}
     assert {name: trial.invalid_reason for name, trial in trials.items()} == dict.fromkeys(
@@ -57,7 +61,7 @@ def test_purge_is_governed_in_one_arm_only_and_every_decision_is_kept(here: Desk
 def test_a_slow_shutdown_that_is_cut_off_is_a_lower_bound_and_a_doubt(here: Desk) -> None:
     study = STUDIES / "innodb-adaptive-purge.yaml"
     text = study.read_text(encoding="utf-8").replace("slow_shutdown: 3min ", "slow_shutdown: 1ms ")
-    here.fairtrial("run", here.study(text), "--size", "ci", "--set", "factors.purge.watched=null")
+    here.fairtrial("run", here.study(text), *SPARING, "--set", "factors.purge.watched=null")
     found = record.read(here.run)
     assert [trial.invalid_reason for trial in found.trials] == ["", ""]
     assert {trial.scalars["slow_shutdown_censored"] for trial in found.trials} == {1.0}
@@ -120,7 +124,8 @@ def test_a_mistake_about_locks_names_file_line_field_and_what_would_do(here: Des
 
 @pytest.mark.skipif(shutil.which("sysbench") is None, reason="needs sysbench")
 def test_every_arm_has_the_mutex_that_it_is_named_after(here: Desk) -> None:
-    done = here.fairtrial("run", STUDIES / "mariadb-fast-mutex.yaml", "--size", "ci", code=None)
+    short = ("--set", "workload.sysbench.ramp_up=0s", "--set", "workload.sysbench.duration=1s")
+    done = here.fairtrial("run", STUDIES / "mariadb-fast-mutex.yaml", "--size", "ci", *short, code=None)
     if "cannot be downloaded" in done.stderr:
         pytest.skip("no MySQL 5.5.34 to be had")
     assert done.returncode == 0, done.stdout + done.stderr

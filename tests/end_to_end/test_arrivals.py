@@ -49,7 +49,7 @@ workload:
     virtual_users: 2
     ramp_up: 0s
     interval: 100ms
-    arrivals: {search: {objective: {p50: 50ms}, from: 500/s, to: 500000/s, precision: 100 %, window: 2s, settle: 0s}}
+    arrivals: {search: {objective: {p50: 50ms}, from: 500/s, to: 500000/s, precision: 100 %, window: 1s, settle: 0s}}
 factors:
   users: {two: {}, four: {workload: {oltp: {virtual_users: 4}}}}
 arm: users

@@ -20,7 +20,7 @@ OLDEST = {"m10_1": ("mariadb", "10.1.23"), "my5_5": ("mysql", "5.5.34"), "p18": 
 STUDY = """\
 study: versions
 system: {mariadb: {version: 10.1.23}}
-workload: {oltp: {profile: read_write, table_size: 1000, virtual_users: 2, ramp_up: 300ms, duration: 2s}}
+workload: {oltp: {profile: read_write, table_size: 1000, virtual_users: 2, ramp_up: 200ms, duration: 1s, rate: 200}}
 factors:
   server:
     m10_1: {}
@@ -29,7 +29,7 @@ factors:
 arm: server
 trials: {blocks: 1, seed: 5}
 metrics: {primary: throughput_tps}
-telemetry: {interval: 500ms}
+telemetry: {interval: 200ms}
 """
 # Of the servers' own counters, those that every server of a kind must give, wherever it keeps them.
 INNODB = (

@@ -21,7 +21,7 @@ MARIADB_STUDY = """\
 study: flushing
 question: What does flushing the log at every commit cost?
 system: {mariadb: {options: {innodb_buffer_pool_size: 128M}}}
-workload: {tpcc: {warehouses: 1, virtual_users: 2, ramp_up: 500ms, duration: 2s}}
+workload: {tpcc: {warehouses: 1, virtual_users: 2, ramp_up: 200ms, duration: 1s}}
 factors:
   flushing:
     each: {system: {mariadb: {options: {innodb_flush_log_at_trx_commit: 1}}}}
@@ -35,7 +35,7 @@ telemetry: {interval: 500ms}
 COUNTED_STUDY = """\
 study: counted
 system: {mariadb: {options: {innodb_buffer_pool_size: 32M, innodb_monitor_enable: module_purge}}}
-workload: {tpcc: {warehouses: 1, ramp_up: 300ms, duration: 4s}}
+workload: {tpcc: {warehouses: 1, ramp_up: 300ms, duration: 2s}}
 factors:
   purging:
     four: {system: {mariadb: {options: {innodb_purge_threads: 4}}}}
@@ -48,7 +48,7 @@ trials: {blocks: 1, seed: 5}
 metrics:
   primary: history_list_length_max
   secondary: [checkpoint_age_share_max, row_lock_waits_per_transaction, buffer_pool_miss_share, server_deadlocks]
-telemetry: {interval: 200ms, lock_waits: true}
+telemetry: {interval: 100ms, lock_waits: true}
 """
 POSTGRES = shutil.which("postgres") or next(
     (str(found) for found in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))), None
@@ -58,7 +58,7 @@ POSTGRES_STUDY = f"""\
 study: committing
 question: What does waiting for the log at every commit cost?
 system: {{postgres: {{base_directory: {POSTGRES_BASE}, options: {{shared_buffers: 128MB}}}}}}
-workload: {{tpcc: {{warehouses: 1, virtual_users: 2, ramp_up: 500ms, duration: 2s}}}}
+workload: {{tpcc: {{warehouses: 1, virtual_users: 2, ramp_up: 200ms, duration: 1s}}}}
 factors:
   waiting:
     each: {{system: {{postgres: {{options: {{synchronous_commit: "on"}}}}}}}}
@@ -71,7 +71,7 @@ telemetry: {{interval: 100ms}}
 COUNTED_POSTGRES_STUDY = f"""\
 study: counted
 system: {{postgres: {{base_directory: {POSTGRES_BASE}, options: {{shared_buffers: 128MB, max_wal_size: 1GB}}}}}}
-workload: {{tpcc: {{warehouses: 1, virtual_users: 8, ramp_up: 300ms, duration: 4s}}}}
+workload: {{tpcc: {{warehouses: 1, virtual_users: 8, ramp_up: 300ms, duration: 2s}}}}
 factors:
   waiting:
     each: {{system: {{postgres: {{options: {{synchronous_commit: "on"}}}}}}}}
@@ -174,15 +174,15 @@ class TestMariadb:
             assert pairs["locked"].str.contains("fairtrial").any()
         loaded.fairtrial("verify", loaded.run)
 
-    def test_a_refused_configuration_shows_the_servers_own_words(self, here: Desk) -> None:
-        study = here.study(MARIADB_STUDY)
-        done = here.fairtrial("run", study, "--set", "system.mariadb.options.innodb_no_such_option=1", code=3)
+    def test_a_refused_configuration_shows_the_servers_own_words(self, loaded: Desk) -> None:
+        study = loaded.study(MARIADB_STUDY)
+        done = loaded.fairtrial("run", study, "--set", "system.mariadb.options.innodb_no_such_option=1", code=3)
         assert "unknown variable 'innodb_no_such_option=1'" in done.stderr
-        assert any(isinstance(event, RunInterrupted) for event in record.read(here.run).events)
+        assert any(isinstance(event, RunInterrupted) for event in record.read(loaded.run).events)
 
-    def test_an_option_the_server_changes_is_an_error_naming_both_values(self, here: Desk) -> None:
-        study = here.study(MARIADB_STUDY)
-        done = here.fairtrial("run", study, "--set", "system.mariadb.options.max_connections=1", code=3)
+    def test_an_option_the_server_changes_is_an_error_naming_both_values(self, loaded: Desk) -> None:
+        study = loaded.study(MARIADB_STUDY)
+        done = loaded.fairtrial("run", study, "--set", "system.mariadb.options.max_connections=1", code=3)
         assert "max_connections: asked 1, the server says 10" in done.stderr
 
     def test_an_option_in_two_spellings_is_refused_before_anything_starts(self, here: Desk) -> None:
@@ -193,7 +193,7 @@ class TestMariadb:
 
     @pytest.mark.waits
     def test_a_server_killed_mid_trial_voids_the_block_and_the_run_goes_on(self, loaded: Desk) -> None:
-        sparing = MARIADB_STUDY.replace("duration: 2s", "duration: 6s, rate: 20")
+        sparing = MARIADB_STUDY.replace("duration: 1s", "duration: 6s, rate: 20")
         process = loaded.start("run", loaded.study(sparing))
 
         def server() -> int | None:
@@ -234,9 +234,9 @@ class TestPostgres:
         assert len(list((loaded.state / "prepared").iterdir())) == 1
         loaded.fairtrial("verify", loaded.run)
 
-    def test_a_refused_configuration_shows_the_servers_own_words(self, here: Desk) -> None:
-        study = here.study(POSTGRES_STUDY)
-        done = here.fairtrial("run", study, "--set", "system.postgres.options.no_such_option=1", code=3)
+    def test_a_refused_configuration_shows_the_servers_own_words(self, loaded: Desk) -> None:
+        study = loaded.study(POSTGRES_STUDY)
+        done = loaded.fairtrial("run", study, "--set", "system.postgres.options.no_such_option=1", code=3)
         assert 'unrecognized configuration parameter "no_such_option"' in done.stderr
 
     def test_an_option_in_two_spellings_is_refused_before_anything_starts(self, here: Desk) -> None:

@@ -47,6 +47,7 @@ SELECT balance FROM own WHERE i = :row \\gset
 BEGIN;
 UPDATE own SET balance = :balance + 1 WHERE i = :row;
 COMMIT;
+\\sleep 50 ms
 """
 MAKE = "CREATE TABLE own (i int PRIMARY KEY, balance int);\nINSERT INTO own SELECT generate_series(1, 7), 0;\n"
 

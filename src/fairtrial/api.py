@@ -90,7 +90,7 @@ class RunFrames:
 
     def analyse(self, contrast: str | None = None) -> Analysis:
         """The verdicts, as `fairtrial report` computes them; `contrast` compares another factor than the arm."""
-        from fairtrial.report.analysing import analysed  # noqa: PLC0415 - SciPy and statsmodels are slow to load
+        from fairtrial.report.analysing import analysed  # noqa: PLC0415 - SciPy is slow to load
 
         return analysed(self.record, contrast=contrast)
 

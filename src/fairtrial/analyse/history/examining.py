@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from statsmodels.stats.multitest import multipletests
 
 from fairtrial.analyse import t_tests
-from fairtrial.analyse.families import holm
+from fairtrial.analyse.families import benjamini_hochberg, holm
 from fairtrial.analyse.history import segments
 from fairtrial.analyse.history.models import Alarm, Change, Direction, Examined, History, Known, Spike
 from fairtrial.analyse.history.noise import Noise, noise, scatter
@@ -83,7 +82,7 @@ def examine(series: Sequence[Series], *, options: Options, left_out: dict[str, s
     prepared = [_prepare(each, options) for each in series]
     p_values = [_p(each) for each in prepared]
     tested = [p for p in p_values if p is not None]
-    adjusted = iter(multipletests(tested, method="fdr_bh")[1].tolist() if tested else [])
+    adjusted = iter(benjamini_hochberg(t_tests.array(tested)).tolist() if tested else [])
     p_adjusted = [None if p is None else float(next(adjusted)) for p in p_values]
     found = [
         _examined(each, p=p, p_adjusted=q, options=options)

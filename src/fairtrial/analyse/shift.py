@@ -31,7 +31,9 @@ Classes = npt.NDArray[np.int64]
 
 LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
 REPLICATES: Final = 2_000
-AT_A_TIME: Final = 100  # replicates whose merged counts are in memory together
+# Products of matrices with fewer multiplications than OpenBLAS shares among threads, which wait for each other in a
+# loop: on a busy machine that takes several times as long as the product.
+SMALL_PRODUCT: Final = 2**18
 SMALLEST_N: Final = 5  # blocks: the bootstrap of fewer knows next to nothing of the tails of its own distribution
 QUANTILES: Final = (
     *(step / 20 for step in range(1, 20)),
@@ -195,11 +197,12 @@ def _replicates(of: Observed, wanted: Matrix, how: Resampling) -> Matrix:
     first = _drawn(random, len(of.baseline), how.replicates)
     second = first if how.paired else _drawn(random, len(of.arm), how.replicates)
     baseline, arm = np.cumsum(of.baseline, axis=1), np.cumsum(of.arm, axis=1)
+    at_a_time = max(1, SMALL_PRODUCT // max(baseline.size, arm.size))
     return np.concatenate(
         [
-            _logs(of.highest_ns, wanted, second[at : at + AT_A_TIME] @ arm)
-            - _logs(of.highest_ns, wanted, first[at : at + AT_A_TIME] @ baseline)
-            for at in range(0, how.replicates, AT_A_TIME)
+            _logs(of.highest_ns, wanted, second[at : at + at_a_time] @ arm)
+            - _logs(of.highest_ns, wanted, first[at : at + at_a_time] @ baseline)
+            for at in range(0, how.replicates, at_a_time)
         ]
     )
 

@@ -10,8 +10,12 @@ from fairtrial.analyse.publications import Dataset
 from fairtrial.analyse.publications.models import Claim
 from fairtrial.analyse.publications.r_printing import number, numbers
 
-DATASETS = [publications.load(name) for name in publications.names()]
-BY_NAME = pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
+BY_NAME = pytest.mark.parametrize("dataset", publications.names(), indirect=True)
+
+
+@pytest.fixture(scope="module")
+def dataset(request: pytest.FixtureRequest) -> Dataset:
+    return publications.load(request.param)
 
 
 def printed(claim: Claim) -> list[str]:

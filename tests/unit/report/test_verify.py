@@ -18,13 +18,19 @@ from fairtrial.report.scene import Scene
 TRIAL = "0000-low-delete-b0"
 
 
-@pytest.fixture
-def copy(record: Record, tmp_path: Path) -> Path:
-    """A record of its own to damage, with its report."""
-    directory = tmp_path / "run"
+@pytest.fixture(scope="module")
+def reported(record: Record, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A record with its report."""
+    directory = tmp_path_factory.mktemp("reported") / "run"
     shutil.copytree(record.directory, directory)
     _report(read(directory), contrast="journal")
     return directory
+
+
+@pytest.fixture
+def copy(reported: Path, tmp_path: Path) -> Path:
+    """The same to damage."""
+    return shutil.copytree(reported, tmp_path / "run")
 
 
 def _report(record: Record, *, contrast: str) -> None:

@@ -15,7 +15,7 @@ from support.command_line import Desk, desk
 STUDY = """\
     study: early
     system: {sqlite: {pragmas: {synchronous: "OFF"}}}
-    workload: {oltp: {profile: point_select, table_size: 1000, ramp_up: 100ms, duration: 500ms, interval: 100ms}}
+    workload: {oltp: {profile: point_select, table_size: 1000, ramp_up: 100ms, duration: 400ms, interval: 100ms}}
     factors:
       profile:
         short: {}

@@ -290,7 +290,7 @@ def agent_pid(here: Desk) -> int:
 STUDY = """\
 study: settings-here
 system: {sqlite: {}}
-workload: {oltp: {profile: write_only, table_size: 500, ramp_up: 0s, duration: 2s, interval: 100ms}}
+workload: {oltp: {profile: write_only, table_size: 500, ramp_up: 0s, duration: 1s, rate: 50, interval: 100ms}}
 factors:
   storage:
     disk: {settings: {storage: {device: file, size: 320MiB, mount: noatime}}}
@@ -323,7 +323,9 @@ def test_a_study_compares_what_its_data_lie_on(here: Desk) -> None:
 @pytest.mark.parametrize("victim", ["controller", "agent"])
 def test_a_run_that_is_killed_in_a_drive_leaves_nothing_and_goes_on(here: Desk, victim: str) -> None:
     needs_loop()
-    study = here.study(STUDY.replace("duration: 2s", "duration: 8s, rate: 20") + "settings: {swap: 8MiB}\n")
+    study = here.study(
+        STUDY.replace("duration: 1s, rate: 50", "transactions: 160, think_time: 50ms") + "settings: {swap: 8MiB}\n"
+    )
     with alone_with("swap"):
         running = here.start("run", study)
         eventually(lambda: drives(here), "no drive began")
@@ -379,7 +381,7 @@ def test_protection_by_groups_of_version_1_is_refused_with_the_way_out(here: Des
 SERVED = """\
 study: server-within
 system: {mariadb: {options: {innodb_buffer_pool_size: 16M}}}
-workload: {oltp: {profile: write_only, table_size: 500, ramp_up: 0s, duration: 2s, interval: 100ms}}
+workload: {oltp: {profile: write_only, table_size: 500, ramp_up: 0s, duration: 1s, rate: 50, interval: 100ms}}
 settings: {memory: 512MiB, swap: 8MiB}
 factors:
   storage:

@@ -18,7 +18,7 @@ import pytest
 from support.command_line import Desk, eventually
 from support.left_behind import has_controller, left_behind
 from support.machine import alone_with
-from support.set_here import apply, ran, seconds
+from support.set_here import apply, effect_of, phases_of, ran, seconds
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.places import open_place
@@ -206,17 +206,19 @@ def test_a_node_binds_processors_and_memory(place: OpenPlace, trial: Path) -> No
     assert ["Mems_allowed_list:", node] in [line.split() for line in status.splitlines()]
 
 
+# It is told its steps: a controller that works them out loads all kinds of everything, a second of a processor.
 KILLED = """
     import json, sys, time
-    from pathlib import Path
-    from support.set_here import apply
     from fairtrial.places import open_place
+    from fairtrial.wire.generated import Step
     from fairtrial.wire.open_place import OpenPlace
+    told = json.loads(sys.argv[1])
     place = OpenPlace(agent=open_place("local", {}, holder="one that will be killed"), facts={})
-    place.facts = place.native("facts", {}, timeout_s=60)
-    effect, _ = apply(place, Path(sys.argv[1]), **json.loads(sys.argv[2]))
-    place.agent.spawn("server", ["sleep", "1000"], groups=effect.server_groups,
-                      directory=str(effect.data_directory))
+    for directory, steps in told["phases"]:
+        place.require(["mkdir", "-p", directory], hint="is there room?")
+        for step in steps:
+            place.agent.change(Step.model_validate(step))
+    place.agent.spawn("server", ["sleep", "1000"], groups=told["groups"], directory=told["directory"])
     print("ready", flush=True)
     time.sleep(1000)
 """
@@ -243,13 +245,19 @@ def test_a_kill_at_any_instant_leaves_nothing(here: Desk, trial: Path, *, victim
         settings = everything(first)
     if look == "group" and "memory" not in settings:
         pytest.skip("no groups on this machine")
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), *sys.path]))
-    argv = [sys.executable, "-c", textwrap.dedent(KILLED), str(trial), json.dumps(settings)]
+    effect = effect_of(first.facts, trial, **settings)
+    told = {
+        "phases": [
+            (str(needed), [step.model_dump(mode="json") for step in steps])
+            for needed, steps in phases_of(effect, trial)
+        ],
+        "groups": effect.server_groups,
+        "directory": str(effect.data_directory),
+    }
+    argv = [sys.executable, "-c", textwrap.dedent(KILLED), json.dumps(told)]
     with (
         alone_with("swap"),
-        subprocess.Popen(
-            argv, env={**here.environment, "PYTHONPATH": path}, stdout=subprocess.PIPE, start_new_session=True
-        ) as controller,
+        subprocess.Popen(argv, env=here.environment, stdout=subprocess.PIPE, start_new_session=True) as controller,
     ):
         try:
             wait_for(look, controller, trial)

@@ -10,6 +10,7 @@ from typing import Any
 from fairtrial import settings
 from fairtrial.catalogue import catalogue
 from fairtrial.settings import Effect
+from fairtrial.wire.generated import Step
 from fairtrial.wire.open_place import OpenPlace
 
 PHASES = ("place", "before_server", "after_server", "before_ramp_up")
@@ -29,18 +30,23 @@ def effect_of(facts: Mapping[str, Any], directory: Path | PurePosixPath, **given
     return settings.effects(validated(given), facts, trial_directory=PurePosixPath(directory))
 
 
+def phases_of(effect: Effect, directory: Path | PurePosixPath) -> list[tuple[PurePosixPath, list[Step]]]:
+    """Steps in the order of a trial, phase by phase, each with the directory that has to be there before."""
+    first = PurePosixPath(directory)
+    needed = dict.fromkeys(PHASES, effect.data_directory or first / "data") | {PHASES[0]: first}
+    return [(needed[phase], [step for when, step in effect.steps if when == phase]) for phase in PHASES]
+
+
 def apply(place: OpenPlace, directory: Path | PurePosixPath, **given: Any) -> tuple[Effect, dict[str, str]]:
     """Applies settings in the order of a trial; returns the effect and what was read back, by the steps' names."""
     effect = effect_of(place.facts, directory, **given)
     read_back: dict[str, str] = {}
-    needed = PurePosixPath(directory)
-    for phase in PHASES:
+    for needed, steps in phases_of(effect, directory):
         place.require(["mkdir", "-p", str(needed)], hint="is there room?")
-        for step in (step for when, step in effect.steps if when == phase):
+        for step in steps:
             changed = place.agent.change(step)
             if changed.read_back is not None:
                 read_back[step.name] = " ".join(changed.read_back.split())
-        needed = effect.data_directory or PurePosixPath(directory) / "data"
     return effect, read_back
 
 

@@ -155,7 +155,8 @@ def test_a_governor_killed_in_a_trial_voids_the_block_and_the_run_goes_on(here: 
 
 @pytest.mark.waits
 def test_a_server_killed_beside_its_governor_voids_the_block_and_the_run_goes_on(here: Desk) -> None:
-    running = here.start("run", here.study(SPARING))
+    """A trial that ends by its count would wait half a minute for a server that is no more."""
+    running = here.start("run", here.study(SPARING.replace("transactions: 320", "duration: 8s")))
     eventually(lambda: is_governed(here) or running.poll() is not None, "no governor")
     server = next((pid for pid, command in here.processes().items() if "mariadbd --defaults-file" in command), None)
     assert server is not None, running.stdout.read() if running.stdout else ""

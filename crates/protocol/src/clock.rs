@@ -28,11 +28,13 @@ impl Reading {
 }
 
 /// `CLOCK_MONOTONIC` now, in nanoseconds.
+#[inline] // read for every transaction: compiled where it is used, at that crate's level
 #[must_use]
 pub fn monotonic_ns() -> i64 {
     nanoseconds(ClockId::Monotonic)
 }
 
+#[inline]
 fn nanoseconds(clock: ClockId) -> i64 {
     let time = clock_gettime(clock);
     time.tv_sec * 1_000_000_000 + time.tv_nsec

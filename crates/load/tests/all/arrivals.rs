@@ -60,11 +60,15 @@ fn a_constant_rate_offers_its_transactions_exactly_and_all_but_the_last_are_done
 #[test]
 fn an_overload_loses_nobody_and_latency_counts_from_when_a_transaction_should_have_begun() {
     let rate = open(1e6, Spacing::Exponential);
-    let (directory, asked) = asked(Profile::PointSelect, rate, 2.0);
+    let (directory, mut asked) = asked(Profile::PointSelect, rate, 1.0);
+    (asked.drive.transactions, asked.drive.duration_s) = (Some(20_000), None);
     let driven = drive(&asked);
     let arrived = driven.arrivals.expect("an open loop");
+    let length_ns = driven.window.end_ns - driven.window.start_ns;
+    let length_ns = u64::try_from(length_ns).expect("it ends after it begins");
+    let offered = length_ns / 1_000; // at this rate, and within three hundredths of it
     assert!(
-        (1_980_000..2_020_000).contains(&arrived.offered),
+        arrived.offered.abs_diff(offered) < offered / 33,
         "{arrived:?}"
     );
     assert_eq!(
@@ -76,11 +80,11 @@ fn an_overload_loses_nobody_and_latency_counts_from_when_a_transaction_should_ha
         "the queue only grows"
     );
     assert!(arrived.waiting > 0);
-    // The last that ended had arrived early: one of `begun` in the order of arrival, two seconds ago or nearly.
+    // The last that ended did so at the window's end, and had arrived early: one of 20,000 in the order of arrival.
     let latency = merged(directory.path(), "latency.hlog");
-    let share_begun = begun(&driven, Profile::PointSelect) * 2_000_000_000 / arrived.offered;
+    let waited_ns = length_ns - 21_000_000;
     assert!(
-        latency.max() >= (2_000_000_000 - share_begun) / 2,
+        latency.max() >= waited_ns - waited_ns / 500,
         "{} ns",
         latency.max()
     );
@@ -144,9 +148,12 @@ fn thinking_users_begin_no_more_than_their_thoughts_allow_and_a_closed_loop_has_
     };
     let (directory, mut asked) = asked(Profile::PointSelect, thinking, 1.0);
     asked.drive.virtual_users = 2;
+    (asked.drive.transactions, asked.drive.duration_s) = (Some(20), None);
     let driven = drive(&asked);
-    let done = completed(&driven);
-    assert!((1..=2 * 20).contains(&done), "{done}");
+    assert_eq!(completed(&driven), 20);
+    // One of the two has had ten of them at least, with nine thoughts in between.
+    let length_ns = driven.window.end_ns - driven.window.start_ns;
+    assert!(length_ns >= 9 * 50_000_000, "{length_ns}");
     assert_eq!(driven.arrivals, None);
     assert!(!directory.path().join("lateness.hlog").exists());
 }

@@ -15,10 +15,10 @@ use tempfile::TempDir;
 const QUICK: Search = Search {
     percentile: Percentile::P99,
     limit_s: 0.25,
-    lowest_per_s: 300.0,
+    lowest_per_s: 500.0,
     highest_per_s: 1e6,
-    precision: 0.3,
-    window_s: 1.0,
+    precision: 0.5,
+    window_s: 0.4,
     settle_s: 0.1,
     spacing: Spacing::Exponential,
 };
@@ -142,19 +142,19 @@ fn a_range_that_ends_below_the_highest_rate_or_begins_above_it_gives_no_number()
     let endpoint = sqlite(&directory.path().join("oltp.db"));
     let generous = Search {
         limit_s: 5.0,
-        highest_per_s: 360.0,
+        highest_per_s: 600.0,
         ..QUICK
     };
     let (_, driven) = searched(&endpoint, generous, |found| found.missed_per_s.is_none());
     let found = driven.search.expect("a search");
-    assert_eq!(found.met_per_s, Some(360.0));
+    assert_eq!(found.met_per_s, Some(600.0));
     let impossible = Search {
         limit_s: 1e-9,
         ..QUICK
     };
     let (_, driven) = searched(&endpoint, impossible, |_| true);
     let found = driven.search.expect("a search");
-    assert_eq!((found.met_per_s, found.missed_per_s), (None, Some(300.0)));
+    assert_eq!((found.met_per_s, found.missed_per_s), (None, Some(500.0)));
     assert!(found.complete && found.probes.len() == 2);
 }
 

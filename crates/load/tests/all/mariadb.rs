@@ -1,10 +1,12 @@
 //! What only MariaDB does or is put through; skipped, and said so, where none is installed.
 
-use crate::support::apart::{self, Asked, LONG_S};
+use crate::support::apart::{self, Asked};
 use crate::support::mariadb::{Server, shared};
+use crate::support::oltp::{self, SPECIAL};
 use crate::support::{embedded, load, number, parameters, result, sql, wait_until};
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Endpoint, Sql};
+use fairtrial_protocol::oltp::Profile;
 
 #[test]
 fn a_server_without_load_data_local_is_given_the_same_rows() {
@@ -25,10 +27,10 @@ fn a_server_killed_and_restarted_costs_counted_errors_and_no_hang() {
     };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let endpoint = server.endpoint("killed");
-    load(endpoint.clone(), 1, 2);
+    assert_eq!(&load(endpoint.clone(), 1, 1), embedded(), "one thread");
     let mut asked = parameters(endpoint.clone(), directory.path());
     (asked.warehouses, asked.drive.virtual_users) = (1, 4);
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+    apart::endless(&mut asked.drive);
     let mut driving = apart::begin(&Asked::Tpcc(asked));
     driving.wait_for_rate();
     server.kill();
@@ -75,11 +77,19 @@ fn a_server_that_stops_answering_ends_a_drive_that_waits_for_transactions() {
     };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let endpoint = server.endpoint("frozen");
-    load(endpoint.clone(), 1, 2);
-    let mut asked = parameters(endpoint, directory.path());
-    (asked.warehouses, asked.drive.virtual_users) = (1, 4);
-    asked.drive.transactions = Some(1_000_000_000);
-    let mut driving = apart::begin_with(&Asked::Tpcc(asked), &apart::IMPATIENT);
+    oltp::load(&oltp::loading(
+        endpoint.clone(),
+        Profile::ReadWrite,
+        SPECIAL,
+    ));
+    let mut asked = oltp::parameters(
+        endpoint,
+        directory.path(),
+        Profile::ReadWrite,
+        1_000_000_000,
+    );
+    asked.drive.virtual_users = 4;
+    let mut driving = apart::begin_with(&Asked::Oltp(asked), &apart::IMPATIENT);
     driving.wait_for_window();
     server.freeze();
     let error = driving.error();

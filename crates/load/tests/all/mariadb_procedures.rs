@@ -2,7 +2,8 @@
 //! installed.
 
 use crate::support::mariadb::Server;
-use crate::support::{contents, load, parameters, sql, sqlite};
+use crate::support::system::System as _;
+use crate::support::{contents, parameters, sqlite};
 use fairtrial_load::LoadError;
 
 /// Twelve digits of a row's hash as a number.
@@ -10,34 +11,24 @@ const HASH: &str = "CAST(CONV(LEFT(MD5(ROW_TEXT), 12), 16, 10) AS DECIMAL(20))";
 
 #[test]
 fn one_user_leaves_the_same_database_either_way() {
-    let Some(server) = Server::start() else {
+    let Some(server) = Server::common() else {
         return;
     };
-    let by_statements = server.endpoint("statements");
-    let by_procedures = server.endpoint("procedures");
-    load(by_statements.clone(), 2, 2);
-    let mut copying = vec!["CREATE DATABASE procedures".to_owned()];
-    for (table, _) in contents::TABLES {
-        copying.push(format!(
-            "CREATE TABLE procedures.{table} LIKE statements.{table}"
-        ));
-        copying.push(format!(
-            "INSERT INTO procedures.{table} SELECT * FROM statements.{table}"
-        ));
-    }
-    let copying: Vec<_> = copying.iter().map(String::as_str).collect();
-    sql(&by_statements, &copying);
+    let by_statements = server.with_warehouses("statements");
+    let by_procedures = server.with_warehouses("procedures");
     assert_eq!(
         contents::left(HASH, &by_procedures, true),
         contents::left(HASH, &by_statements, false)
     );
+    server.forget("statements");
+    server.forget("procedures");
 }
 
 #[test]
 #[ignore = "long; its siblings are the test above, and the same of statements in servers.rs"]
 fn one_user_and_eight_leave_a_consistent_database() {
-    if let Some(server) = Server::start() {
-        contents::assert_procedures_leave_it_consistent(&server.endpoint("crowded"));
+    if let Some(server) = Server::common() {
+        contents::assert_procedures_leave_it_consistent(&server.with_warehouses("eight"));
     }
 }
 

@@ -13,17 +13,18 @@ crate::on_both_systems!(
 fn content_is_the_same_as_on_sqlite_and_for_any_number_of_threads<S: System>(server: &S) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let endpoint = server.at("content_oltp");
-    for distribution in [
-        SPECIAL,
-        Distribution::Pareto { h: 0.2 },
-        Distribution::Zipfian { exponent: 0.8 },
-    ] {
+    let each: [(Distribution, &[u32]); 3] = [
+        (SPECIAL, &[1, 3]),
+        (Distribution::Pareto { h: 0.2 }, &[3]),
+        (Distribution::Zipfian { exponent: 0.8 }, &[3]),
+    ];
+    for (distribution, threads) in each {
         let file = sqlite(&directory.path().join("t.db"));
         let mut asked = loading(file, Profile::ReadWrite, distribution);
-        asked.table_size = 25_000;
+        asked.table_size = 12_000; // a whole unit and a part of one
         let embedded = load(&asked);
         asked.endpoint = endpoint.clone();
-        for threads in [1, 3] {
+        for &threads in threads {
             asked.threads = threads;
             assert_eq!(load(&asked), embedded, "{threads} threads");
         }
@@ -35,7 +36,7 @@ fn content_is_the_same_as_on_sqlite_and_for_any_number_of_threads<S: System>(ser
         &["INSERT INTO sbtest1 (k, c, pad) VALUES (1, '', '')"],
     );
     let last = number(&endpoint, "SELECT MAX(id) FROM sbtest1");
-    assert_eq!(last, 25_001, "the server goes on with the keys");
+    assert_eq!(last, 12_001, "the server goes on with the keys");
     server.forget("content_oltp");
 }
 

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::support::apart::{self, Asked, LONG_S};
+use crate::support::apart::{self, Asked};
 use crate::support::mariadb::{Server, shared};
 use crate::support::oltp::{parameters, try_drive};
 use crate::support::pipelining::{
@@ -100,7 +100,7 @@ fn lock_waits_that_time_out_and_killed_connections_leave_nothing_half_done() {
     sql(&endpoint, &["SET GLOBAL innodb_lock_wait_timeout = 1"]);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut asked = transfers(endpoint.clone(), directory.path());
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+    apart::endless(&mut asked.drive);
     let mut driving = apart::begin(&Asked::Script(asked));
     driving.wait_for_rate();
     sql(
@@ -151,7 +151,7 @@ fn a_server_that_hangs_is_left_when_users_should_have_finished() {
     make(&endpoint);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut asked = transfers(endpoint.clone(), directory.path());
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+    apart::endless(&mut asked.drive);
     let mut driving = apart::begin_with(&Asked::Script(asked), &apart::IMPATIENT);
     driving.wait_for_rate();
     wait_until("users commit", || transfers_noted(&endpoint) > 20);

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::support::apart::{self, Asked, LONG_S};
+use crate::support::apart::{self, Asked};
 use crate::support::pipelining::{
     STATEMENTS, assert_same_cost, assert_whole, make, outcomes, run, transfers,
 };
@@ -97,7 +97,7 @@ fn deadlocks_timeouts_and_ended_backends_leave_nothing_half_done() {
         &endpoint,
         &["ALTER DATABASE broken SET lock_timeout = '50ms'"],
     );
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+    apart::endless(&mut asked.drive);
     let mut driving = apart::begin(&Asked::Script(asked));
     driving.wait_for_rate();
     let lock = "SELECT * FROM account WHERE id = 7 FOR UPDATE";

@@ -4,12 +4,12 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::support::apart::{self, Asked, LONG_S};
+use crate::support::apart::{self, Asked};
 use crate::support::oltp::{SPECIAL, loading};
 use crate::support::postgres::{Server, give};
 use crate::support::small_disk::SmallDisk;
-use crate::support::{codes, load, number, parameters, sql, wait_until};
-use fairtrial_protocol::load::{Driven, Endpoint, TpccCheck};
+use crate::support::{codes, embedded, load, number, parameters, sql, wait_until};
+use fairtrial_protocol::load::{Arrivals, Driven, Endpoint, TpccCheck};
 use fairtrial_protocol::oltp::{OltpDrive, Profile};
 
 const TRUST: &str = "local all all trust\n";
@@ -50,7 +50,7 @@ fn ended_backends_a_crash_and_a_restart_are_counted_by_code_and_users_come_back(
     };
     let directory = tempfile::tempdir().expect("a temporary directory");
     let endpoint = server.endpoint("killed");
-    load(endpoint.clone(), 1, 2);
+    assert_eq!(&load(endpoint.clone(), 1, 1), embedded(), "one thread");
     sql(
         &endpoint,
         &[
@@ -60,7 +60,7 @@ fn ended_backends_a_crash_and_a_restart_are_counted_by_code_and_users_come_back(
     );
     let mut asked = parameters(as_driver(endpoint.clone()), directory.path());
     (asked.warehouses, asked.drive.virtual_users) = (1, 4);
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+    apart::endless(&mut asked.drive);
     let mut driving = apart::begin(&Asked::Tpcc(asked));
     driving.wait_for_rate();
     let ended = break_everything(&mut server, &endpoint);
@@ -222,7 +222,7 @@ fn statements_and_locks_that_take_too_long_are_counted_by_code_and_repeated() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let settings = [setting, "deadlock_timeout = '2ms'"];
         let mut asked = crowded(&server, directory.path(), &settings);
-        (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+        apart::endless(&mut asked.drive);
         // Enough to outlast the lock: back-off grows to a tenth of a second.
         asked.drive.retries = 1_000;
         let endpoint = asked.drive.endpoint.clone();
@@ -275,7 +275,8 @@ fn a_full_disk_is_counted_and_inserts_go_on_once_there_is_room() {
     let mut asked =
         crate::support::oltp::parameters(endpoint.clone(), directory.path(), Profile::Insert, 1);
     (asked.tables, asked.drive.virtual_users) = (1, 2);
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+    apart::endless(&mut asked.drive);
+    asked.drive.arrivals = Arrivals::default(); // room is taken by the megabyte
     let mut driving = apart::begin(&Asked::Oltp(asked));
     driving.wait_for_rate();
     disk.fill();

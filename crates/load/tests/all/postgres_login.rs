@@ -1,10 +1,12 @@
 //! Ways to log in to a real server over TCP; skipped, and said so, where no PostgreSQL is installed.
 
 use crate::support::certificates::{Certificates, free_port, signed_by};
+use crate::support::oltp::{self, SPECIAL};
 use crate::support::postgres::{Server, USER, give};
-use crate::support::{load, parameters, sql};
+use crate::support::sql;
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Endpoint, Sql, Tls};
+use fairtrial_protocol::oltp::Profile;
 
 /// Superusers come by the socket, the rest by TCP; `sealed` only where it is encrypted.
 const HBA: &str = "local all all trust\n\
@@ -209,11 +211,12 @@ fn databases_that_are_not_there_and_connections_too_many_are_told_by_their_codes
     let missing = ask(server.endpoint("nowhere"));
     assert!(refusal(missing).starts_with("3D000"));
     let endpoint = server.endpoint("crowded");
-    load(endpoint.clone(), 1, 1);
+    let profile = Profile::PointSelect;
+    oltp::load(&oltp::loading(endpoint.clone(), profile, SPECIAL));
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut asked = parameters(endpoint.clone(), directory.path());
-    (asked.warehouses, asked.drive.virtual_users) = (1, 8);
-    let said = refusal(fairtrial_load::drive(&asked, &mut Vec::new()));
+    let mut asked = oltp::parameters(endpoint.clone(), directory.path(), profile, 1);
+    asked.drive.virtual_users = 8;
+    let said = refusal(oltp::try_drive(&asked));
     assert!(said.starts_with("53300"), "{said}");
     assert!(matches!(endpoint, Endpoint::Postgres { user, .. } if user == USER));
     // The refused drive leaves none of its connections behind.

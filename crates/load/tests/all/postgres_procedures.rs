@@ -2,48 +2,45 @@
 
 use crate::support::contents;
 use crate::support::postgres::Server;
-use crate::support::{load, number, parameters, sql};
+use crate::support::system::System as _;
+use crate::support::{number, parameters, sql};
 
 /// Twelve digits of a row's hash as a number.
 const HASH: &str = "('x' || LEFT(MD5(ROW_TEXT), 12))::bit(48)::bigint";
 
-fn server() -> Option<Server> {
-    Server::start("local all all trust\n", &["-c", "listen_addresses="])
-}
-
 #[test]
 fn one_user_leaves_the_same_database_either_way() {
-    let Some(server) = server() else { return };
-    let by_statements = server.endpoint("statements");
-    let by_procedures = server.endpoint("procedures");
-    load(by_statements.clone(), 2, 2);
-    sql(
-        &server.endpoint("postgres"),
-        &["CREATE DATABASE procedures TEMPLATE statements"],
-    );
+    let Some(server) = Server::common() else {
+        return;
+    };
+    let by_statements = server.with_warehouses("statements");
+    let by_procedures = server.with_warehouses("procedures");
     assert_eq!(
         contents::left(HASH, &by_procedures, true),
         contents::left(HASH, &by_statements, false)
     );
+    server.forget("statements");
+    server.forget("procedures");
 }
 
 #[test]
 #[ignore = "long; its siblings are the test above, and the same of statements in servers.rs"]
 fn one_user_and_eight_leave_a_consistent_database() {
-    if let Some(server) = server() {
-        contents::assert_procedures_leave_it_consistent(&server.endpoint("crowded"));
+    if let Some(server) = Server::common() {
+        contents::assert_procedures_leave_it_consistent(&server.with_warehouses("eight"));
     }
 }
 
 #[test]
 fn a_row_that_is_missing_fails_its_transactions_and_nothing_of_them_stays() {
-    let Some(server) = server() else { return };
+    let Some(server) = Server::common() else {
+        return;
+    };
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let endpoint = server.endpoint("torn");
-    load(endpoint.clone(), 1, 1);
-    sql(&endpoint, &["DELETE FROM stock"]);
+    let endpoint = server.with_warehouses("torn");
+    sql(&endpoint, &["TRUNCATE stock"]);
     let mut asked = parameters(endpoint.clone(), directory.path());
-    (asked.warehouses, asked.procedures) = (1, true);
+    asked.procedures = true;
     asked.drive.transactions = Some(60);
     let driven = crate::support::drive(&asked);
     let ordered = &driven.transactions["new_order"];
@@ -59,4 +56,5 @@ fn a_row_that_is_missing_fails_its_transactions_and_nothing_of_them_stays() {
     let left = "SELECT COUNT(*) FROM orders WHERE o_id > 3000";
     assert_eq!(number(&endpoint, left), 0);
     assert!(driven.transactions["payment"].committed > 0);
+    server.forget("torn");
 }

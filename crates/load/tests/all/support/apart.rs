@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use fairtrial_protocol::load::{Drive, Driven, Progress, TpccDrive};
+use fairtrial_protocol::load::{Arrivals, Drive, Driven, Progress, Spacing, TpccDrive};
 use fairtrial_protocol::oltp::OltpDrive;
 use fairtrial_protocol::script::ScriptDrive;
 use rustix::process::{Pid, Signal, kill_process};
@@ -25,7 +25,16 @@ pub const IMPATIENT: [(&str, &str); 2] = [
 ];
 
 /// Longer than any machine takes to get over all that breaks: for drives that are asked to end.
-pub const LONG_S: f64 = 600.0;
+const LONG_S: f64 = 600.0;
+
+/// Lets a drive last until it is asked to end, by users who think: while something breaks they need not be busy.
+pub fn endless(drive: &mut Drive) {
+    (drive.transactions, drive.duration_s) = (None, Some(LONG_S));
+    drive.arrivals = Arrivals::Closed {
+        think_s: 0.005,
+        spacing: Spacing::Exponential,
+    };
+}
 
 /// What to drive.
 #[derive(Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use fairtrial_protocol::load::{Driven, Endpoint};
 
-use super::{assert_consistent, completed, drive, effects, load, parameters};
+use super::{assert_consistent, completed, drive, effects, parameters};
 
 /// Everything a drive writes but the times at which it did.
 pub const TABLES: [(&str, &str); 9] = [
@@ -53,10 +53,9 @@ pub fn left(hash: &str, endpoint: &Endpoint, procedures: bool) -> Vec<String> {
     contents(hash, endpoint)
 }
 
-/// Loads two warehouses, drives one user's procedures and then eight users', and fails unless all transactions, and what
+/// Drives on two warehouses one user's procedures and then eight users', and fails unless all transactions, and what
 /// they leave, are as they must be.
 pub fn assert_procedures_leave_it_consistent(endpoint: &Endpoint) {
-    load(endpoint.clone(), 2, 2);
     for users in [1, 8] {
         let before = effects::look(endpoint);
         let driven = driven(endpoint, true, users);
@@ -68,14 +67,17 @@ pub fn assert_procedures_leave_it_consistent(endpoint: &Endpoint) {
     }
 }
 
-/// Drives 1,000 transactions, all of which must complete; one call is sent for each that calls a procedure.
+/// Transactions of a drive.
+const DRIVEN: u64 = 500;
+
+/// Drives transactions, all of which must complete; one call is sent for each that calls a procedure.
 fn driven(endpoint: &Endpoint, procedures: bool, users: u32) -> Driven {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut asked = parameters(endpoint.clone(), directory.path());
     (asked.procedures, asked.drive.virtual_users) = (procedures, users);
-    asked.drive.transactions = Some(1_000);
+    asked.drive.transactions = Some(DRIVEN);
     let driven = drive(&asked);
-    assert_eq!(completed(&driven), 1_000, "{:?}", driven.errors);
+    assert_eq!(completed(&driven), DRIVEN, "{:?}", driven.errors);
     if procedures {
         let sent: u64 = driven
             .transactions
@@ -87,7 +89,7 @@ fn driven(endpoint: &Endpoint, procedures: bool, users: u32) -> Driven {
             .values()
             .map(|outcomes| outcomes.retried)
             .sum();
-        assert_eq!(sent, 1_000 + calls, "one call each");
+        assert_eq!(sent, DRIVEN + calls, "one call each");
     }
     driven
 }

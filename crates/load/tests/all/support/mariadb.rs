@@ -74,6 +74,11 @@ impl Server {
         }
     }
 
+    /// The directory of its databases.
+    pub fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
     /// Kills the server without warning.
     pub fn kill(&mut self) {
         self.process.kill().expect("the server is ours to kill");
@@ -148,7 +153,7 @@ fn installed(install: &Path) -> &'static Path {
     })
 }
 
-/// Copies a directory with its owners, and no zeros of its logs.
+/// Copies a file or directory with its owners, and no zeros of its logs.
 pub fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp")
         .args(["--archive", "--sparse=always"])

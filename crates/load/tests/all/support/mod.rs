@@ -164,10 +164,18 @@ pub fn sql(endpoint: &Endpoint, statements: &[&str]) -> Vec<Rows> {
 
 /// The one number a query gives.
 pub fn number(endpoint: &Endpoint, query: &str) -> i64 {
+    numbers(endpoint, query)[0]
+}
+
+/// The numbers in the one row a query gives.
+pub fn numbers(endpoint: &Endpoint, query: &str) -> Vec<i64> {
     let answer = &sql(endpoint, &[query])[0];
-    let text = answer.rows[0][0].as_deref().unwrap_or("0");
-    text.parse()
-        .unwrap_or_else(|_| panic!("{query} gave {text}"))
+    let number = |cell: &Option<String>| {
+        let text = cell.as_deref().unwrap_or("0");
+        text.parse()
+            .unwrap_or_else(|_| panic!("{query} gave {text}"))
+    };
+    answer.rows[0].iter().map(number).collect()
 }
 
 /// Runs statements on a connection that stays open, with the locks they take, until what this gives is dropped.

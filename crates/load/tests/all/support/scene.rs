@@ -4,7 +4,7 @@ use fairtrial_protocol::load::Endpoint;
 use fairtrial_protocol::oltp::{OltpDrive, Profile};
 use tempfile::TempDir;
 
-use super::apart::{self, Apart, Asked, LONG_S};
+use super::apart::{self, Apart, Asked};
 use super::mariadb::Server;
 use super::oltp::{SPECIAL, load, loading, parameters};
 use super::under_way::{UnderWay, begin};
@@ -36,7 +36,7 @@ impl Scene {
         let endpoint = as_driver(&admin, "right");
         let mut asked = parameters(endpoint, directory.path(), profile, 1);
         asked.drive.virtual_users = users;
-        (asked.drive.transactions, asked.drive.duration_s) = (None, Some(LONG_S));
+        apart::endless(&mut asked.drive);
         Self {
             admin,
             directory,

@@ -85,7 +85,14 @@ impl Bench {
                 self.sysbench(&["prepare".into()]);
                 if matches!(self.endpoint, Endpoint::Postgres { .. }) {
                     // Ours leaves this done; plans hang on it.
-                    sql(&self.endpoint, &["VACUUM (FREEZE, ANALYZE)"]);
+                    let last = match self.profile {
+                        Profile::BulkInsert => 1, // as many as there are threads
+                        profile => tables(profile),
+                    };
+                    let vacuum = |table| format!("VACUUM (FREEZE, ANALYZE) sbtest{table}");
+                    let vacuums: Vec<_> = (1..=last).map(vacuum).collect();
+                    let vacuums: Vec<_> = vacuums.iter().map(String::as_str).collect();
+                    sql(&self.endpoint, &vacuums);
                 }
             }
         }

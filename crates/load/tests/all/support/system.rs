@@ -1,11 +1,15 @@
 //! Servers that tests share, whichever system they are: what both must do is written once against these.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use fairtrial_protocol::load::Endpoint;
 
+use super::contents::TABLES;
 use super::mariadb::{self, keep};
-use super::{number, postgres, sql};
+use super::{hold, load, number, postgres, sql, wait_until};
+
+/// The database that others are copies of.
+const WAREHOUSES: &str = "warehouses";
 
 /// A system whose server tests may share, each with databases of its own.
 pub trait System: Sized + Sync + 'static {
@@ -23,6 +27,8 @@ pub trait System: Sized + Sync + 'static {
     const NOTHING: &'static str;
     /// What ends all connections to a database that is dropped.
     const FORCE: &'static str;
+    /// Where the names of databases are.
+    const DATABASES: &'static str;
 
     /// The server that all share; `None`, said on standard error, where none is installed.
     fn common() -> Option<&'static Self>;
@@ -32,6 +38,21 @@ pub trait System: Sized + Sync + 'static {
 
     /// A query for the number of indexes in a database.
     fn indexes(database: &str) -> String;
+
+    /// A database of two warehouses, 0.25 GB: a copy of one that is loaded once.
+    fn with_warehouses(&self, database: &str) -> Endpoint {
+        static COPYING: Mutex<()> = Mutex::new(());
+        let _alone = COPYING.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = format!("SELECT COUNT(*) FROM {} = '{WAREHOUSES}'", Self::DATABASES);
+        if number(&self.at(Self::MAINTENANCE), &known) == 0 {
+            load(self.at(WAREHOUSES), 2, 2);
+        }
+        self.copy(WAREHOUSES, database);
+        self.at(database)
+    }
+
+    /// Copies a database that nobody is connected to.
+    fn copy(&self, from: &str, to: &str);
 
     /// Drops a database that a test made: the disk of these machines is small.
     fn forget(&self, database: &str) {
@@ -51,9 +72,10 @@ impl System for mariadb::Server {
     const ISOLATION: (&'static str, &'static str) = ("tx_isolation", "REPEATABLE-READ");
     const CONFLICTS: &'static [&'static str] = &["1213", "1205", "1020"];
     const DUPLICATE: (&'static str, u64) = ("1062", 1);
-    const CROWD: u64 = 3_000;
+    const CROWD: u64 = 800;
     const NOTHING: &'static str = "DO 0";
     const FORCE: &'static str = "";
+    const DATABASES: &'static str = "information_schema.schemata WHERE schema_name";
 
     fn common() -> Option<&'static Self> {
         static COMMON: OnceLock<Option<mariadb::Server>> = OnceLock::new();
@@ -62,6 +84,32 @@ impl System for mariadb::Server {
 
     fn at(&self, database: &str) -> Endpoint {
         self.endpoint(database)
+    }
+
+    /// By the files of its tables: to insert rows again takes as long as to load them.
+    fn copy(&self, from: &str, to: &str) {
+        let each = |make: &dyn Fn(&str) -> String| {
+            let statements: Vec<_> = TABLES.iter().map(|(table, _)| make(table)).collect();
+            let statements: Vec<_> = statements.iter().map(String::as_str).collect();
+            sql(&self.at(Self::MAINTENANCE), &statements);
+        };
+        let create = format!("CREATE DATABASE {to}");
+        sql(&self.at(Self::MAINTENANCE), &[&create]);
+        each(&|table| format!("CREATE TABLE {to}.{table} LIKE {from}.{table}"));
+        each(&|table| format!("ALTER TABLE {to}.{table} DISCARD TABLESPACE"));
+        let tables = TABLES
+            .map(|(table, _)| format!("{from}.{table}"))
+            .join(", ");
+        let export = format!("FLUSH TABLES {tables} FOR EXPORT");
+        let held = hold(&self.at(Self::MAINTENANCE), &[&export]);
+        for (table, _) in TABLES {
+            for kind in ["ibd", "cfg"] {
+                let file = |database: &str| self.data().join(format!("{database}/{table}.{kind}"));
+                mariadb::copy(&file(from), &file(to));
+            }
+        }
+        drop(held);
+        each(&|table| format!("ALTER TABLE {to}.{table} IMPORT TABLESPACE"));
     }
 
     fn indexes(database: &str) -> String {
@@ -77,9 +125,10 @@ impl System for postgres::Server {
     const ISOLATION: (&'static str, &'static str) = ("transaction_isolation", "read committed");
     const CONFLICTS: &'static [&'static str] = &["40P01", "23505"];
     const DUPLICATE: (&'static str, u64) = ("23505", 3);
-    const CROWD: u64 = 1_000;
+    const CROWD: u64 = 500;
     const NOTHING: &'static str = "SET jit = off";
     const FORCE: &'static str = " WITH (FORCE)";
+    const DATABASES: &'static str = "pg_database WHERE datname";
 
     fn common() -> Option<&'static Self> {
         static COMMON: OnceLock<Option<postgres::Server>> = OnceLock::new();
@@ -88,6 +137,14 @@ impl System for postgres::Server {
 
     fn at(&self, database: &str) -> Endpoint {
         self.endpoint(database)
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        let copy = format!("CREATE DATABASE {to} TEMPLATE {from}");
+        let left = format!("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = '{from}'");
+        let maintenance = self.at(Self::MAINTENANCE);
+        wait_until("nobody is connected", || number(&maintenance, &left) == 0);
+        sql(&maintenance, &[&copy]);
     }
 
     fn indexes(_: &str) -> String {

@@ -7,6 +7,7 @@ mod file_systems;
 mod loopback;
 mod modules;
 mod port;
+mod processors;
 mod swap;
 
 use std::fs;
@@ -60,6 +61,9 @@ fn guest() -> anyhow::Result<()> {
         maximum: Some(OPEN_FILES),
     };
     setrlimit(Resource::Nofile, files).context("cannot raise the limit of open files")?;
+    if let Err(error) = processors::start() {
+        console(&format!("a processor did not start: {error:#}"));
+    }
     console(READY);
     serve(&port, &boot)
 }

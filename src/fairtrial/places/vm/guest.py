@@ -19,6 +19,7 @@ from fairtrial.places.vm import modules
 from fairtrial.places.vm.images import FORMAT
 from fairtrial.places.vm.initial import write
 from fairtrial.places.vm.machine import CONSOLE, INITIAL, SOCKET, SWAP, Machine
+from fairtrial.places.vm.parameters import VmParameters
 from fairtrial.wire import Agent, Limits, Process, find_agent
 from fairtrial.wire.generated import Boot, BootMount
 
@@ -35,7 +36,8 @@ DATA, SWAP_DEVICE = "/dev/vda", "/dev/vdb"
 FILE_SYSTEM = "xfs"
 WANTED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_blk", "virtio_rng")
 WANTED_BY_DISK = ("crc32c_generic", FILE_SYSTEM)  # checksums are no dependency that a module names
-BESIDES = ("ext4", "nd_e820", "nd_pmem", "dax_pmem", "dm_mod", "dm_delay", "dm_flakey", "null_blk", "zram", "loop")
+BESIDES = ("ext4", "dm_mod", "dm_delay", "dm_flakey", "null_blk", "zram", "loop")
+WANTED_BY_PMEM = ("nd_e820", "nd_pmem", "dax_pmem")
 
 
 class Guest:
@@ -174,7 +176,10 @@ def _furnish(machine: Machine) -> None:
         state_directory=STATE,
         host="guest",
     )
-    wanted = modules.in_order([*WANTED, *WANTED_BY_DISK, *BESIDES], found)
+    wanted = modules.in_order([*WANTED, *WANTED_BY_DISK, *_by_pmem(machine.parameters), *BESIDES], found)
+    kernel, words = machine.kernel, machine.parameters.boot_parameters
+    if machine.accelerator == "tcg" and modules.may_be_unsigned(kernel.image, kernel.release, words):
+        wanted = {name: modules.unsigned(module) for name, module in wanted.items()}
     write(machine.directory / INITIAL, agent=find_agent(), modules=wanted, boot=boot)
     if not machine.disk.exists():
         _format(machine.disk, machine.parameters.disk)
@@ -184,6 +189,11 @@ def _furnish(machine: Machine) -> None:
         swap = machine.directory / SWAP
         _sparse(swap, machine.parameters.swap)
         _run(["mkswap", str(swap)], package="util-linux")
+
+
+def _by_pmem(parameters: VmParameters) -> tuple[str, ...]:
+    asked = parameters.pmem is not None or any(word.startswith("memmap=") for word in parameters.boot_parameters)
+    return WANTED_BY_PMEM if asked else ()
 
 
 def _format(disk: Path, size: int) -> None:

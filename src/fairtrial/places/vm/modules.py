@@ -13,6 +13,11 @@ from fairtrial.errors import PlaceError
 
 SUFFIXES = (".ko", ".ko.xz")
 DEPENDS = b"\0depends="
+# At a module's end, behind the signature and its description, whose last four bytes are the signature's length
+# (include/linux/module_signature.h).
+SIGNED, DESCRIPTION_BYTES = b"~Module signature appended~\n", 12
+FORCED = "CONFIG_MODULE_SIG_FORCE=y"
+FORCING = ("module.sig_enforce", "lockdown")  # words of the command line
 
 
 def available(directory: Path) -> dict[str, Path]:
@@ -50,6 +55,25 @@ def dependencies(module: bytes) -> list[str]:
         raise PlaceError("a kernel module without `depends=`", hint="is the kernel's package whole?")
     value = module[start + len(DEPENDS) : module.index(b"\0", start + 1)].decode()
     return [_name(name) for name in value.split(",") if name]
+
+
+def unsigned(module: bytes) -> bytes:
+    """A module without its signature, which takes an emulated processor as long to check as the rest of loading it."""
+    if not module.endswith(SIGNED):
+        return module
+    end = len(module) - len(SIGNED)
+    return module[: end - DESCRIPTION_BYTES - int.from_bytes(module[end - 4 : end], "big")]
+
+
+def may_be_unsigned(image: Path, release: str, boot_parameters: Iterable[str]) -> bool:
+    """Whether a kernel loads modules that nobody signed; false where its configuration is not beside its image."""
+    if any(word.partition("=")[0] in FORCING for word in boot_parameters):
+        return False
+    built = image.parent / "../../../.config"  # of arch/x86/boot/bzImage
+    for config in (image.parent / f"config-{release}", built):
+        if config.is_file() and (config is not built or image.name == "bzImage"):
+            return FORCED not in config.read_text(encoding="ascii", errors="replace").splitlines()
+    return False
 
 
 def in_order(wanted: Iterable[str], found: Mapping[str, Path]) -> dict[str, bytes]:

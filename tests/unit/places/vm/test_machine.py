@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from fairtrial.errors import PlaceError
 from fairtrial.places import KINDS
 from fairtrial.places.vm.kernels import Kernel
-from fairtrial.places.vm.machine import Machine, argv, command_line, overlay, persistent_start
+from fairtrial.places.vm.machine import EMULATED_PROCESSOR, Machine, argv, command_line, overlay, persistent_start
 from fairtrial.places.vm.parameters import VmParameters
 from fairtrial.wire import Limits
 
@@ -73,6 +73,14 @@ def test_the_guests_agent_is_as_patient_as_its_controller() -> None:
     assert limit_told(machine()) == Limits().emulated().environment()["FAIRTRIAL_LIMITS"]
     counting = limit_told(machine(icount=3, cpus=1))  # whose clock jumps
     assert counting == "silence_s=1e+09,grace_s=5,hang_s=10,lock_s=1,lock_ending_s=60"
+
+
+def test_an_emulated_guest_boots_with_one_processor_unless_the_study_says_how_many() -> None:
+    assert {"maxcpus=1", "FAIRTRIAL_PROCESSORS=all", "tsc=reliable"} < {*command_line(machine(cpus=2))}
+    for few in (machine(cpus=1), machine(cpus=4, boot_parameters=["maxcpus=2"]), machine(cpus=4, accelerator="kvm")):
+        assert not {"maxcpus=1", "FAIRTRIAL_PROCESSORS=all"} & {*command_line(few)}
+    words = command_line(machine(boot_parameters=["tsc=unstable"]))
+    assert words.index("tsc=reliable") < words.index("tsc=unstable"), "the study's word is the last"
 
 
 def limit_told(of: Machine) -> str:
@@ -166,7 +174,7 @@ def test_the_accelerator_is_the_one_that_was_found(
     words = argv(machine(accelerator=accelerator, **given_))
     assert values(words, "-accel") == expected
     assert values(words, "-icount") == (["shift=3,sleep=off"] if "icount" in given_ else [])
-    assert values(words, "-cpu") == (["host"] if accelerator == "kvm" else ["max"])
+    assert values(words, "-cpu") == (["host"] if accelerator == "kvm" else [EMULATED_PROCESSOR])
 
 
 def test_counted_instructions_are_emulated_wherever_they_run() -> None:

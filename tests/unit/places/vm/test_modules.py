@@ -81,3 +81,25 @@ def test_modules_packed_in_another_way_are_said_and_not_taken_for_built_in(tmp_p
 
 def test_a_kernel_without_any_module_has_everything_built_in(tmp_path: Path) -> None:
     assert modules.available(tmp_path) == {}
+
+
+SIGNATURE = b"pkcs7"
+SIGNED = b"code" + SIGNATURE + bytes(8) + len(SIGNATURE).to_bytes(4, "big") + b"~Module signature appended~\n"
+
+
+def test_a_signature_is_taken_off_and_nothing_else() -> None:
+    assert modules.unsigned(SIGNED) == b"code"
+    assert modules.unsigned(b"code") == b"code"
+
+
+@pytest.mark.parametrize("layout", ["boot/vmlinuz-6.1.0 boot/config-6.1.0", "arch/x86/boot/bzImage .config"])
+def test_a_kernel_that_may_want_signatures_gets_them(tmp_path: Path, layout: str) -> None:
+    image, config = (tmp_path / name for name in layout.split())
+    image.parent.mkdir(parents=True)
+    assert not modules.may_be_unsigned(image, "6.1.0", ()), "nobody knows"
+    config.write_text("CONFIG_MODULE_SIG=y\n# CONFIG_MODULE_SIG_FORCE is not set\n", encoding="ascii")
+    assert modules.may_be_unsigned(image, "6.1.0", ("mitigations=off",))
+    for word in ("module.sig_enforce=1", "lockdown=integrity"):
+        assert not modules.may_be_unsigned(image, "6.1.0", (word,))
+    config.write_text("CONFIG_MODULE_SIG=y\nCONFIG_MODULE_SIG_FORCE=y\n", encoding="ascii")
+    assert not modules.may_be_unsigned(image, "6.1.0", ())

@@ -96,8 +96,11 @@ def test_a_load_that_fills_the_guests_memory_is_named_with_what_the_kernel_said(
 
 
 @needs_qemu
-def test_a_guest_that_hangs_is_ended_and_costs_its_trial(here: Desk, kernel: Path) -> None:
-    running = here.start("run", here.study(command_study(kernel, "sleep 20")))
+def test_a_guest_that_hangs_is_ended_and_costs_its_trial(
+    here: Desk, kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "silence_s=6,off_s=2")  # twice the silence, as it is emulated
+    running = here.start("run", here.study(command_study(kernel, "sleep 600")))
     await_first_trial(here, running)
     (guest,) = [pid for pid, line in here.processes().items() if line.startswith(QEMU)]
     os.kill(guest, signal.SIGSTOP)

@@ -22,7 +22,7 @@ PATIENT_S = 10**9  # who holds such a guest is a process of this machine, which 
 # What an emulated processor leaves out (docs/vm.md): `rep` byte by byte, a fifth level of page tables, a second view of
 # memory for what the kernel reads of a program.
 EMULATED_PROCESSOR = "max,erms=off,fsrm=off,la57=off,smap=off,pku=off"
-EMULATED_WORDS = ("tsc=reliable", "cryptomgr.notests=1")
+EMULATED_WORDS = ("cryptomgr.notests=1",)
 ONE_FIRST = ("maxcpus=1", "FAIRTRIAL_PROCESSORS=all")  # crates/agent/src/boot/processors.rs
 PROCESSOR_WORDS = ("maxcpus", "nr_cpus", "possible_cpus", "nosmp")
 ALIGNMENT = 128 * MIB  # persistent memory begins and ends at a memory section, or the kernel refuses to map it

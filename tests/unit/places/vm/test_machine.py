@@ -76,11 +76,11 @@ def test_the_guests_agent_is_as_patient_as_its_controller() -> None:
 
 
 def test_an_emulated_guest_boots_with_one_processor_unless_the_study_says_how_many() -> None:
-    assert {"maxcpus=1", "FAIRTRIAL_PROCESSORS=all", "tsc=reliable"} < {*command_line(machine(cpus=2))}
+    assert {"maxcpus=1", "FAIRTRIAL_PROCESSORS=all", "cryptomgr.notests=1"} < {*command_line(machine(cpus=2))}
     for few in (machine(cpus=1), machine(cpus=4, boot_parameters=["maxcpus=2"]), machine(cpus=4, accelerator="kvm")):
         assert not {"maxcpus=1", "FAIRTRIAL_PROCESSORS=all"} & {*command_line(few)}
-    words = command_line(machine(boot_parameters=["tsc=unstable"]))
-    assert words.index("tsc=reliable") < words.index("tsc=unstable"), "the study's word is the last"
+    words = command_line(machine(boot_parameters=["cryptomgr.notests=0"]))
+    assert words.index("cryptomgr.notests=1") < words.index("cryptomgr.notests=0"), "the study's word is the last"
 
 
 def limit_told(of: Machine) -> str:

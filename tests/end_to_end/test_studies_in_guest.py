@@ -63,7 +63,7 @@ def test_fio_misses_the_page_cache_on_persistent_memory_with_either_policy(here:
 def test_what_dax_moves_no_block_layer_sees_and_the_report_says_so(here: Desk, kernel: Path) -> None:
     arms, report = ran(here, "tpcc-pmem", kernel)
     own = {arm: trial.scalars["server_data_written_bytes_per_transaction"] for arm, trial in arms.items()}
-    assert {trial.scalars["transactions"] for trial in arms.values()} == {100}, "equal work"
+    assert {trial.scalars["transactions"] for trial in arms.values()} == {40}, "equal work"
     seen = {arm: trial.scalars["disk_written_bytes_per_transaction"] for arm, trial in arms.items()}
     assert max(own.values()) < 2 * min(own.values()), "the same workload writes the same everywhere"
     assert seen["pmem_dax"] < own["pmem_dax"] / 2
@@ -84,6 +84,6 @@ def test_mariadb_swaps_where_memory_is_overcommitted(here: Desk, kernel: Path) -
     for trial in arms.values():
         assert read_back(trial, "vm.overcommit_memory") == "1"
         assert trial.scalars["swapped_out_share"] > 0
-        assert trial.scalars["transactions"] == 1000
+        assert trial.scalars["transactions"] == 300
         assert trial.scalars["server_major_faults"] >= 0
-        assert trial.scalars["server_transactions"] == pytest.approx(1000, abs=UNDER_WAY)
+        assert trial.scalars["server_transactions"] == pytest.approx(300, abs=UNDER_WAY)

@@ -12,7 +12,7 @@ from hypothesis import settings
 from support import skips, tokens
 from support.costs import Costs
 from support.forking import end_origin
-from support.real_record import run_once
+from support.real_record import made_once, run_study
 
 # A busy machine must fail no test, and neither must the draw of a day: the same examples every time.
 # `HYPOTHESIS_PROFILE=default pytest tests/unit` looks for others.
@@ -23,6 +23,34 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 MACHINES = itertools.count()
 # The first makes the real record, which the others then find made.
 FIRST = ("test_api.py", "test_settings_in_guest.py", "test_vm.py", "test_two_hosts.py")
+# Ten seconds and more, outside of `end_to_end`: after these come only short ones, so that all workers end together.
+LONG = {
+    "test_beside_command.py",
+    "test_calibrated_stopping.py",
+    "test_calibration.py",
+    "test_command_drive.py",
+    "test_diagnostics.py",
+    "test_diagnostics_last.py",
+    "test_documentation.py",
+    "test_drawing.py",
+    "test_drive.py",
+    "test_error_rates.py",
+    "test_exchanging.py",
+    "test_fidelity.py",
+    "test_long_record.py",
+    "test_loop.py",
+    "test_mutants.py",
+    "test_report_command.py",
+    "test_second_opinion.py",
+    "test_sequential.py",
+    "test_stress.py",
+    "test_studies_command.py",
+    "test_thin_tails.py",
+    "test_trial.py",
+    "test_trying.py",
+    "test_verify.py",
+    "test_verify_real.py",
+}
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -41,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _rank(path: Path, fixtures: set[str]) -> int:
     if "end_to_end" not in path.parts:
-        return len(FIRST) + 2
+        return len(FIRST) + (2 if path.name in LONG else 3)
     return FIRST.index(path.name) if path.name in FIRST else len(FIRST) + ("real_run" in fixtures)
 
 
@@ -65,9 +93,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def real_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a real record, with its report. Read it; change a copy (`real_copy`)."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    return run_once(shared / "real-record")
+    return made_once(tmp_path_factory, "real-record", run_study)
 
 
 @pytest.fixture

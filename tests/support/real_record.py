@@ -7,7 +7,10 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from fairtrial.record.files import sha256
 from support.command_line import FAIRTRIAL
@@ -24,22 +27,25 @@ COLUMNS = 100
 DONE = "done"
 
 
-def run_once(directory: Path) -> Path:
-    """The record's directory below `directory`; processes that ask at the same time share one run."""
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """The one directory below `runs` that `make` leaves in a new directory; all processes of a test run share it."""
+    base = factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (directory / DONE).exists():
-            _run(directory)
+            shutil.rmtree(directory / "runs", ignore_errors=True)
+            make(directory)
             (directory / DONE).touch()
     (found,) = (directory / "runs").iterdir()
     return found
 
 
-def _run(directory: Path) -> None:
+def run_study(directory: Path) -> None:
+    """Makes the record below `directory`."""
     state = directory / "state"
     state.mkdir(exist_ok=True)
-    shutil.rmtree(directory / "runs", ignore_errors=True)
     overrides = [word for override in OVERRIDES for word in ("--set", override)]
     done = subprocess.run(
         [FAIRTRIAL, "run", STUDY, "--size", SIZE, *overrides],

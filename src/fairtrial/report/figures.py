@@ -53,7 +53,8 @@ class Drawing:
     """One figure's rows by name, and its specification around them.
 
     Charts refer to rows by name: Altair copies and checks inline ones, value by value, which takes a minute for the
-    figures of a long run. That specifications are valid is for tests to say, not for every report.
+    figures of a long run. That specifications are valid is for tests to say, not for every report. Channels are
+    objects (`alt.X("ratio:Q")`): for each that is a string Altair writes all of its schema as JSON.
     """
 
     def __init__(self) -> None:
@@ -67,9 +68,9 @@ class Drawing:
 
     def finished(self, chart: alt.Chart | alt.LayerChart | alt.FacetChart, *, height: int = HEIGHT) -> dict[str, Any]:
         """The specification of a chart as wide as its container."""
-        spec: dict[str, Any] = chart.properties(width="container", height=height).to_dict(validate=False)
-        spec["autosize"] = {"type": "fit-x", "contains": "padding"}
-        return {**spec, "datasets": self._datasets}
+        spec: dict[str, Any] = chart.to_dict(validate=False)
+        size = {"width": "container", "height": height, "autosize": {"type": "fit-x", "contains": "padding"}}
+        return {**spec, **size, "datasets": self._datasets}
 
 
 def arm_colour(scene: Scene, *, legend: bool = True) -> alt.Color:
@@ -130,11 +131,11 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
     colour = arm_colour(scene, legend=False)
     margin = alt.Chart(drawing.rows([{"low": rounded(1 / (1 + analysis.margin)), "high": 1 + analysis.margin}]))
     chart = alt.layer(
-        margin.mark_rect(opacity=BAND_OPACITY, color="#888888").encode(x="low:Q", x2="high:Q"),
-        alt.Chart(drawing.rows([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x="one:Q"),
-        base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q"), x2="high:Q", color=colour),
+        margin.mark_rect(opacity=BAND_OPACITY, color="#888888").encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")),
+        alt.Chart(drawing.rows([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x=alt.X("one:Q")),
+        base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour),
         base.mark_point(size=90, filled=True, opacity=1).encode(x=x, color=colour),
-        base.mark_text(dy=-11, fontSize=11).encode(x=x, text="printed:N"),
+        base.mark_text(dy=-11, fontSize=11).encode(x=x, text=alt.Text("printed:N")),
     )
     return Figure(
         name=f"ratio-{table.definition.name}",
@@ -179,7 +180,13 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
     )
     drawing = Drawing()
     colour = arm_colour(scene)
-    tooltip = ["trial:N", "arm:N", "block:Q", alt.Tooltip("value:Q", title=table.scale.unit, format=","), "fate:N"]
+    tooltip = [
+        alt.Tooltip("trial:N"),
+        alt.Tooltip("arm:N"),
+        alt.Tooltip("block:Q"),
+        alt.Tooltip("value:Q", title=table.scale.unit, format=","),
+        alt.Tooltip("fate:N"),
+    ]
     layers: list[alt.Chart] = []
     if crosses := [dot for dot in dots if not dot["used"]]:  # a layer without rows makes Vega warn of its extent
         lost = alt.Chart(drawing.rows(crosses)).mark_point(size=70, shape="cross", strokeWidth=1.5)
@@ -189,14 +196,15 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
         layers.append(counted.encode(x=x, y=y, color=colour, tooltip=tooltip))
     summed = drawing.rows(means)
     summaries = alt.Chart(summed).encode(
-        x=x,
-        tooltip=["arm:N", "mean:N", "interval:N", "n:Q"],
+        x=x, tooltip=[alt.Tooltip(field) for field in ("arm:N", "mean:N", "interval:N", "n:Q")]
     )
     chart = alt.layer(
-        alt.Chart(summed).mark_rect(opacity=BAND_OPACITY).encode(y=alt.Y("low:Q"), y2="high:Q", color=colour),
+        alt.Chart(summed).mark_rect(opacity=BAND_OPACITY).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour),
         *layers,
-        summaries.mark_rule(strokeWidth=3).encode(y="low:Q", y2="high:Q", color=colour),
-        summaries.mark_point(size=110, filled=True, shape="diamond", opacity=1).encode(y="value:Q", color=colour),
+        summaries.mark_rule(strokeWidth=3).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour),
+        summaries.mark_point(size=110, filled=True, shape="diamond", opacity=1).encode(
+            y=alt.Y("value:Q"), color=colour
+        ),
     )
     return Figure(
         name=f"trials-{name}",

@@ -100,7 +100,9 @@ def latencies(scene: Scene, cell: CellResult) -> Figure | None:
         base.transform_filter("datum.t === ''").mark_line(strokeWidth=2.4),
         base.transform_filter("datum.t === ''")
         .mark_point(size=60, opacity=0)
-        .encode(tooltip=["arm:N", alt.Tooltip("p:N", title="percentile"), alt.Tooltip("ms:Q", format=",.3f")]),
+        .encode(
+            tooltip=[alt.Tooltip("arm:N"), alt.Tooltip("p:N", title="percentile"), alt.Tooltip("ms:Q", format=",.3f")]
+        ),
     )
     note = (
         "Thick: counts of all used trials of an arm, merged; thin: single trials. A curve ends where fewer than"

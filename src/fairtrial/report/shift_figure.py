@@ -47,15 +47,19 @@ def shift(scene: Scene, cell: CellResult, curves: Sequence[ShiftCurve]) -> Figur
     y = alt.Y("ratio:Q", scale=scale, title=f"latency, ratio to {baseline}", axis=alt.Axis(tickCount=5, format="~g"))
     drawing = Drawing()
     base = alt.Chart(drawing.rows(rows)).encode(x=x, color=arm_colour(scene))
-    tooltip = ["arm:N", alt.Tooltip("p:N", title="percentile"), *(_figure(name) for name in ("ratio", "low", "high"))]
+    tooltip = [
+        alt.Tooltip("arm:N"),
+        alt.Tooltip("p:N", title="percentile"),
+        *(_figure(name) for name in ("ratio", "low", "high")),
+    ]
     area = (
         base.transform_filter("datum.low !== null")
         .mark_area(opacity=BAND_OPACITY)
-        .encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+        .encode(y=alt.Y("low:Q", scale=scale), y2=alt.Y2("high:Q"))
     )
     banded = [curve.critical is not None for curve in own]
     chart = alt.layer(
-        alt.Chart(drawing.rows([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(y="one:Q"),
+        alt.Chart(drawing.rows([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(y=alt.Y("one:Q")),
         *([area] if any(banded) else []),  # Vega complains of a scale over nothing
         base.mark_line(strokeWidth=2).encode(y=y),
         base.mark_point(size=50, opacity=0).encode(y=y, tooltip=tooltip),

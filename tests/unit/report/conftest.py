@@ -18,6 +18,7 @@ from hdrh.histogram import HdrHistogram
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from support.drawn import faithful
+from support.real_record import made_once
 from support.scipy_comparison import compared
 
 from fairtrial import metrics
@@ -411,7 +412,13 @@ def _summary(metric: str, arm: str, trials: list[TrialRecord]) -> Summary:
 
 @pytest.fixture(scope="session")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
-    return build(tmp_path_factory.mktemp("runs") / f"{STUDY}-20261120T2200Z")
+    """Read it; change a copy."""
+
+    def make(directory: Path) -> None:
+        (directory / "runs").mkdir()
+        build(directory / "runs" / f"{STUDY}-20261120T2200Z")
+
+    return read(made_once(tmp_path_factory, "made-record", make))
 
 
 @pytest.fixture(scope="session")

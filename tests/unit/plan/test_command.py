@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.command_line import FAIRTRIAL
+from support.forking import forked
 
 STUDIES = Path(__file__).parents[3] / "studies"
 
 
 def fairtrial(*arguments: str | Path, directory: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from fairtrial.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=120, check=False)
+    return forked([*map(str, arguments)], cwd=directory, environment=os.environ, program=FAIRTRIAL)
 
 
 @pytest.mark.parametrize("study", sorted(STUDIES.glob("*.yaml")), ids=lambda path: path.stem)

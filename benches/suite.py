@@ -48,6 +48,7 @@ def ran(number: int, parts: Sequence[str], *, commit: str, accompanied: bool, lo
     # As .ci/run does: a skipped test that lacks a package is a failure, and nothing is compiled twice in a clone.
     environment = {**os.environ, "CI": "true", "CARGO_INCREMENTAL": "0"}
     with tempfile.TemporaryDirectory(prefix="suite-") as directory:
+        Path(directory).chmod(0o755)  # tests run as another user, too
         clone = Path(directory) / "fairtrial"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
         subprocess.run(["git", "-C", str(clone), "checkout", "--quiet", "--detach", commit], check=True)

@@ -72,7 +72,7 @@ impl System for mariadb::Server {
     const ISOLATION: (&'static str, &'static str) = ("tx_isolation", "REPEATABLE-READ");
     const CONFLICTS: &'static [&'static str] = &["1213", "1205", "1020"];
     const DUPLICATE: (&'static str, u64) = ("1062", 1);
-    const CROWD: u64 = 800;
+    const CROWD: u64 = 1_100;
     const NOTHING: &'static str = "DO 0";
     const FORCE: &'static str = "";
     const DATABASES: &'static str = "information_schema.schemata WHERE schema_name";

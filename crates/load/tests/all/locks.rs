@@ -97,6 +97,7 @@ fn every_kind_excludes_with_more_threads_than_processors_side_by_side_and_apart(
                 ..asked(kind, out.path())
             });
             excluded(&contention);
+            assert!(contention.acquired > 0, "{contention:?}");
             assert_eq!(contention.threads.len(), 8);
             let most = contention
                 .threads

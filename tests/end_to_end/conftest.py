@@ -1,12 +1,12 @@
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.command_line import Desk, desk
-from support.guests import unpack_once
+from support.shared import alone_in
 
 from fairtrial.errors import PlaceError
+from fairtrial.places.vm import kernels
 
 
 @pytest.fixture
@@ -19,10 +19,9 @@ def here() -> Iterator[Desk]:
 @pytest.fixture(scope="session")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Debian's kernel, downloaded and unpacked once for all workers."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     try:
-        return unpack_once("debian-6.1", shared / "kernels")
+        with alone_in(tmp_path_factory, "kernels") as cache:
+            return kernels.find("debian-6.1", cache=cache).image
     except PlaceError as error:
         if "apt" not in str(error):  # what apt cannot do is the machine's; all else is ours
             raise

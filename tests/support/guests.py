@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
 import time
 from pathlib import Path
 
-from fairtrial.places.vm import kernels
 from support.command_line import Desk
 
 FIRST_TRIAL_S = 300.0  # two boots under emulation, on a busy machine
@@ -24,14 +22,6 @@ arm: pause
 trials: {{blocks: 1, voided_limit: 0}}
 metrics: {{primary: minor_faults}}
 """
-
-
-def unpack_once(name: str, directory: Path) -> Path:
-    """A kernel's image below `directory`; processes that ask at the same time share one download."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return kernels.find(name, cache=directory).image
 
 
 def command_study(kernel: Path, run: str) -> str:

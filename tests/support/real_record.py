@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -14,6 +13,7 @@ import pytest
 
 from fairtrial.record.files import sha256
 from support.command_line import FAIRTRIAL
+from support.shared import alone_in
 
 STUDY = Path(__file__).parents[2] / "studies" / "sqlite-wal.yaml"
 SIZE = "ci"
@@ -29,11 +29,7 @@ DONE = "done"
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
     """The one directory below `runs` that `make` leaves in a new directory; all processes of a test run share it."""
-    base = factory.getbasetemp()
-    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone_in(factory, name) as directory:
         if not (directory / DONE).exists():
             shutil.rmtree(directory / "runs", ignore_errors=True)
             make(directory)

@@ -71,8 +71,12 @@ def test_a_group_is_stopped_and_goes_on_and_processors_are_taken() -> None:
 
 
 def ticking(companion: subprocess.Popen[bytes]) -> int:
-    """The command, told apart from what takes the processors beside it."""
-    (found,) = (pid for pid in children(companion.pid) if b"tick" in command(pid))
+    """The command, told apart from what takes the processors beside it.
+
+    By all its words: a child that has not become its program yet still bears its parent's, which name the command too.
+    """
+    whole = b"\0".join(os.fsencode(word) for word in (sys.executable, "-c", TICKS, ""))
+    (found,) = (pid for pid in children(companion.pid) if command(pid) == whole)
     return found
 
 

@@ -94,11 +94,6 @@ def busy(here: Desk, agent: Agent, settings: Changed) -> None:
     eventually(lambda: len(here.processes()) >= already + STARTED, "not all was started")
 
 
-def agent_pid(here: Desk) -> int:
-    (found,) = (pid for pid, command in here.processes().items() if command.strip().endswith("fairtrial-agent serve"))
-    return found
-
-
 def test_the_controller_is_killed(here: Desk, settings: Changed) -> None:
     program = f"""
         import time
@@ -150,7 +145,7 @@ def test_the_agent_is_killed(here: Desk, settings: Changed) -> None:
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    os.kill(agent_pid(here), signal.SIGKILL)
+    os.kill(here.agent_pid(), signal.SIGKILL)
     waiting.join(WAIT_S)
     assert re.search("ended the stream|takes no more requests", str(lost[0])), "as a read or a ping finds it first"
     with pytest.raises(StreamLostError):
@@ -163,7 +158,7 @@ def test_the_agent_is_killed(here: Desk, settings: Changed) -> None:
         assert following.hello.leftovers.killed >= 1, "the parent-death signal reaches children, not theirs"
         assert following.hello.leftovers.failed == []
         assert settings.restored()
-        assert set(here.processes()) == {agent_pid(here)}
+        assert set(here.processes()) == {here.agent_pid()}
     with open_here(here) as third:
         assert third.hello.leftovers.undone == third.hello.leftovers.killed == 0
 
@@ -172,7 +167,7 @@ def test_the_agent_is_killed(here: Desk, settings: Changed) -> None:
 def test_the_agent_is_told_to_end(here: Desk, settings: Changed, number: signal.Signals) -> None:
     agent = open_here(here)
     busy(here, agent, settings)
-    os.kill(agent_pid(here), number)
+    os.kill(here.agent_pid(), number)
     eventually(lambda: not here.processes(), "processes stayed")
     assert settings.restored()
     with pytest.raises(StreamLostError):
@@ -202,7 +197,7 @@ def test_the_agent_falls_silent(here: Desk, settings: Changed) -> None:
     transport = PipeTransport([str(find_agent()), "serve"], environment=environment)
     agent = Agent(transport, holder="this test", lock=True, limits=Limits(silence_s=1.5))
     busy(here, agent, settings)
-    frozen = agent_pid(here)
+    frozen = here.agent_pid()
     os.kill(frozen, signal.SIGSTOP)
     with pytest.raises(StreamLostError, match="silent"):
         agent.get("/proc/version")
@@ -241,7 +236,7 @@ def test_a_way_back_that_takes_long_is_waited_for_and_answers_meanwhile(here: De
     agent.change(
         Step.model_validate({"name": "slow", "action": {"kind": "execute", "argv": ["true"]}, "inverse": slow})
     )
-    os.kill(agent_pid(here), signal.SIGKILL)
+    os.kill(here.agent_pid(), signal.SIGKILL)
     eventually(lambda: not here.processes(), "processes stayed")
     agent.close()
     environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), **PATIENT}
@@ -312,7 +307,7 @@ def test_nothing_is_done_before_hello(here: Desk, tmp_path: Path) -> None:
 def test_orphans_leave_no_zombies(here: Desk) -> None:
     with open_here(here) as agent:
         agent.spawn("it", ["sh", "-c", "for i in 1 2 3 4 5; do (sleep 0.05 &); done"]).wait(WAIT_S)
-        own = agent_pid(here)
+        own = here.agent_pid()
 
         def children() -> list[str]:
             found: list[str] = []

@@ -48,8 +48,7 @@ def test_an_agent_killed_mid_trial_voids_the_block_and_a_new_agent_goes_on(here:
         run = here.start("run", study(here, settings=parameter.settings))
         eventually(held.is_running, "a trial under way")
         assert parameter.changed()
-        (agent,) = [pid for pid, command in here.processes().items() if "fairtrial-agent serve" in command]
-        os.kill(agent, signal.SIGKILL)
+        os.kill(here.agent_pid(), signal.SIGKILL)
         held.release()
         output, _ = run.communicate(timeout=300)
         assert run.returncode == 0, output

@@ -262,7 +262,7 @@ def test_a_kill_at_any_instant_leaves_nothing(here: Desk, trial: Path, *, victim
         try:
             wait_for(look, controller, trial)
             if victim == "agent":
-                os.kill(agent_pid(here), signal.SIGKILL)
+                os.kill(here.agent_pid(), signal.SIGKILL)
         finally:
             controller.kill()
         eventually(lambda: not here.processes() or victim == "agent", "processes stayed")
@@ -271,7 +271,7 @@ def test_a_kill_at_any_instant_leaves_nothing(here: Desk, trial: Path, *, victim
             assert following.agent.hello.leftovers.failed == []
             assert left_behind(trial.name) == []
             assert [path.name for path in trial.glob("*") if path.name.startswith(("storage", "swap"))] == []
-            assert set(here.processes()) == {agent_pid(here)}
+            assert set(here.processes()) == {here.agent_pid()}
 
 
 def wait_for(look: str, controller: subprocess.Popen[bytes], trial: Path) -> None:
@@ -288,11 +288,6 @@ def wait_for(look: str, controller: subprocess.Popen[bytes], trial: Path) -> Non
         "/proc/self/mounts": lambda: trial.name in Path("/proc/self/mounts").read_text(),
     }[look]
     eventually(there, f"{look} was never there")
-
-
-def agent_pid(here: Desk) -> int:
-    """The agent, not a child of it that has not become its program yet."""
-    return min(pid for pid, command in here.processes().items() if command.strip().endswith("fairtrial-agent serve"))
 
 
 STUDY = """\
@@ -346,7 +341,7 @@ def test_a_run_that_is_killed_in_a_drive_leaves_nothing_and_goes_on(here: Desk, 
             assert nothing_of(here)
             here.fairtrial("run", "--resume", here.run)
         else:
-            os.kill(agent_pid(here), signal.SIGKILL)
+            os.kill(here.agent_pid(), signal.SIGKILL)
             output, _ = running.communicate()
             assert running.returncode == 0, output
     assert nothing_of(here)

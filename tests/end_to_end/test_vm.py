@@ -48,7 +48,7 @@ def guests(here: Desk) -> list[int]:
 
 
 def test_a_kernels_switch_is_an_arm_and_the_record_says_how_the_guest_ran(here: Desk, kernel: Path) -> None:
-    here.fairtrial("run", here.study(study(kernel, more=", swap: 64MiB")))
+    here.fairtrial("run", here.study(study(kernel, more=", swap: 64MiB, boot_parameters: [nokaslr, of_no_kernel]")))
     found = record.read(here.run)
     assert [trial.valid for trial in found.trials] == [True, True]
     read_back = {trial.trial.arm: trial.effective for trial in found.trials}

@@ -92,6 +92,10 @@ class Desk:
                 continue
         return found
 
+    def agent_pid(self) -> int:
+        """The one agent of this desk; not a child of it that has not become its program yet and bears its words."""
+        return min(pid for pid, command in self.processes().items() if command.endswith("fairtrial-agent serve "))
+
 
 def _words(arguments: Sequence[str | Path], *, drawn: bool = False) -> list[str]:
     plain = ["--plain"] if arguments[:1] == ("run",) and not drawn else []

@@ -8,6 +8,7 @@ mod native;
 mod schema;
 mod serve;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -79,7 +80,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = Arguments::parse().command;
+    let command = Arguments::parse_from(meant(std::env::args_os().collect(), std::process::id())).command;
     if !matches!(command, Command::Serve | Command::Boot) {
         take_descriptors(); // not of what starts servers: they keep the limit that their user has
     }
@@ -116,6 +117,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// The words meant for this program: a guest's kernel hands its first process every word of the command line that it
+/// does not know, before the one that stands behind `--`.
+fn meant(words: Vec<OsString>, process: u32) -> Vec<OsString> {
+    match &words[..] {
+        [program, .., last] if process == 1 && last == "boot" => vec![program.clone(), last.clone()],
+        _ => words,
+    }
+}
+
 /// Raises the soft limit of open files to the hard one: a load of a thousand users has a thousand connections, and
 /// nothing here calls `select`, for whose sake the soft limit is low.
 fn take_descriptors() {
@@ -125,4 +135,22 @@ fn take_descriptors() {
         maximum: limit.maximum,
     };
     let _ = setrlimit(Resource::Nofile, raised); // who lacks descriptors later is told of the limit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meant;
+    use std::ffi::OsString;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn words_that_a_guests_kernel_does_not_know_are_not_for_this_program() {
+        assert_eq!(meant(words("agent nokaslr --quick boot"), 1), words("agent boot"));
+        assert_eq!(meant(words("agent nokaslr boot"), 2), words("agent nokaslr boot"));
+        assert_eq!(meant(words("agent serve"), 1), words("agent serve"));
+        assert_eq!(meant(Vec::new(), 1), Vec::<OsString>::new());
+    }
 }

@@ -135,12 +135,14 @@ fn an_overload_with_a_timeout_accounts_for_every_transaction() {
     };
     let (_directory, mut asked) = asked(arrivals, 0.6);
     asked.drive.queue_timeout_s = Some(0.02);
+    // Fourteen queries: no machine does a million of them a second, as it may of one.
+    asked.profile = Profile::ReadOnly;
     let driven = drive(&asked);
     let arrived = driven.arrivals.expect("an open loop");
     assert!((588_000..612_000).contains(&arrived.offered), "{arrived:?}");
     let timed_out = arrived.timed_out.expect("counted");
     assert_eq!(
-        begun(&driven) + arrived.waiting + timed_out,
+        driven.drawn[Profile::ReadOnly.name()] + arrived.waiting + timed_out,
         arrived.offered,
         "{arrived:?}"
     );

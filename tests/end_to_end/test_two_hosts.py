@@ -148,8 +148,8 @@ def test_a_cut_wire_ends_the_trial_undoes_settings_and_the_run_goes_on(here: Des
 def test_a_wire_that_goes_dead_without_a_word_ends_the_run_and_it_resumes_once_it_is_back(
     here: Desk, far: Host, far_side: Namespace, *, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAIRTRIAL_LIMITS", "silence_s=6,connect_s=6,grace_s=1")
-    monkeypatch.setenv("FAIRTRIAL_FINISH_LIMIT_S", "2")  # answers that users wait for never come
+    # Answers that users wait for never come.
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "silence_s=6,connect_s=6,grace_s=1,finish_s=2")
     values = {"client": "{local: {}}", "duration": "8s", "load": SPARING}
     with kernel_parameter() as parameter:
         path = study(here, place=ssh(here, far), settings=parameter.settings, **values)

@@ -80,7 +80,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = Arguments::parse_from(meant(std::env::args_os().collect(), std::process::id())).command;
+    let command =
+        Arguments::parse_from(meant(std::env::args_os().collect(), std::process::id())).command;
     if !matches!(command, Command::Serve | Command::Boot) {
         take_descriptors(); // not of what starts servers: they keep the limit that their user has
     }
@@ -121,7 +122,9 @@ fn main() -> ExitCode {
 /// does not know, before the one that stands behind `--`.
 fn meant(words: Vec<OsString>, process: u32) -> Vec<OsString> {
     match &words[..] {
-        [program, .., last] if process == 1 && last == "boot" => vec![program.clone(), last.clone()],
+        [program, .., last] if process == 1 && last == "boot" => {
+            vec![program.clone(), last.clone()]
+        }
         _ => words,
     }
 }
@@ -148,8 +151,14 @@ mod tests {
 
     #[test]
     fn words_that_a_guests_kernel_does_not_know_are_not_for_this_program() {
-        assert_eq!(meant(words("agent nokaslr --quick boot"), 1), words("agent boot"));
-        assert_eq!(meant(words("agent nokaslr boot"), 2), words("agent nokaslr boot"));
+        assert_eq!(
+            meant(words("agent nokaslr --quick boot"), 1),
+            words("agent boot")
+        );
+        assert_eq!(
+            meant(words("agent nokaslr boot"), 2),
+            words("agent nokaslr boot")
+        );
         assert_eq!(meant(words("agent serve"), 1), words("agent serve"));
         assert_eq!(meant(Vec::new(), 1), Vec::<OsString>::new());
     }

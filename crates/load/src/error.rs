@@ -15,6 +15,9 @@ pub enum LoadError {
         /// What is wrong with its value.
         problem: String,
     },
+    /// What the environment says of limits is none.
+    #[error("{0}")]
+    Limits(String),
     /// The database could not be reached, or refused the connection.
     #[error("cannot connect to {endpoint}")]
     Connect {
@@ -106,6 +109,7 @@ impl LoadError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Parameter { .. } => "correct the value in the study",
+            Self::Limits(_) => "write FAIRTRIAL_LIMITS=stall_s=30,finish_s=60, or unset it",
             Self::Connect { source, .. } if source.code == SETTING_REFUSED => {
                 "the system ignores settings it cannot apply: check the name, the value and what it depends on"
             }

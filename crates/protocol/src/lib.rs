@@ -11,6 +11,7 @@ pub mod clock;
 pub mod event;
 pub mod file;
 pub mod govern;
+pub mod limits;
 pub mod load;
 pub mod locks;
 pub mod oltp;

@@ -14,7 +14,8 @@ from typing import Final, Self
 from fairtrial.errors import InputError, Problem
 
 VARIABLE: Final = "FAIRTRIAL_LIMITS"
-AGENTS: Final = ("silence_s", "grace_s", "hang_s", "lock_s", "lock_ending_s")  # those that the agent keeps as well
+# Those that are kept at the place, by the agent and by its drives.
+AGENTS: Final = ("silence_s", "grace_s", "hang_s", "lock_s", "lock_ending_s", "connected_s", "stall_s", "finish_s")
 EMULATED: Final = 2.0  # a guest that swaps on emulated processors of a busy machine is slow to answer
 
 
@@ -41,6 +42,10 @@ class Limits:
         hang_s: for killed processes to be gone before a session ends without them.
         lock_s: for a place's lock: a killed controller's agent needs a moment to notice.
         lock_ending_s: for the lock of a session that is ending.
+        connected_s: for all users of a drive to connect.
+        stall_s: for any transaction to end, in a drive that waits for a number of them.
+        finish_s: for users to finish when a drive's window is over: longer than the 50 s that a MariaDB lock wait takes
+            by default.
     """
 
     silence_s: float = 15.0
@@ -60,6 +65,9 @@ class Limits:
     hang_s: float = 10.0
     lock_s: float = 1.0
     lock_ending_s: float = 60.0
+    connected_s: float = 60.0
+    stall_s: float = 30.0
+    finish_s: float = 60.0
 
     @classmethod
     def from_environment(cls) -> Self:

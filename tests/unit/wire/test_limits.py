@@ -50,7 +50,7 @@ def test_both_sides_of_a_stream_have_the_same_defaults() -> None:
     protocol = (CRATES / "protocol" / "src" / "lib.rs").read_text(encoding="utf-8")
     for name, value in (("PING_EVERY_S", Limits().ping_s), ("SILENCE_S", Limits().silence_s)):
         assert f"pub const {name}: u64 = {value:g};" in protocol
-    agents = (CRATES / "agent" / "src" / "serve" / "limits.rs").read_text(encoding="utf-8")
+    agents = (CRATES / "protocol" / "src" / "limits.rs").read_text(encoding="utf-8")
     found = {f"{name}_s": UNITS[unit] * int(number) for name, unit, number in re.findall(DEFAULT, agents)}
     assert found == {name: asdict(Limits())[name] for name in set(AGENTS) - {"silence_s"}}
     assert f'"{VARIABLE}"' in agents
@@ -62,7 +62,9 @@ def test_the_agent_is_told_and_keeps_them(tmp_path: Path, monkeypatch: pytest.Mo
     limits = Limits(silence_s=7, grace_s=0.25)
     with Agent(PipeTransport([str(find_agent()), "serve"], limits=limits), holder="a test", lock=False) as agent:
         told = dict(line.split("=", 1) for line in environment(agent).splitlines())
-        assert told[VARIABLE] == "silence_s=7,grace_s=0.25,hang_s=10,lock_s=1,lock_ending_s=60"
+        assert told[VARIABLE] == (
+            "silence_s=7,grace_s=0.25,hang_s=10,lock_s=1,lock_ending_s=60,connected_s=60,stall_s=30,finish_s=60"
+        )
         assert agent.limits == Limits(lock_s=0.01)
 
 

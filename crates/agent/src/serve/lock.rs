@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::serve::failure::Failure;
-use crate::serve::limits::Limits;
 use crate::serve::trust;
+use fairtrial_protocol::limits::Limits;
 
 const POLL: Duration = Duration::from_millis(50);
 

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::serve::failure::Failure;
-use crate::serve::limits::Limits;
 use crate::serve::lock::{Holder, Lock};
+use fairtrial_protocol::limits::Limits;
 
 /// The right to change this machine, taken when it is needed.
 pub struct Machine {

@@ -6,7 +6,6 @@
 
 mod failure;
 mod frame;
-mod limits;
 mod lock;
 mod machine;
 mod processes;
@@ -31,8 +30,8 @@ use fairtrial_protocol::request::Request;
 use fairtrial_protocol::clock::Reading;
 
 use failure::Failure;
+use fairtrial_protocol::limits::Limits;
 use frame::{Frame, FrameError};
-use limits::Limits;
 use queue::Queue;
 use session::Session;
 use shutdown::{Reason, Shutdown};
@@ -90,7 +89,9 @@ impl Wires {
 /// Supervises until the stream ends, then leaves the place as it was found.
 pub fn run() -> anyhow::Result<()> {
     let initial_score = protect::protect();
-    let wires = Arc::new(Wires::new(Limits::from_environment()?));
+    let wires = Arc::new(Wires::new(
+        Limits::from_environment().map_err(anyhow::Error::msg)?,
+    ));
     shutdown::watch_signals(Arc::clone(&wires)).context("cannot watch signals")?;
     shutdown::watch_silence(Arc::clone(&wires));
     let (input, output) =

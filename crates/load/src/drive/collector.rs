@@ -13,7 +13,6 @@ use fairtrial_protocol::load::{ClientLoop, Drive, Driven, Progress, Window};
 use super::arrivals::{Queue, Stream};
 use super::backlog::{Backlog, columns};
 use super::files::{LatencyLog, Timeline, write_result};
-use super::limits::Limits;
 use super::recorder::Slot;
 use super::schedule::{Measure, Moment, Schedule};
 use super::user::{START_POLL, Shared};
@@ -22,6 +21,7 @@ use crate::driver::{Driver, DriverError, ErrorKind};
 use crate::error::LoadError;
 use crate::progress;
 use crate::workload::Workload;
+use fairtrial_protocol::limits::Limits;
 
 /// How often the collector looks at signals and the window's end: late by no more than a scheduler's tick or two.
 const LOOK: Duration = Duration::from_millis(10);
@@ -88,7 +88,7 @@ impl<'a> Collector<'a> {
         measure: Measure,
         end_asked: &AtomicBool,
     ) -> Result<Measured, LoadError> {
-        wait_for_users(shared, end_asked, self.limits.connect)?;
+        wait_for_users(shared, end_asked, self.limits.connected)?;
         let parameters = shared.parameters();
         let start_ns =
             monotonic_ns() + 2 * i64::try_from(START_POLL.as_nanos()).unwrap_or_default();

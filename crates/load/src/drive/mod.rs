@@ -5,7 +5,6 @@ mod asked;
 mod backlog;
 mod collector;
 pub mod files;
-mod limits;
 mod rates;
 pub mod recorder;
 mod replay;
@@ -28,7 +27,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::arrivals::{Queue, Stream};
 use self::collector::Collector;
-use self::limits::Limits;
 use self::recorder::Slot;
 use self::schedule::Measure;
 use self::user::Shared;
@@ -37,6 +35,7 @@ use crate::driver::endpoint::{self, Job};
 use crate::error::LoadError;
 use crate::reactor::Load;
 use crate::workload::{Unfit, Workload};
+use fairtrial_protocol::limits::Limits;
 
 /// Narrower intervals cost more than they show.
 const NARROWEST_INTERVAL_MS: u32 = 10;
@@ -172,7 +171,7 @@ impl<W: Workload> Job for Driving<'_, W> {
             .map(|stream| Queue::new(stream, timeout_ns));
         let shared = Shared::new(driver, self.workload, self.parameters, queue, threads);
         let shared = Arc::new(shared);
-        let limits = Limits::from_environment();
+        let limits = Limits::from_environment().map_err(LoadError::Limits)?;
         let mut collector = Collector::open(
             Path::new(&self.parameters.output_directory),
             shared.recorder.types(),

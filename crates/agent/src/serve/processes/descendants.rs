@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use crate::serve::limits::Limits;
 use crate::serve::processes::MARK;
+use fairtrial_protocol::limits::Limits;
 
 const POLL: Duration = Duration::from_millis(20);
 

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use fairtrial_protocol::limits::VARIABLE;
 use fairtrial_protocol::load::{Arrivals, Drive, Driven, Progress, Spacing, TpccDrive};
 use fairtrial_protocol::oltp::OltpDrive;
 use fairtrial_protocol::script::ScriptDrive;
@@ -19,10 +20,7 @@ const PARAMETERS: &str = "FAIRTRIAL_TEST_DRIVE";
 const FAILED: &str = "the drive failed: ";
 
 /// For servers that never answer again: a drive that waits for them gives up soon.
-pub const IMPATIENT: [(&str, &str); 2] = [
-    ("FAIRTRIAL_STALL_LIMIT_S", "0.5"),
-    ("FAIRTRIAL_FINISH_LIMIT_S", "0.5"),
-];
+pub const IMPATIENT: [(&str, &str); 1] = [(VARIABLE, "stall_s=0.5,finish_s=0.5")];
 
 /// Longer than any machine takes to get over all that breaks: for drives that are asked to end.
 const LONG_S: f64 = 600.0;

@@ -1,14 +1,14 @@
-//! How long a session waits for what may never come. The controller says, so that both sides of a stream agree.
+//! How long a session or a drive waits for what may never come. The controller says, so that both sides of a stream
+//! agree.
 
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use fairtrial_protocol::SILENCE_S;
+use crate::SILENCE_S;
 
 /// `name=seconds`, with commas between them; what is not named keeps its default.
 pub const VARIABLE: &str = "FAIRTRIAL_LIMITS";
 
-/// The limits of one session; `src/fairtrial/wire/limits.py` has the same defaults, and a test compares them.
+/// The limits at a place; `src/fairtrial/wire/limits.py` has the same defaults, and a test compares them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Without a word from the controller; then the session ends.
@@ -21,6 +21,12 @@ pub struct Limits {
     pub lock: Duration,
     /// For the lock of a session that is ending: it stops its processes and undoes its settings within this.
     pub lock_ending: Duration,
+    /// For all users of a drive to connect: a server that lets them wait longer is not going to serve them.
+    pub connected: Duration,
+    /// For any transaction to end, in a drive that waits for a number of them.
+    pub stall: Duration,
+    /// For users to finish when the window is over: longer than the 50 s that a MariaDB lock wait takes by default.
+    pub finish: Duration,
 }
 
 impl Default for Limits {
@@ -31,34 +37,46 @@ impl Default for Limits {
             hang: Duration::from_secs(10),
             lock: Duration::from_secs(1),
             lock_ending: Duration::from_mins(1),
+            connected: Duration::from_mins(1),
+            stall: Duration::from_secs(30),
+            finish: Duration::from_mins(1),
         }
     }
 }
 
 impl Limits {
-    /// The limits that the environment names.
-    pub fn from_environment() -> anyhow::Result<Self> {
+    /// The limits that the environment names; an error says what is wrong with which entry.
+    pub fn from_environment() -> Result<Self, String> {
         let text = std::env::var(VARIABLE).unwrap_or_default();
-        Self::parse(&text).with_context(|| format!("${VARIABLE} is `{text}`"))
+        Self::parse(&text).map_err(|problem| format!("${VARIABLE} is `{text}`: {problem}"))
     }
 
-    fn parse(text: &str) -> anyhow::Result<Self> {
+    fn parse(text: &str) -> Result<Self, String> {
         let mut limits = Self::default();
-        for entry in text.split(',').filter(|entry| !entry.trim().is_empty()) {
-            let (name, seconds) = entry
-                .trim()
-                .split_once('=')
-                .with_context(|| format!("`{entry}` is not `name=seconds`"))?;
+        for entry in text
+            .split(',')
+            .map(str::trim)
+            .filter(|entry| !entry.is_empty())
+        {
+            let Some((name, seconds)) = entry.split_once('=') else {
+                return Err(format!("`{entry}` is not `name=seconds`"));
+            };
             let limit = match name {
                 "silence_s" => &mut limits.silence,
                 "grace_s" => &mut limits.grace,
                 "hang_s" => &mut limits.hang,
                 "lock_s" => &mut limits.lock,
                 "lock_ending_s" => &mut limits.lock_ending,
-                _ => bail!("`{name}` is not a limit of the agent"),
+                "connected_s" => &mut limits.connected,
+                "stall_s" => &mut limits.stall,
+                "finish_s" => &mut limits.finish,
+                _ => return Err(format!("`{name}` is not a limit of the agent")),
             };
-            let seconds = seconds.parse().context("expected a number of seconds")?;
-            *limit = Duration::try_from_secs_f64(seconds)?;
+            *limit = seconds
+                .parse()
+                .ok()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .ok_or_else(|| format!("`{entry}` gives no number of seconds"))?;
         }
         Ok(limits)
     }
@@ -84,16 +102,20 @@ mod tests {
 
     #[test]
     fn each_name_sets_its_own_limit() {
-        let limits = Limits::parse("silence_s=1,grace_s=2,hang_s=3,lock_s=4,lock_ending_s=5")
-            .expect("right");
+        let text = "silence_s=1,grace_s=2,hang_s=3,lock_s=4,lock_ending_s=5,connected_s=6,stall_s=7,finish_s=8";
+        let limits = Limits::parse(text).expect("right");
         let seconds = [
             limits.silence,
             limits.grace,
             limits.hang,
             limits.lock,
             limits.lock_ending,
+            limits.connected,
+            limits.stall,
+            limits.finish,
         ];
-        assert_eq!(seconds.map(|limit| limit.as_secs()), [1, 2, 3, 4, 5]);
+        let seconds = seconds.map(|limit| limit.as_secs());
+        assert_eq!(seconds, [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # More tests at a time than processors: most wait for servers, and those of one server wait for each other.
-CARGO_TEST := RUST_TEST_THREADS=$$((2 * $$(nproc))) cargo test --locked --quiet --no-fail-fast
+CARGO_TEST := RUST_TEST_THREADS=$$((4 * $$(nproc))) cargo test --locked --quiet --no-fail-fast
 
 # Three workers a processor: docs/testing.md says why. Files in the order of tests/conftest.py: few and long before the
 # thousands of short ones, so that no worker waits for another's at the end.

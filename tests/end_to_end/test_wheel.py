@@ -82,7 +82,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     directory = tmp_path_factory.mktemp("environment")
     venv.create(directory, with_pip=False, symlinks=True)
     argv = [sys.executable, "-m", "pip", "--python", str(directory / "bin" / "python")]
-    options = ["--no-index", "--no-deps", "--no-cache-dir", "--disable-pip-version-check", "--quiet"]
+    options = ["--no-index", "--no-deps", "--no-cache-dir", "--disable-pip-version-check", "--no-compile", "--quiet"]
     subprocess.run([*argv, "install", *options, str(wheel)], check=True)
     (packages,) = directory.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")

@@ -29,6 +29,7 @@ impl Tiny {
             directory,
             connection,
         };
+        tiny.run("PRAGMA synchronous = OFF; BEGIN");
         for table in TABLES {
             tiny.run(&table.create(Dialect::Sqlite));
         }
@@ -48,6 +49,7 @@ impl Tiny {
         for (district, paid) in [(1, 1_000), (2, 2_000)] {
             tiny.fill_district(district, paid);
         }
+        tiny.run("COMMIT");
         tiny
     }
 

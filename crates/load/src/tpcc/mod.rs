@@ -8,6 +8,7 @@ mod populate;
 pub mod population;
 pub mod procedures;
 pub mod schema;
+pub mod screening;
 pub mod statements;
 pub mod transactions;
 pub mod workload;

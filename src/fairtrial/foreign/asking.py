@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ from fairtrial.study.problems import did_you_mean, listed
 
 ABSENT: Final = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # how tables write that there is no value
 PROBLEMS_SHOWN: Final = 20  # more of one kind say nothing new
+_BY_THOUSANDS: Final = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d*)?")
 _BLOCK, _POSITION, _ROW = "·block", "·position", "·row"  # columns of ours; the dot keeps clear of the user's
 
 
@@ -62,6 +64,7 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
     levels = _levels(rows, frame, arm=arm, baseline=question.baseline)
     if question.block is not None:
         _refuse_twins(rows, frame)
+        _refuse_one_number_of_two_blocks(rows, frame, question.block)
     table, cells = _table(frame, question, values=values, levels=levels)
     count = frame.height
     asked = Asked(
@@ -150,15 +153,32 @@ def _empty(rows: Rows, text: pl.DataFrame, name: str) -> Iterator[Problem]:
 def _numbers(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
     column = rows.frame[name]
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
-        return column.cast(pl.Float64).fill_null(float("nan"))
+        return _finite(rows, column.cast(pl.Float64).fill_null(float("nan")), problems)
     text = column.cast(pl.String).fill_null("")
     missing = text.is_in(ABSENT)
     numbers = text.cast(pl.Float64, strict=False)
     for row in (numbers.is_null() & ~missing).arg_true().head(PROBLEMS_SHOWN):
         found = text[int(row)]
-        near = f"did you mean {found.replace(',', '.')}?" if found.replace(",", ".").count(".") == 1 else ""
-        problems.append(rows.problem(int(row), name, f"expected a number, found {found!r}", suggestion=near))
-    return numbers.fill_null(float("nan"))
+        problems.append(rows.problem(int(row), name, f"expected a number, found {found!r}", suggestion=_near(found)))
+    return _finite(rows, numbers.fill_null(float("nan")), problems)
+
+
+def _near(found: str) -> str:
+    """What somebody who wrote this may have meant by it."""
+    if found.endswith("%"):
+        return f"write {found[:-1].strip()}, without the sign"
+    with_point, plain = found.replace(",", "."), found.replace(",", "")
+    if _BY_THOUSANDS.fullmatch(found):
+        return f"write {plain}" + (f", or {with_point} if that is meant" * (with_point.count(".") == 1))
+    return f"did you mean {with_point}?" if with_point.count(".") == 1 else ""
+
+
+def _finite(rows: Rows, numbers: pl.Series, problems: list[Problem]) -> pl.Series:
+    """Numbers, none infinite: a trial that never ended is no missing one, and leaving it out flatters its arm."""
+    for row in numbers.is_infinite().arg_true().head(PROBLEMS_SHOWN):
+        advice = "write the limit that it ran into, or NA"
+        problems.append(rows.problem(int(row), numbers.name, "infinity is no measurement", suggestion=advice))
+    return numbers
 
 
 def _time_order(rows: Rows, name: str) -> pl.Series:
@@ -200,6 +220,17 @@ def _refuse_twins(rows: Rows, frame: pl.DataFrame) -> None:
     )
 
 
+def _refuse_one_number_of_two_blocks(rows: Rows, frame: pl.DataFrame, block: str) -> None:
+    """A block that is written in two ways would lose its pairs, or two blocks would be one."""
+    written: dict[float, str] = {}
+    numbers = frame[block].cast(pl.Float64, strict=False)
+    for row, name, number in zip(frame[_ROW], frame[block], numbers, strict=True):
+        first = name if number is None else written.setdefault(number, name)
+        if first != name:
+            problem = rows.problem(row, block, f"block `{name}` is the number of block `{first}`, written otherwise")
+            raise InputError([problem], hint="write a block's name in one way, and two blocks' names in two")
+
+
 def _table(
     frame: pl.DataFrame, question: Question, *, values: Sequence[str], levels: Sequence[str]
 ) -> tuple[Table, dict[str, dict[str, str]]]:
@@ -222,7 +253,10 @@ def _table(
 
 
 def _name(cell: Sequence[object]) -> str:
-    return "+".join(map(str, cell)) or ONLY_CELL
+    """Conditions joined by plus signs; one of a condition's own is escaped, so that no two cells have one name."""
+    parts = [str(part) for part in cell]
+    escaped = [part.replace("\\", "\\\\").replace("+", "\\+") for part in parts] if len(parts) > 1 else parts
+    return "+".join(escaped) or ONLY_CELL
 
 
 def _block_numbers(frame: pl.DataFrame, block: str | None) -> list[int]:

@@ -68,6 +68,16 @@ def test_conditions_are_judged_apart_and_in_the_order_in_which_they_come() -> No
     assert only_comparison(found, "tpm", "low").family_size == 2
 
 
+def test_no_two_cells_have_one_name() -> None:
+    conditions = [("p+q", "r"), ("p", "q+r"), ("p\\", "+r")]
+    rows = [
+        f"{x},{y},{arm},{block},{block + (arm == 'b')}" for x, y in conditions for arm in "ab" for block in range(6)
+    ]
+    found = judged("x,y,arm,block,tpm\n" + "\n".join(rows), values=("tpm",), arm="arm", by=("x", "y"), block="block")
+    assert [cell.cell for cell in found.cells] == [r"p\+q+r", r"p+q\+r", r"p\\+\+r"]
+    assert [tuple(cell.levels.values()) for cell in found.cells] == conditions
+
+
 def test_names_of_blocks_pair_as_well_as_numbers() -> None:
     days = [(kernel, memory, f"day {block}", value, p99) for kernel, memory, block, value, p99 in ROWS]
     asked = {"values": ("tpm",), "arm": "kernel", "by": ("memory",), "block": "block"}

@@ -53,6 +53,18 @@ def test_marks_comments_blanks_and_quotes_do_not_matter() -> None:
     [
         ("new,4,fast", "standard input:8:7: tpm: expected a number, found 'fast'"),
         ('new,4,"12,5"', "standard input:8:8: tpm: expected a number, found '12,5' (did you mean 12.5?)"),
+        (
+            'new,4,"1,015"',
+            "standard input:8:8: tpm: expected a number, found '1,015' (write 1015, or 1.015 if that is meant)",
+        ),
+        ('new,4,"1,015.5"', "standard input:8:8: tpm: expected a number, found '1,015.5' (write 1015.5)"),
+        ("new,4,50.04%", "standard input:8:7: tpm: expected a number, found '50.04%' (write 50.04, without the sign)"),
+        (
+            "new,4,inf",
+            "standard input:8:7: tpm: infinity is no measurement (write the limit that it ran into, or NA)",
+        ),
+        ("new,03,1", "standard input:8:5: block: block `03` is the number of block `3`, written otherwise"),
+        ("new,3.0,1", "standard input:8:5: block: block `3.0` is the number of block `3`, written otherwise"),
         (",4,1", "standard input:8:1: kernel: an empty cell; every row needs one"),
         ("new,,1", "standard input:8:5: block: an empty cell; every row needs one"),
         ("new,4,1,2", "standard input:8:1: 4 cells, but the header has 3"),

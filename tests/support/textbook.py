@@ -155,9 +155,13 @@ def compare(first: Mapping[int, float], second: Mapping[int, float], *, plan: Pl
     in_units = line(before, after, paired=paired)
     logs = line(list(map(math.log, before)), list(map(math.log, after)), paired=paired) if has_logs else None
     deciding = logs if has_logs else in_units
-    p = deciding.p() if deciding else 1.0
-    if not has_logs and [*before, *after].count(0) > 1:
-        p = by_exchange(before, after, paired=paired)
+    zeros = [*before, *after].count(0)
+    scaled = [[math.log(value) if has_logs else value for value in arm] for arm in (before, after)]
+    if deciding is None or zeros > 1 or (zeros and min(*before, *after) >= 0):
+        p = by_exchange(*scaled, paired=paired)
+    else:
+        p = deciding.p()
+    margin = math.log(1 + plan.design.margin)
     confidence = plan.design.confidence
     classic = two_samples(list(first.values()), list(second.values()))
     geometric = statistics.geometric_mean(after) / statistics.geometric_mean(before) if has_logs else None
@@ -171,9 +175,13 @@ def compare(first: Mapping[int, float], second: Mapping[int, float], *, plan: Pl
         if classic
         else None,
         p=p,
-        p_equivalence=logs.equivalence(math.log(1 + plan.design.margin)) if logs else None,
+        p_equivalence=logs.equivalence(margin)
+        if logs
+        else inside_by_exchange(*scaled, margin=margin, paired=paired)
+        if has_logs
+        else None,
         apart=tuple(math.log(late / early) for early, late in zip(before, after, strict=True))
-        if has_logs and paired
+        if logs and paired
         else None,
         logs=logs,
     )
@@ -198,6 +206,20 @@ def by_exchange(before: Sequence[float], after: Sequence[float], *, paired: bool
     low = sum(each <= observed + 1e-9 for each in sums) / len(sums)
     high = sum(each >= observed - 1e-9 for each in sums) / len(sums)
     return min(1.0, 2 * min(low, high))
+
+
+def inside_by_exchange(before: Sequence[float], after: Sequence[float], *, margin: float, paired: bool) -> float | None:
+    """The arm moved by the margin either way, and how seldom exchanges give as much."""
+    if min(len(before), len(after)) < 2:
+        return None
+    found = []
+    for by in (-margin, margin):
+        moved = [value + by for value in after]
+        against = (statistics.fmean(moved) - statistics.fmean(before)) * by > 0
+        p = by_exchange(before, moved, paired=paired)
+        assert p is not None, "values without spread are few here"
+        found.append(p / 2 if against else 1.0)
+    return max(found)
 
 
 def line(before: Sequence[float], after: Sequence[float], *, paired: bool) -> Line | None:

@@ -22,6 +22,7 @@ SIGNED_RANK: Final = "Wilcoxon signed rank over blocks"
 RANK_SUM: Final = "Mann-Whitney"
 PAIRED_FLIPS: Final = "paired permutation of differences over blocks"
 SHUFFLED: Final = "permutation of the values"
+EXCHANGED: Final = (PAIRED_FLIPS, SHUFFLED)
 CENSORED: Final = ", values known by class"  # what a method's name ends in
 
 _LIKE_NORMAL: Final = {
@@ -119,14 +120,14 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
     censored = named.resolution > 0 and (censoring.coarse(used.baseline) or censoring.coarse(used.arm))
     tested = _censored(used, resolution=named.resolution, setting=setting) if censored else _tested(used, setting)
     in_units, on_logs = tested[0], tested[1] if logs else None
-    heaped = not logs and permuting.heaped(used.baseline, used.arm)
-    method = _method(paired=setting.paired, logs=logs, heaped=heaped)
+    deciding = on_logs if logs else in_units
+    exchanged = (deciding is None and not censored) or (not logs and permuting.heaped(used.baseline, used.arm))
+    method = _method(paired=setting.paired, logs=logs, exchanged=exchanged)
     size = setting.size(named.role)
     rank = _rank(used, setting=setting, logs=logs)
-    deciding = on_logs if logs else in_units
     by_t = 1.0 if deciding is None else deciding.p
-    if heaped:
-        p = _permuted(used, setting)
+    if exchanged:
+        p = _permuted(_logarithms(used) if logs else used, setting)
     else:
         p = by_t if censored else _confirmed(by_t, _logarithms(used) if logs else used, setting=setting, size=size)
     return Comparison(
@@ -142,9 +143,9 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
         difference=_difference(used, in_units),
         welch=_welch(baseline, arm, confidence=setting.confidence),
         p=p,
-        p_by_t=by_t if p > by_t and not heaped else None,
+        p_by_t=by_t if p > by_t and not exchanged else None,
         p_adjusted=None,
-        p_equivalence=_inside(on_logs, None if censored else used, setting=setting, size=size),
+        p_equivalence=_inside(on_logs, used if logs and not censored else None, setting=setting, size=size),
         family_size=size,
         verdict="undecided",
         smallest_effect=_smallest_effect(on_logs, alpha=setting.alpha / max(1, size)),
@@ -155,8 +156,8 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
     )
 
 
-def _method(*, paired: bool, logs: bool, heaped: bool) -> str:
-    if heaped:
+def _method(*, paired: bool, logs: bool, exchanged: bool) -> str:
+    if exchanged:
         return PAIRED_FLIPS if paired else SHUFFLED
     if paired:
         return PAIRED_LOGS if logs else PAIRED_UNITS
@@ -201,10 +202,10 @@ def _confirmed(p: float, scaled: Matched, *, setting: Setting, size: int) -> flo
 
 
 def _inside(test: TTest | None, used: Matched | None, *, setting: Setting, size: int) -> float | None:
-    """The p of equivalence, held against the exchange of arms likewise; `used`: None where only classes are known."""
-    if test is None:
-        return None
+    """The p of equivalence, held against the exchange of arms likewise; `used`: None where there are no logarithms."""
     bound = math.log1p(setting.margin)
+    if test is None:
+        return None if used is None else _inside_by_exchange(_logarithms(used), bound=bound, setting=setting)
     p = sensitivity.equivalence(test, bound=bound)
     if used is None or not (setting.paired and setting.once) or p >= setting.alpha:
         return p
@@ -217,6 +218,18 @@ def _inside(test: TTest | None, used: Matched | None, *, setting: Setting, size:
     )
 
 
+def _inside_by_exchange(logs: Matched, *, bound: float, setting: Setting) -> float | None:
+    """The same of values without spread: the arm moved by the margin, either way, against the baseline."""
+    if min(len(logs.baseline), len(logs.arm)) < t_tests.SMALLEST_N:
+        return None
+    moved = [(Matched(logs.baseline, logs.arm + by), by) for by in (-bound, bound)]
+    return max(_permuted(each, setting) / 2 if _mean_shift(each) * by > 0 else 1.0 for each, by in moved)
+
+
+def _mean_shift(used: Matched) -> float:
+    return float(np.mean(used.arm) - np.mean(used.baseline))
+
+
 def _logarithms(used: Matched) -> Matched:
     return Matched(baseline=np.log(used.baseline), arm=np.log(used.arm))
 
@@ -224,14 +237,14 @@ def _logarithms(used: Matched) -> Matched:
 def _ratio(used: Matched, test: TTest | None) -> Interval:
     """Ratio of geometric means: the estimate is there even where no interval is, or none that a number can hold."""
     logs = _logarithms(used)
-    estimate = math.exp(min(_LARGEST_LOGARITHM, float(np.mean(logs.arm) - np.mean(logs.baseline))))
+    estimate = math.exp(min(_LARGEST_LOGARITHM, _mean_shift(logs)))
     if test is None or test.high > _LARGEST_LOGARITHM:
         return Interval(estimate=estimate, low=None, high=None)
     return Interval(estimate=estimate, low=math.exp(test.low), high=math.exp(test.high))
 
 
 def _difference(used: Matched, test: TTest | None) -> Interval:
-    estimate = float(np.mean(used.arm) - np.mean(used.baseline))
+    estimate = _mean_shift(used)
     if test is None:
         return Interval(estimate=estimate, low=None, high=None)
     return Interval(estimate=estimate, low=test.low, high=test.high)

@@ -10,8 +10,9 @@ from typing import Final
 
 import numpy as np
 
+from fairtrial.analyse import t_tests
 from fairtrial.analyse.censoring import DISTINCT_SHARE, SMALLEST_N_TO_TIE
-from fairtrial.analyse.comparing import CENSORED
+from fairtrial.analyse.comparing import CENSORED, EXCHANGED
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Doubt
 
@@ -90,22 +91,20 @@ def _unequal(comparison: Comparison, baseline: Measured, arm: Measured) -> Itera
 
 
 def _not_computable(comparison: Comparison) -> Iterator[Doubt]:
-    """Never a false alarm: without an interval there was no test, or its bounds are too far apart for any number."""
-    if comparison.ratio.estimate is not None and comparison.ratio.low is None and comparison.p_equivalence is not None:
-        yield of(
-            comparison,
-            code="not_computable",
-            message=f"the interval of the ratio is wider than any number (n = {comparison.n}): nothing is known of it",
-            advice="look for what makes single values thousands of times larger than others, and add blocks",
-        )
-    elif comparison.difference.low is None or (comparison.ratio.estimate is not None and comparison.ratio.low is None):
-        why = f"n = {comparison.n}" if comparison.n < 2 else "the values show no spread"  # noqa: PLR2004 - one value
-        yield of(
-            comparison,
-            code="not_computable",
-            message=f"no test can be computed ({why}); p = 1 stands for that",
-            advice="add blocks" if comparison.n < 2 else "measure more finely",  # noqa: PLR2004 - the same
-        )
+    """Never a false alarm: without an interval there was no t test, or its bounds are too far apart for any number."""
+    deciding = comparison.difference if comparison.ratio.estimate is None else comparison.ratio
+    if deciding.low is not None:
+        return
+    if comparison.n < t_tests.SMALLEST_N:
+        message = f"no test can be computed (n = {comparison.n}); p = 1 stands for that"
+        advice = "add blocks"
+    elif comparison.method in EXCHANGED:
+        message = "the values show no spread: there is no interval, and p is that of exchanging arms"
+        advice = "quote what was seen as it is; if it is no exact count, measure more finely"
+    else:
+        message = f"the interval of the ratio is wider than any number (n = {comparison.n}): nothing is known of it"
+        advice = "look for what makes single values thousands of times larger than others, and add blocks"
+    yield of(comparison, code="not_computable", message=message, advice=advice)
 
 
 def _all_equal(baseline: Measured, arm: Measured) -> bool:
@@ -142,7 +141,7 @@ def quantised(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
     n, distinct = len(each.values), np.unique(each.values)
     if n >= SMALLEST_N_TO_TIE and 1 < len(distinct) <= DISTINCT_SHARE * n:
         step = float(np.diff(distinct).min())
-        share = step / float(np.std(each.values, ddof=1))
+        share = step / t_tests.spread(each.values)
         yield Doubt(
             code="quantised",
             message=f"only {len(distinct)} distinct values of {n}, {step:g} apart at the closest, "

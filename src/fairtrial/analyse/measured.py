@@ -51,7 +51,7 @@ def summary(of: Measured, *, confidence: float) -> Summary | None:
     if n == 0:
         return None
     mean = float(np.mean(of.values))
-    spread = float(np.std(of.values, ddof=1)) if n >= t_tests.SMALLEST_N else None
+    spread = t_tests.spread(of.values) if n >= t_tests.SMALLEST_N else None
     reach = None if spread is None else t_tests.quantile((1 + confidence) / 2, n - 1) * spread / math.sqrt(n)
     return Summary(
         arm=of.arm,

@@ -1,6 +1,8 @@
-"""Permutation tests for values that are often exactly zero: seconds of stalls, lost operations, shares of bad trials.
+"""Permutation tests for values that no t test is made for: some are exactly zero, or every arm's are constant.
 
-Zeros have no logarithm, and a heap of them is nowhere near normal. Exchanging signs or arms asks nothing of the shape.
+Zeros (seconds of stalls, lost operations, shares of bad trials) have no logarithm, and a heap of them is nowhere near
+normal; what a deterministic count shows has no spread to hold a difference against. Exchanging signs or arms asks
+nothing of the shape.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ RESAMPLES: Final = 9_999  # all orders where there are fewer: up to 13 pairs, or
 
 
 def heaped(first: Values, second: Values) -> bool:
-    """Whether zeros are heaped: `HEAP` or more in both arms together."""
-    return int((first == 0).sum() + (second == 0).sum()) >= HEAP
+    """Whether zeros are no chance: `HEAP` of them, or one where nothing is negative, in both arms together."""
+    both = np.concatenate([first, second])
+    zeros = int((both == 0).sum())
+    return zeros >= HEAP or (zeros > 0 and not (both < 0).any())
 
 
 def paired_p(first: Values, second: Values, *, seed: int) -> float:

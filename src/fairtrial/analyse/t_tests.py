@@ -116,6 +116,14 @@ class TTests:
         reach = special.stdtrit(self.df, (1 + confidence) / 2) * self.standard_error
         return self.estimate - reach, self.estimate + reach
 
+    def times(self, exponent: NDArray[np.int32]) -> TTests:
+        """The same tests of values times 2 to a power: exact, unless they get too small for a number."""
+        return TTests(
+            estimate=np.ldexp(self.estimate, exponent),
+            standard_error=np.ldexp(self.standard_error, exponent),
+            df=self.df,
+        )
+
     def single(self, *, confidence: float) -> TTest | None:
         """The only test, of arrays without dimensions; None if it cannot be computed."""
         if np.isnan(self.standard_error):
@@ -132,22 +140,33 @@ class TTests:
 
 def paired_many(first: Values, second: Values) -> TTests:
     """`paired` along the last axis of two arrays of one shape (…, n), n ≥ 2."""
+    first, second, exponent = _scaled(first, second)
     differences = second - first
     n = differences.shape[-1]
     error = np.std(differences, ddof=1, axis=-1) / math.sqrt(n)
     size = np.maximum(_sizes(first), _sizes(second))
-    return _tests(np.mean(differences, axis=-1), error=error, df=np.full_like(error, n - 1), size=size)
+    tests = _tests(np.mean(differences, axis=-1), error=error, df=np.full_like(error, n - 1), size=size)
+    return tests.times(exponent)
 
 
 def welch_many(first: Values, second: Values) -> TTests:
     """`welch` along the last axis of two arrays of shapes (…, n) and (…, m), n and m ≥ 2."""
+    first, second, exponent = _scaled(first, second)
     n, m = first.shape[-1], second.shape[-1]
     share, other = np.var(first, ddof=1, axis=-1) / n, np.var(second, ddof=1, axis=-1) / m
     variance = share + other
     with np.errstate(invalid="ignore"):  # without any spread there is no test, and `_tests` says so
         df = variance**2 / (share**2 / (n - 1) + other**2 / (m - 1))
     size = np.maximum(_sizes(first), _sizes(second))
-    return _tests(np.mean(second, axis=-1) - np.mean(first, axis=-1), error=np.sqrt(variance), df=df, size=size)
+    tests = _tests(np.mean(second, axis=-1) - np.mean(first, axis=-1), error=np.sqrt(variance), df=df, size=size)
+    return tests.times(exponent)
+
+
+def _scaled(first: Values, second: Values) -> tuple[Values, Values, NDArray[np.int32]]:
+    """Both divided by a power of 2, so that no square is too large or too small for a number, and its exponent."""
+    largest = np.maximum(np.abs(first).max(axis=-1), np.abs(second).max(axis=-1))
+    exponent = np.frexp(largest)[1]
+    return np.ldexp(first, -exponent[..., None]), np.ldexp(second, -exponent[..., None]), exponent
 
 
 def _tests(estimate: Values, *, error: Values, df: Values, size: Values) -> TTests:
@@ -158,6 +177,12 @@ def _tests(estimate: Values, *, error: Values, df: Values, size: Values) -> TTes
 def _sizes(values: Values) -> Values:
     """How large the values are, to tell spread from rounding."""
     return np.asarray(np.abs(values).mean(axis=-1))
+
+
+def spread(values: Values) -> float:
+    """Sample standard deviation (n - 1) of two values or more, whatever their size."""
+    exponent = np.frexp(np.abs(values).max())[1]
+    return float(np.ldexp(np.std(np.ldexp(values, -exponent), ddof=1), exponent))
 
 
 def array(values: Sequence[float]) -> Values:

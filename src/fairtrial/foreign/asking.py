@@ -65,6 +65,7 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
     if question.block is not None:
         _refuse_twins(rows, frame)
         _refuse_one_number_of_two_blocks(rows, frame, question.block)
+        _require_a_common_block(rows, frame, levels)
     table, cells = _table(frame, question, values=values, levels=levels)
     count = frame.height
     asked = Asked(
@@ -229,6 +230,16 @@ def _refuse_one_number_of_two_blocks(rows: Rows, frame: pl.DataFrame, block: str
         if first != name:
             problem = rows.problem(row, block, f"block `{name}` is the number of block `{first}`, written otherwise")
             raise InputError([problem], hint="write a block's name in one way, and two blocks' names in two")
+
+
+def _require_a_common_block(rows: Rows, frame: pl.DataFrame, levels: Sequence[str]) -> None:
+    """Else nothing is compared, and an empty answer would not say why."""
+    arm, *place = frame.columns[: frame.columns.index(_ROW)]
+    first, *others = [set(frame.filter(pl.col(arm) == level).select(place).iter_rows()) for level in levels]
+    if not any(first & other for other in others):
+        problem = Problem(f"no block holds `{levels[0]}` and another level of `{arm}`", rows.name, field=place[-1])
+        hint = "--block names the column that says which trials were side by side; without it they are independent"
+        raise InputError([problem], hint=hint)
 
 
 def _table(

@@ -210,11 +210,8 @@ def test_zeros_have_no_ratio_and_are_compared_in_units() -> None:
 
     case = Case(FACTORS, blocks=8, roles={"primary": ["p99"]})
     comparison = only(analyse(case.plan(), case.trials(p99=failures)), "over", "p99")
-    apart = [3.0 + block / 10 for block in range(1, 9)]
-    theirs = stats.ttest_1samp(apart, 0)
-    assert comparison.method == "paired t on differences over blocks"
-    assert comparison.p_by_t == pytest.approx(theirs.pvalue)
-    assert comparison.p == pytest.approx(raised(theirs.pvalue, apart, family=comparison.family_size))
+    assert comparison.method == "paired permutation of differences over blocks"
+    assert (comparison.p, comparison.p_by_t) == (2 / 2**8, None)
     assert comparison.difference.estimate == pytest.approx(3.45)
     assert (comparison.ratio.estimate, comparison.p_equivalence, comparison.smallest_effect) == (None, None, None)
     assert comparison.verdict == "slower"
@@ -222,14 +219,38 @@ def test_zeros_have_no_ratio_and_are_compared_in_units() -> None:
     assert doubt.message.startswith("1 of 16 values are zero or negative")
 
 
-@pytest.mark.parametrize("blocks", [1, 4])
-def test_a_test_that_cannot_be_computed_gives_p_1_and_no_claim(blocks: int) -> None:
-    case = Case(FACTORS, blocks=blocks)
-    trials = case.trials(tpm=lambda levels, _block: 1000.0 + 500 * (levels["kernel"] == "patched"))
+@pytest.mark.parametrize(("blocks", "verdict"), [(1, "undecided"), (4, "undecided"), (7, "slower")])
+@pytest.mark.parametrize("unit", [1.0, 1e-300, 1e300])
+def test_constants_are_held_against_the_exchange_of_arms(blocks: int, verdict: str, unit: float) -> None:
+    case = Case(FACTORS, blocks=blocks, roles={"primary": ["p99"]})
+    trials = case.trials(p99=lambda levels, _block: unit * (1.0 + 0.5 * (levels["kernel"] == "patched")))
+    comparison = only(analyse(case.plan(), trials), "over", "p99")
+    assert comparison.p == (1.0 if blocks == 1 else 2 / 2**blocks)
+    assert comparison.p_adjusted == min(1.0, 2 * comparison.p)
+    assert (comparison.verdict, comparison.ratio.estimate) == (verdict, pytest.approx(1.5))
+    assert comparison.p_equivalence == (None if blocks == 1 else 1.0)
+    assert (comparison.ratio.low, comparison.smallest_effect) == (None, None)
+    (doubt,) = [doubt for doubt in comparison.doubts if doubt.code == "not_computable"]
+    assert ("p = 1 stands for that" in doubt.message) == (blocks == 1)
+
+
+def test_constants_within_the_margin_are_equivalent() -> None:
+    case = Case(FACTORS, blocks=7)
+    trials = case.trials(tpm=lambda levels, _block: 1000.0 + (levels["kernel"] == "patched"))
     comparison = only(analyse(case.plan(), trials), "over")
-    assert (comparison.p, comparison.verdict, comparison.ratio.estimate) == (1.0, "undecided", pytest.approx(1.5))
-    assert (comparison.ratio.low, comparison.p_equivalence, comparison.smallest_effect) == (None, None, None)
-    assert "not_computable" in {doubt.code for doubt in comparison.doubts}
+    assert comparison.p_equivalence == 1 / 2**7
+    assert comparison.verdict == "equivalent"
+
+
+@pytest.mark.parametrize("zeros", [1, 2])
+def test_a_zero_among_ten_values_changes_a_verdict_no_more_than_two_do(zeros: int) -> None:
+    case = Case({"kernel": ["base", "patched"]}, blocks=10)
+    trials = case.trials(
+        tpm=lambda levels, block: 100.0 + block + 5 * (levels["kernel"] == "patched") if block > zeros else 0.0
+    )
+    comparison = only(analyse(case.plan(), trials), "all")
+    assert comparison.method == "paired permutation of differences over blocks"
+    assert comparison.verdict == "faster"
 
 
 def test_two_trials_for_one_place_in_the_design_are_refused() -> None:

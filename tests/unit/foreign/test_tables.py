@@ -76,6 +76,11 @@ def test_a_bad_cell_is_named_by_file_line_and_column(row: str, message: str) -> 
     assert problem(TABLE + row + "\n") == message
 
 
+def test_blocks_that_no_two_arms_share_are_refused() -> None:
+    apart = "kernel,block,tpm\nold,1,1\nold,2,1\nnew,3,1\nnew,4,1\n"
+    assert problem(apart) == "standard input: block: no block holds `old` and another level of `kernel`"
+
+
 def test_lines_are_counted_through_comments_and_cells_of_several_lines() -> None:
     text = '# one\nkernel,note,block,tpm\nold,"two\nlines",1,10\n# three\nnew,,1,x\n'
     assert problem(text) == "standard input:6:8: tpm: expected a number, found 'x'"

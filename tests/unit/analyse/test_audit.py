@@ -239,6 +239,10 @@ def test_sorted_values_are_named(desk: Path) -> None:
         ),
         ("- {where: here, metric: speed, contrast: kid, rest: not significant}\n", "did you mean `kind`?"),
         ("- {where: here, colour: red}\n", "unknown key"),
+        (
+            "- {where: here, metric: speed, values: [{printed: fast}]}\n",
+            "claims.yaml:5:51: claims.0.values.0.printed: expected a figure",
+        ),
         ("- {metric: speed}\n", "where: required, but missing"),
         ("- {where: here, arithmetic: [{printed: 1, is: [1, '^', 2]}]}\n", "expected"),
     ],

@@ -25,10 +25,28 @@ from fairtrial.analyse.publications.models import Claim
         ("3", 1.9, "2", "differs"),
         ("0", 0.4, "0", None),
         ("100", 1e2, "100", None),
+        ("3.0e-09", 3.02e-9, "3.0e-9", None),
+        ("4.45e3", 4449.7, "4.45e3", None),
+        ("4.45e3", 4461.0, "4.46e3", "differs"),
+        ("4,002", 4001.6, "4002", None),
+        ("1 234 567.5", 1234567.46, "1234567.5", None),
+        ("\u22121.5", -1.52, "-1.5", None),
+        ("0.05*", 0.049, "0.05", None),
+        ("12 %", 12.4, "12", None),
+        ("<0.001", 0.0004, "0.0004", None),
+        ("< 0.001", 0.001, "0.001", "bound"),
+        ("≥ 30", 30.0, "30", None),
+        ("> 30", 30.0, "30", "bound"),
     ],
 )
 def test_a_figure_agrees_at_the_digits_printed(*, printed: str, value: float, computed: str, kind: str | None) -> None:
     assert figure(printed, value) == (computed, kind)
+
+
+@pytest.mark.parametrize("text", ["", "fast", "1.2.3", "4,02", "<", "e5", "0x10", "1/2", "nan", "inf"])
+def test_what_is_no_figure_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a figure"):
+        figure(text, 1.0)
 
 
 @given(st.decimals(-10_000, 10_000, places=3))

@@ -9,8 +9,9 @@ from typing import Final
 
 from fairtrial.analyse.publications import r_printing, single_claims
 from fairtrial.analyse.publications.comparisons import PERCENT, Compared, compared, compared_at
-from fairtrial.analyse.publications.findings import Checked, Finding, Kind, Place
+from fairtrial.analyse.publications.findings import Checked, Finding, Kind, Place, figure
 from fairtrial.analyse.publications.models import Arithmetic, Bounds, CellClaim, Claim, Levels, ROutput
+from fairtrial.analyse.publications.printed import read
 from fairtrial.analyse.publications.reading import Dataset
 
 NO_TEST: Final = "no test can be made: fewer than two values in an arm, or none has any spread"
@@ -117,10 +118,10 @@ class _Claimed:
     def _percent(self, where: str, printed: Bounds, found: Compared) -> Iterator[Finding]:
         computed = _percent_text(found)
         text = f"[{printed[0]}, {printed[1]}] %"
-        if printed == computed:
+        if _agree(printed, found):
             yield self.place.agrees(f"{where}: percent", text, text)
         else:
-            owner = next((each for each in self._comparisons() if _percent_text(each) == printed), None)
+            owner = next((each for each in self._comparisons() if _agree(printed, each)), None)
             yield self.place.disagrees(
                 f"{where}: percent",
                 text,
@@ -133,7 +134,7 @@ class _Claimed:
         else:
             yield self.place.disagrees(what, text, computed=_p_text(found), kind="not significant")
         what, text = f"{where}: wording", f"{text} {self.claim.says}"
-        if self.claim.says == "higher" and printed[1].startswith("-"):
+        if self.claim.says == "higher" and read(printed[1]).value < 0:
             yield self.place.disagrees(what, text, computed="lower", kind="sign")
         elif self.claim.says:
             yield self.place.agrees(what, text, self.claim.says)
@@ -179,7 +180,7 @@ def _arithmetic(where: Place, claim: Arithmetic) -> Finding:
     if not claim.than:
         return where.figure(what, claim.printed, value)
     text, computed = f"{claim.than} than {claim.printed}", f"{value:.4g}"
-    if (value > float(claim.printed)) == (claim.than == "more"):
+    if (value > read(claim.printed).value) == (claim.than == "more"):
         return where.agrees(what, text, computed)
     return where.disagrees(what, text, computed=computed, kind="bound")
 
@@ -242,6 +243,10 @@ def _percent_text(of: Compared) -> Bounds:
     """To two decimals, as the publications' scripts print it."""
     low, high = of.percent
     return f"{low:.2f}", f"{high:.2f}"
+
+
+def _agree(printed: Bounds, of: Compared) -> bool:
+    return all(figure(text, value)[1] is None for text, value in zip(printed, of.percent, strict=True))
 
 
 def _result(of: Arithmetic) -> float | None:

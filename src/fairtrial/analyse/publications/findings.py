@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from typing import Final, Literal
 
+from fairtrial.analyse.publications.printed import read
+
 Verdict = Literal["confirmed", "contradicted", "not checkable"]
 Kind = Literal[
     "differs",
@@ -124,11 +126,14 @@ class Place:
         return self.disagrees(what, printed, computed=computed, kind=kind)
 
 
-def figure(printed: str, value: float) -> tuple[str, Kind | None]:
+def figure(text: str, value: float) -> tuple[str, Kind | None]:
     """The value to the digits of the printed figure, and how they disagree; None if they agree."""
-    unit = Decimal(1).scaleb(-len(printed.partition(".")[2]))
+    printed = read(text)
+    if printed.bound:
+        return f"{value:.3g}", None if printed.holds(value) else "bound"
     exact = Decimal(repr(float(value)))
-    rounded = exact.quantize(unit, rounding=ROUND_HALF_UP)
-    if Decimal(printed) == rounded:
-        return str(rounded), None
-    return str(rounded), "cut" if Decimal(printed) == exact.quantize(unit, rounding=ROUND_DOWN) else "differs"
+    rounded = exact.quantize(printed.unit, rounding=ROUND_HALF_UP)
+    if printed.value == rounded:
+        return printed.shown(rounded), None
+    cut = printed.value == exact.quantize(printed.unit, rounding=ROUND_DOWN)
+    return printed.shown(rounded), "cut" if cut else "differs"

@@ -9,9 +9,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from fairtrial.analyse.publications.printed import Printed
 from fairtrial.study.catalogue import Better
 
-Bounds = tuple[str, str]  # low, high, as printed
+Bounds = tuple[Printed, Printed]  # low, high
 Levels = dict[str, str]  # level by factor
 Order = Literal["sequential", "rows", "unknown"]
 
@@ -94,14 +95,14 @@ class CellClaim(Described):
 
     at: Levels = {}
     second: str = ""
-    change: str = ""
-    ratio: str = ""
-    p: str = ""
+    change: Printed = ""
+    ratio: Printed = ""
+    p: Printed = ""
     significant: bool | None = None
     means: Bounds | None = None
     interval: Bounds | None = None
     percent: Bounds | None = None
-    pairs: list[str] = []
+    pairs: list[Printed] = []
 
 
 class Arithmetic(Described):
@@ -112,7 +113,7 @@ class Arithmetic(Described):
         than: `more` or `less` where the publication gives a bound.
     """
 
-    printed: str
+    printed: Printed
     is_: tuple[float, Literal["/", "*", "+", "-", "% over", "% of"], float]
     of: str = ""
     than: Literal["more", "less", ""] = ""
@@ -125,7 +126,7 @@ class ValueClaim(Described):
 
     at: Levels = {}
     statistic: Literal["mean", "median", "sd", "smallest", "largest", "count", "sum"] = "mean"
-    printed: str
+    printed: Printed
 
 
 class OrderClaim(Described):
@@ -171,8 +172,8 @@ class Claim(Described):
     rest: Literal["not significant", ""] = ""
     pair_range: Bounds | None = None
     milder_at: Levels = {}
-    configurations: str = ""
-    values_each: str = ""
+    configurations: Printed = ""
+    values_each: Printed = ""
     arithmetic: list[Arithmetic] = []
 
 

@@ -79,6 +79,7 @@ class Series:
         margin: change that matters, as a share; None if the source does not say.
         role: of the newest run: `primary`, `secondary`, `guardrail`, or empty.
         in_units: whether some trial has no logarithm; then all points are means in the unit, with their errors.
+        newest: the newest run of all that should have a point here, whether it has one or not; empty if none should.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Series:
     margin: float | None = None
     role: str = ""
     in_units: bool = False
+    newest: str = ""
 
     @property
     def positive(self) -> bool:
@@ -110,10 +112,13 @@ class Runs:
 
 @dataclass(frozen=True)
 class _Run:
+    """A run with the trials that estimates may use, or the reason why it has none."""
+
     directory: Path
     started: str
     plan: dict[str, Any]
     trials: list[dict[str, Any]]
+    left_out: str = ""
 
     @property
     def title(self) -> str:
@@ -149,7 +154,7 @@ def read(directories: Sequence[Path], *, metrics: Sequence[str] = (), by: Sequen
         InputError: a name in `by` that no run has as a factor.
         RecordError: a record that cannot be read.
     """
-    runs, left_out = _runs(directories)
+    runs = _runs(directories)
     known = {CELL, ARM, *(factor for run in runs for factor in run.plan["factors"])}
     if runs and (unknown := [name for name in by if name not in known]):
         problem = Problem(message=f"no factor `{unknown[0]}`; there are {', '.join(sorted(known))}", file="--by")
@@ -159,11 +164,14 @@ def read(directories: Sequence[Path], *, metrics: Sequence[str] = (), by: Sequen
         for title in dict.fromkeys(run.title for run in runs)
         for each in _of_study([run for run in runs if run.title == title], metrics=metrics, by=by)
     ]
-    return Runs(series=tuple(series), left_out=left_out)
+    return Runs(series=tuple(series), left_out={run.directory.name: run.left_out for run in runs if run.left_out})
 
 
 def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]) -> Iterator[Series]:
-    chosen = sorted(runs, key=lambda run: (run.started, run.directory.name))
+    ordered = sorted(runs, key=lambda run: (run.started, run.directory.name))
+    chosen = [run for run in ordered if not run.left_out]
+    if not chosen:
+        return
     newest = chosen[-1].plan
     definitions = {name: each for run in chosen for name, each in run.plan["metrics"]["definitions"].items()}
     roles = _roles(newest)
@@ -184,6 +192,7 @@ def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]
                     margin=newest["design"]["margin"],
                     role=roles.get(metric, ""),
                     in_units=not logs,
+                    newest=ordered[-1].directory.name if _expects(ordered[-1].plan, metric, key=key, by=by) else "",
                 )
 
 
@@ -197,13 +206,25 @@ def _key(trial: dict[str, Any], by: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(trial[name] if name in BY else trial["levels"].get(name, "")) for name in by)
 
 
+def _expects(plan: dict[str, Any], metric: str, *, key: tuple[str, ...], by: Sequence[str]) -> bool:
+    """Whether a run of this plan gives a series a point, if nothing goes wrong."""
+    orders = _orders(plan)
+    levels = all(level in orders.get(name, [""]) for name, level in zip(by, key, strict=True))
+    return levels and metric in plan["metrics"]["definitions"]
+
+
 def _rank(plan: dict[str, Any], key: tuple[str, ...], by: Sequence[str]) -> list[tuple[int, str]]:
     """Where a series stands: cells and levels in the plan's order, what it does not know behind them by name."""
-    orders = {**plan["factors"], CELL: [cell["name"] for cell in plan["cells"]], ARM: plan["factors"][plan["arm"]]}
+    orders = _orders(plan)
     return [
         (orders[name].index(level) if level in orders.get(name, []) else len(orders.get(name, [])), level)
         for name, level in zip(by, key, strict=True)
     ]
+
+
+def _orders(plan: dict[str, Any]) -> dict[str, list[str]]:
+    cells = [cell["name"] for cell in plan["cells"]]
+    return {**plan["factors"], CELL: cells, ARM: plan["factors"][plan["arm"]]}
 
 
 def _values(run: _Run, metric: str, *, key: tuple[str, ...], by: Sequence[str]) -> dict[tuple[str, str], list[float]]:
@@ -254,8 +275,8 @@ def _facts(trials: Sequence[dict[str, Any]]) -> dict[str, str]:
     return {name: value for name, value in first.items() if all(each.get(name) == value for each in every)}
 
 
-def _runs(directories: Sequence[Path]) -> tuple[list[_Run], dict[str, str]]:
-    """Finished runs with their used trials; other runs by name with the reason."""
+def _runs(directories: Sequence[Path]) -> list[_Run]:
+    """Every run: finished ones with their used trials, the others with the reason."""
     for each in directories:
         reader.refuse_links(each)
     plans = {path.parent: each for path, each in _rows(_PLANS, [each / "plan.json" for each in directories])}
@@ -263,11 +284,11 @@ def _runs(directories: Sequence[Path]) -> tuple[list[_Run], dict[str, str]]:
     journals = [path for each in directories if (path := each / "journal.jsonl").is_file()]
     for path, row in _rows(_JOURNALS, journals):
         events[path.parent].append({**row["entry"], "time": row["time"]})
-    left_out = {each.name: "unfinished" for each in directories if not _has(events[each], "run_finished")}
-    finished = [each for each in directories if each.name not in left_out]
+    finished = {each for each in directories if _has(events[each], "run_finished")}
     files = [
         reader.trial_file(each, event["trial"])
-        for each in finished
+        for each in directories
+        if each in finished
         for event in events[each]
         if event["event"] == "trial_finished"
     ]
@@ -275,17 +296,15 @@ def _runs(directories: Sequence[Path]) -> tuple[list[_Run], dict[str, str]]:
     for path, row in _rows(_TRIALS, files):
         trials[path.parents[2]].append({**row["trial"], **{key: row[key] for key in row if key != "trial"}})
     runs = []
-    for each in finished:
+    for each in directories:
         lost = {(event["cell"], event["block"]) for event in events[each] if event["event"] == "block_voided"}
         usable = [trial for trial in trials[each] if not trial.get("diagnostic", False)]
         lost |= {(trial[CELL], trial["block"]) for trial in usable if not trial["valid"]}
         used = [trial for trial in usable if (trial[CELL], trial["block"]) not in lost]
-        if used:
-            started = next(event["time"] for event in events[each] if event["event"] == "run_started")
-            runs.append(_Run(directory=each, started=started, plan=plans[each], trials=used))
-        else:
-            left_out[each.name] = "no trial that estimates may use"
-    return runs, left_out
+        started = next((event["time"] for event in events[each] if event["event"] == "run_started"), "")
+        reason = "unfinished" if each not in finished else "" if used else "no trial that estimates may use"
+        runs.append(_Run(directory=each, started=started, plan=plans[each], trials=used, left_out=reason))
+    return runs
 
 
 def _has(events: Sequence[dict[str, Any]], name: str) -> bool:

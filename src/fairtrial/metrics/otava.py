@@ -53,6 +53,7 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
                 for line, row in ordered
                 if row.get(BRANCH, "") == branch and row[metric]
             ),
+            newest=_name([row for _, row in ordered if row.get(BRANCH, "") == branch][-1]),
         )
         for metric in wanted
         for branch in branches
@@ -93,8 +94,11 @@ def _point(path: Path, row: dict[str, str], *, metric: str, line: int) -> Point:
         raise _refusal(path, f"{metric}: expected a number, found `{row[metric]}`", line=line) from error
     if not math.isfinite(value):
         raise _refusal(path, f"{metric}: expected a number, found `{row[metric]}`", line=line)
-    run = next((row[name] for name in NAMES if row.get(name)), row[TIME])
-    return Point(run=run, time=row[TIME], estimate=value)
+    return Point(run=_name(row), time=row[TIME], estimate=value)
+
+
+def _name(row: dict[str, str]) -> str:
+    return next((row[name] for name in NAMES if row.get(name)), row[TIME])
 
 
 def _time(path: Path, text: str, *, line: int) -> float:

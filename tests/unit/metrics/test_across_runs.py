@@ -74,6 +74,16 @@ def test_unfinished_and_empty_runs_are_left_out_with_the_reason(tmp_path: Path) 
     assert [point.run for point in found.series[0].points] == ["whole"]
 
 
+def test_the_newest_run_is_known_even_where_it_gives_no_point(tmp_path: Path) -> None:
+    written(tmp_path / "old", VALUES)
+    assert across_runs.read([tmp_path / "old"]).series[0].newest == "old"
+    written(tmp_path / "new", dict.fromkeys(VALUES, math.nan))
+    written(tmp_path / "newer", {}, finished=False)
+    for names, newest in ((["old", "new"], "new"), (["old", "newer"], "newer")):
+        for series in across_runs.read([tmp_path / name for name in names]).series:
+            assert ([point.run for point in series.points], series.newest) == (["old"], newest)
+
+
 def test_a_cut_last_line_of_the_journal_is_no_harm(tmp_path: Path) -> None:
     written(tmp_path / "r1", VALUES)
     with (tmp_path / "r1" / "journal.jsonl").open("a", encoding="utf-8") as file:

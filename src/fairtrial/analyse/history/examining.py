@@ -131,6 +131,7 @@ def _examined(of: _Prepared, *, p: float | None, p_adjusted: float | None, optio
         values=tuple(point.estimate for point in of.points),
         standard_errors=tuple(point.standard_error for point in of.points),
         ns=tuple(point.n for point in of.points),
+        newest=of.series.newest,
         left_out=len(of.series.points) - len(of.points),
         noise=None if of.noise is None else of.noise.sd,
         autocorrelation=None if of.noise is None else of.noise.autocorrelation,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from fairtrial.analyse import comparing, judging
+from fairtrial.analyse.history.examining import FEWEST_TO_ALARM
 from fairtrial.analyse.history.models import Alarm, Change, Examined, History
 from fairtrial.analyse.measured import measured
 from fairtrial.analyse.models import Comparison
@@ -65,8 +66,12 @@ def by_history(history: History) -> Gate:
 
 
 def _of_series(of: Examined, alpha: float) -> Check:
+    if of.newest and of.newest != of.runs[-1]:
+        return _check(
+            of, "failed", f"{of.newest}, the newest run, has no value; {of.runs[-1]} is the last that has one"
+        )
     if of.alarm is None:
-        return _check(of, "skipped", f"{len(of.values)} runs are too few" if of.noise is None else "no alarm possible")
+        return _of_constants(of)
     last = of.changes[-1] if of.changes else None
     if last is not None and of.p_adjusted is not None and of.p_adjusted <= alpha and _matters(last):
         return _check(of, "failed", f"level changed at {last.run}: {_size(of, last)}; {last.direction}")
@@ -75,6 +80,15 @@ def _of_series(of: Examined, alpha: float) -> Check:
     known = [each.known.because for each in (last, of.alarm) if each is not None and each.known is not None]
     note = f" (known: {known[0]})" if known else ""
     return _check(of, "passed", f"newest run against the level before: {_size(of, of.alarm)}{note}")
+
+
+def _of_constants(of: Examined) -> Check:
+    """A series without noise: one that is too short, or a deterministic count that never changed."""
+    if len(of.values) < FEWEST_TO_ALARM:
+        return _check(of, "skipped", f"{len(of.values)} runs are too few")
+    if len(set(of.values)) > 1:
+        return _check(of, "skipped", "the runs differ by rounding only: nothing to compare the newest with")
+    return _check(of, "passed", f"all {len(of.values)} runs have {of.values[0]:g}")
 
 
 def _matters(found: Change | Alarm) -> bool:

@@ -93,6 +93,7 @@ class Examined(Result):
 
     Attributes:
         runs, times, values, standard_errors, ns: by point, in time order.
+        newest: the newest run that should have a point here, whether it has one or not; empty if none should.
         left_out: older points beyond the limit.
         noise: standard deviation of a point, as a share where `relative`.
         autocorrelation: of neighbouring points, the value that was allowed for.
@@ -114,6 +115,7 @@ class Examined(Result):
     values: tuple[float, ...]
     standard_errors: tuple[float | None, ...]
     ns: tuple[int, ...]
+    newest: str = ""
     left_out: int
     noise: float | None
     autocorrelation: float | None

@@ -1,6 +1,7 @@
 """When a run may pass: by its history, and against one other run."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from fairtrial.analyse.history.gating import BETWEEN_RUNS, Gate, by_baseline, by
 from fairtrial.metrics.across_runs import Series
 from fairtrial.record.models import JournalLine, RunFinished, TrialFinished
 from fairtrial.record.reader import Record
+from fairtrial.study.catalogue import Better
 
 
 def gate(*every: Series, **options: object) -> Gate:
@@ -71,8 +73,26 @@ def test_too_few_runs_are_skipped_and_a_gate_of_nothing_else_is_shut() -> None:
     assert gate(short, series(noisy(20, seed=2), name="t")).passed
 
 
-def test_a_constant_series_is_skipped() -> None:
-    assert statuses(gate(series([3.0] * 20))) == ["skipped"]
+@pytest.mark.parametrize(
+    ("newest", "better", "status"),
+    [(2.9, "higher", "failed"), (2.99, "higher", "passed"), (3.1, "higher", "passed"), (3.1, "lower", "failed")],
+)
+def test_a_count_that_never_varied_is_noise_enough(newest: float, better: Better, status: str) -> None:
+    assert statuses(gate(series([*[3.0] * 19, newest], better=better, margin=0.02))) == [status]
+
+
+def test_a_count_that_never_changed_passes() -> None:
+    found = gate(series([3.0] * 20))
+    assert (found.checks[0].status, found.checks[0].message) == ("passed", "all 20 runs have 3")
+    assert statuses(gate(series([3.0] * 5))) == ["skipped"]
+
+
+@pytest.mark.parametrize("values", [noisy(20, seed=2), [3.0] * 20])
+def test_a_newest_run_without_a_value_fails(values: np.ndarray | list[float]) -> None:
+    found = gate(replace(series(values), newest="r20"))
+    assert (statuses(found), found.passed) == (["failed"], False)
+    assert found.checks[0].message == "r20, the newest run, has no value; r19 is the last that has one"
+    assert gate(replace(series(values), newest="r19")).passed
 
 
 def record(name: str, *, level: float, blocks: int = 8, seed: int = 0) -> Record:

@@ -140,6 +140,7 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
         n=min(len(used.baseline), len(used.arm)),
         confidence=setting.confidence,
         ratio=_ratio(used, on_logs) if logs else Interval(estimate=None, low=None, high=None),
+        equivalence_interval=_at_both_ends(on_logs, alpha=setting.alpha),
         difference=_difference(used, in_units),
         welch=_welch(baseline, arm, confidence=setting.confidence),
         p=p,
@@ -241,6 +242,14 @@ def _ratio(used: Matched, test: TTest | None) -> Interval:
     if test is None or test.high > _LARGEST_LOGARITHM:
         return Interval(estimate=estimate, low=None, high=None)
     return Interval(estimate=estimate, low=math.exp(test.low), high=math.exp(test.high))
+
+
+def _at_both_ends(on_logs: TTest | None, *, alpha: float) -> Interval | None:
+    """The ratio's interval of two one-sided tests at `alpha`: where it lies within the margin, both claim."""
+    low, high = (math.inf, math.inf) if on_logs is None else on_logs.interval(confidence=1 - 2 * alpha)
+    if on_logs is None or high > _LARGEST_LOGARITHM:
+        return None
+    return Interval(estimate=math.exp(on_logs.estimate), low=math.exp(low), high=math.exp(high))
 
 
 def _difference(used: Matched, test: TTest | None) -> Interval:

@@ -178,6 +178,8 @@ class Comparison(Result):
         method: the estimator in words: `paired t on log ratios over blocks`, `Welch on logs`, …
         n: pairs if paired, else the smaller arm's n.
         ratio: treatment / baseline with its interval at `confidence`.
+        equivalence_interval: the ratio's interval at 2 · `confidence` - 1, of the two one-sided tests of equivalence:
+            *equivalent* is claimed only if it lies within the margin. None if it cannot be computed.
         difference: treatment - baseline in the metric's unit, paired where blocks exist.
         welch: the unpaired classic beside it; None if it cannot be computed.
         p: two-sided, unadjusted for the family; 1 with a doubt if it cannot be computed. In a run that could stop early
@@ -214,6 +216,7 @@ class Comparison(Result):
     n: int
     confidence: float
     ratio: Interval
+    equivalence_interval: Interval | None = None
     difference: Interval
     welch: Welch | None
     p: float

@@ -52,6 +52,11 @@ class TTest:
         """Two-sided."""
         return two_sided_p(self.t, self.df)
 
+    def interval(self, *, confidence: float) -> tuple[float, float]:
+        """Low and high of the estimate, of any true values in the values' classes."""
+        reach = quantile((1 + confidence) / 2, self.df) * self.standard_error
+        return self.estimate - self.below - reach, self.estimate + self.above + reach
+
     @property
     def many(self) -> TTests:
         """The same as an array of one, without dimensions."""

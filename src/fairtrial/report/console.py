@@ -20,6 +20,7 @@ from fairtrial.report.tables import (
     kind,
     metric_tables,
     procedure,
+    ratio_interval,
     verdict,
 )
 from fairtrial.report.words import share_of_blocks
@@ -109,7 +110,7 @@ def _table(analysis: Analysis, table: MetricTable) -> Table:
             table.scale.value(row.baseline.mean),
             table.scale.value(row.arm.mean),
             numbers.ratio(compared.ratio.estimate),
-            numbers.ratio_interval(compared.ratio.low, compared.ratio.high),
+            ratio_interval(compared),
         ]
         word = Text(verdict(compared, table.definition, margin=analysis.margin), style=STYLES[kind(compared)])
         drawn.add_row(*(Text(cell) for cell in cells), word)

@@ -47,6 +47,7 @@ from fairtrial.report.tables import (
     opinion,
     opinions,
     procedure,
+    ratio_interval,
     verdict,
 )
 from fairtrial.report.words import again, counted, fates, stopping
@@ -211,7 +212,7 @@ def _table(analysis: Analysis, table: MetricTable) -> dict[str, Any]:
                 "baseline_mean": table.scale.value(row.baseline.mean),
                 "arm_mean": table.scale.value(row.arm.mean),
                 "ratio": numbers.ratio(row.comparison.ratio.estimate),
-                "interval": numbers.ratio_interval(row.comparison.ratio.low, row.comparison.ratio.high),
+                "interval": ratio_interval(row.comparison),
                 "p": numbers.p_value(row.comparison.p),
                 "p_adjusted": numbers.p_value(row.comparison.p_adjusted),
                 "kind": kind(row.comparison),

@@ -140,6 +140,15 @@ def verdict(comparison: Comparison, definition: MetricDefinition, *, margin: flo
     return word(comparison.verdict, definition)
 
 
+def ratio_interval(comparison: Comparison) -> str:
+    """The interval of the ratio that decided: of a claim of equivalence that of its tests, with its confidence."""
+    decided = comparison.equivalence_interval
+    if comparison.verdict != "equivalent" or decided is None:
+        return numbers.ratio_interval(comparison.ratio.low, comparison.ratio.high)
+    share = numbers.percent(round(2 * comparison.confidence - 1, 9))
+    return f"{numbers.ratio_interval(decided.low, decided.high)} at {share}"
+
+
 def kind(comparison: Comparison) -> Verdict:
     """The verdict whose colour a row has."""
     return comparison.verdict if comparison.guardrail is None else _AS_VERDICT[comparison.guardrail.outcome]

@@ -21,6 +21,7 @@ from fairtrial.report.tables import (
     opinion,
     opinions,
     procedure,
+    ratio_interval,
     verdict,
     word,
 )
@@ -129,7 +130,7 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
             metric.scale.value(row.baseline.mean),
             metric.scale.value(row.arm.mean),
             numbers.ratio(row.comparison.ratio.estimate),
-            numbers.ratio_interval(row.comparison.ratio.low, row.comparison.ratio.high),
+            ratio_interval(row.comparison),
             numbers.p_value(row.comparison.p),
             numbers.p_value(row.comparison.p_adjusted),
             _verdict(row.comparison, metric.definition),

@@ -204,6 +204,31 @@ def test_a_small_sure_difference_within_the_margin_is_equivalent_and_keeps_its_p
     assert comparison.verdict == "equivalent"
 
 
+@pytest.mark.parametrize(
+    ("order", "stop"), [("randomised_blocks", "fixed"), ("sequential", "fixed"), ("randomised_blocks", "sequential")]
+)
+def test_what_is_called_equivalent_has_its_interval_within_the_margin(order: str, stop: str) -> None:
+    beyond = 0
+    for seed in range(40):
+        case = Case({"kernel": ["base", "patched"]}, blocks=8, order=order)
+        random = np.random.default_rng(seed)
+        trials = case.trials(tpm=lambda _levels, _block, random=random: float(np.exp(random.normal(0, 0.01))))
+        plan = case.plan()
+        design = plan.design.model_copy(update={"stop": stop, "min_blocks": 6, "equivalence": True})
+        found = only(analyse(plan.model_copy(update={"design": design}), trials), "all")
+        if found.verdict == "equivalent":
+            assert found.equivalence_interval is not None
+            low, high = found.equivalence_interval.low, found.equivalence_interval.high
+            assert low is not None
+            assert high is not None
+            assert 1 / 1.02 <= low <= high <= 1.02
+            assert found.ratio.low is not None
+            assert found.ratio.high is not None
+            assert stop != "fixed" or found.ratio.low < low < high < found.ratio.high
+            beyond += not 1 / 1.02 <= found.ratio.low <= found.ratio.high <= 1.02
+    assert beyond, "the two-sided interval may leave it, and is not what decided"
+
+
 def test_zeros_have_no_ratio_and_are_compared_in_units() -> None:
     def failures(levels: Mapping[str, str], block: int) -> float:
         return (block * 7) % 5 / 10 + (3.0 + block / 10 if levels["kernel"] == "patched" else 0.0)

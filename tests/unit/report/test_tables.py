@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairtrial.analyse.models import Analysis, Guardrail, Interval, RankOpinion, Verdict
-from fairtrial.report import tables, words
+from fairtrial.report import numbers, tables, words
 from fairtrial.report.tables import MetricTable, metric_tables
 
 
@@ -141,6 +141,15 @@ def test_a_verdict_is_said_and_a_guardrails_is_whether_it_is_kept(
     compared = of.rows[0].comparison
     assert tables.verdict(compared, of.definition, margin=0.02) == said
     assert tables.kind(compared) == kind
+
+
+def test_equivalence_stands_beside_the_interval_that_decided_it(analysis: Analysis) -> None:
+    within = Interval(estimate=1.0, low=0.99, high=1.01)
+    for verdict, said in (("equivalent", "0.990 – 1.010 at 90 %"), ("undecided", None)):
+        found = changed(analysis, "throughput_tpm", verdict=verdict, equivalence_interval=within)
+        compared = table(found).rows[0].comparison
+        plain = numbers.ratio_interval(compared.ratio.low, compared.ratio.high)
+        assert tables.ratio_interval(compared) == (said or plain)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from fairtrial.analyse import doubts, guardrails, sensitivity
 from fairtrial.analyse.comparing import PAIRED_LOGS, PAIRED_UNITS
 from fairtrial.analyse.models import Comparison, Doubt, Guardrail, Interval
 from fairtrial.analyse.sequential import guarding
-from fairtrial.analyse.sequential.following import Followed, Pairs, standard_error
-from fairtrial.analyse.sequential.rule import Rule, reach
+from fairtrial.analyse.sequential.following import Followed, Pairs, Seen, standard_error
+from fairtrial.analyse.sequential.rule import Rule, one_sided_reach, reach
 from fairtrial.analyse.t_tests import Values
 from fairtrial.study.catalogue import MetricDefinition
 
@@ -65,6 +65,7 @@ def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Compari
     away = reach(comparison.n, level=rule.alpha, rule=rule)
     low, high = _interval(pair.whole.values, away=away, size=pair.whole.size)
     below, above = _interval(pair.differences, away=away, size=_size(pair.differences))
+    within = _within(comparison, pair.whole, rule)
     p, same = float(standing.p[index]), float(standing.same[index])
     p_equivalence = None if comparison.p_equivalence is None else same
     ratio = _ratio(comparison.ratio, low, high) if pair.whole.logs else comparison.ratio
@@ -73,6 +74,8 @@ def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Compari
         p = max(p, comparison.p)
         p_equivalence = None if comparison.p_equivalence is None else max(same, comparison.p_equivalence)
         ratio, difference = _wider(ratio, comparison.ratio), _wider(difference, comparison.difference)
+        if within is not None and comparison.equivalence_interval is not None:
+            within = _wider(within, comparison.equivalence_interval)
     return comparison.model_copy(
         update={
             "method": f"{comparison.method}, {in_words(rule)}",
@@ -80,6 +83,7 @@ def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Compari
             "p": p,
             "p_equivalence": p_equivalence,
             "ratio": ratio,
+            "equivalence_interval": within,
             "difference": difference,
             "smallest_effect": _smallest_effect(pair, comparison, followed),
         }
@@ -123,6 +127,23 @@ def _ratio(ratio: Interval, low: float | None, high: float | None) -> Interval:
     if low is None or high is None or high > _LARGEST_LOGARITHM:
         return Interval(estimate=ratio.estimate, low=None, high=None)
     return Interval(estimate=ratio.estimate, low=math.exp(low), high=math.exp(high))
+
+
+def _within(comparison: Comparison, seen: Seen, rule: Rule) -> Interval | None:
+    """The interval of the one-sided tests of equivalence at the look that claimed it, else at the last one.
+
+    A claim stands although the interval of a later look, made for other comparisons' sake, may reach further.
+    """
+    if comparison.equivalence_interval is None:
+        return None
+    found = None
+    for look in (*(look for look in rule.looks if look < comparison.n), comparison.n):
+        away = one_sided_reach(look, level=rule.alpha, rule=rule)
+        low, high = _interval(seen.values[:look], away=away, size=seen.size)
+        found = None if low is None else _ratio(comparison.ratio, low, high)
+        if low is not None and high is not None and -rule.bound < low <= high < rule.bound:
+            break
+    return found
 
 
 def _wider(adjusted: Interval, once: Interval) -> Interval:

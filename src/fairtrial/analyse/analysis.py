@@ -7,7 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fairtrial.analyse import doubts, fitness, guardrails, judging, noise, run_doubts, sequential, sharing, within
+from fairtrial.analyse import (
+    doubts,
+    fitness,
+    guardrails,
+    judging,
+    noise,
+    order_doubts,
+    run_doubts,
+    sequential,
+    sharing,
+    within,
+)
 from fairtrial.analyse.comparing import Named, Setting, comparable, compare
 from fairtrial.analyse.course import course
 from fairtrial.analyse.expecting import expectations
@@ -283,6 +294,15 @@ def _run_doubts(table: Table, asked: Asked, *, judged: Sequence[Comparison], set
         found += [doubt for each in judged for doubt in sequential.rests_on_normality(each)]
     for metric in dict.fromkeys(metric for _, metric in table):
         groups = [(cell, each) for cell in asked.cells for each in table[cell, metric].values()]
+        cells = [[*table[cell, metric].values()] for cell in asked.cells]
         found += run_doubts.sorted_values(metric, groups)
-        found += run_doubts.drift(metric, groups, unit=asked.metrics[metric].unit, paired=setting.paired)
+        found += run_doubts.drift(metric, groups, unit=asked.metrics[metric].unit, advice=_on_drift(cells, setting))
+        if setting.paired and asked.roles[metric] == "primary":
+            found += [*order_doubts.fixed_slots(metric, cells), *order_doubts.dependent_blocks(metric, cells)]
     return tuple(found)
+
+
+def _on_drift(cells: order_doubts.Cells, setting: Setting) -> str:
+    if not setting.paired:
+        return run_doubts.NOT_INTERLEAVED
+    return run_doubts.ONE_ORDER if order_doubts.one_order(cells) else run_doubts.PROTECTED

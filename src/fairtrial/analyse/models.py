@@ -27,6 +27,8 @@ DOUBT_CODES: Final = (
     "unequal_n",
     "missing",
     "drift",
+    "fixed_slots",
+    "dependent_blocks",
     "not_randomised",
     "voided",
     "not_at_rest",

@@ -23,6 +23,10 @@ SMALLEST_N_TO_SORT: Final = 3  # two values are always sorted
 SMALLEST_DF_TO_DRIFT: Final = 3  # a slope through fewer residuals says nothing
 EXAMPLES: Final = 3  # places that a message names before it only counts
 
+PROTECTED: Final = "comparisons within blocks are protected, intervals of single arms are not; find what drifts"
+ONE_ORDER: Final = "arms had one order in all blocks: what drifts within a block is in the difference that is reported"
+NOT_INTERLEAVED: Final = "arms were not interleaved: the drift may be the difference that is reported"
+
 Groups = Sequence[tuple[str, Measured]]  # (cell, values of one arm in it)
 
 
@@ -114,7 +118,7 @@ def slope(groups: Groups) -> Slope | None:
     return Slope(change=change, relative=relative, p=p, n=len(residuals))
 
 
-def drift(metric: str, groups: Groups, *, unit: str, paired: bool) -> Iterator[Doubt]:
+def drift(metric: str, groups: Groups, *, unit: str, advice: str) -> Iterator[Doubt]:
     """False alarms: `DRIFT_LEVEL` per metric if trials are independent, more if neighbours in time are alike."""
     found = slope(groups)
     if found is None or found.p >= DRIFT_LEVEL:
@@ -124,9 +128,7 @@ def drift(metric: str, groups: Groups, *, unit: str, paired: bool) -> Iterator[D
         code="drift",
         message=f"values drift by {size} from the first trial to the last "
         f"(p = {found.p:.2g}, {found.n} trials around their groups' means)",
-        advice="comparisons within blocks are protected, intervals of single arms are not; find what drifts"
-        if paired
-        else "arms were not interleaved: the drift may be the difference that is reported",
+        advice=advice,
         metric=metric,
     )
 
@@ -140,7 +142,7 @@ def not_compared(absent: Sequence[tuple[str, str, str]], *, planned: int) -> Ite
             code="missing",
             message=f"{len(absent)} of {planned} comparisons cannot be made, because an arm has no value or shares no "
             f"block with the baseline: {where}{more}",
-            advice="they are in no family and get no verdict: see which trials are invalid or lack the metric",
+            advice="they get no verdict and make no family smaller: see which trials are invalid or lack the metric",
         )
 
 

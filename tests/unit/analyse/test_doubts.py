@@ -14,6 +14,7 @@ from fairtrial.analyse import (
     doubts,
     file_doubts,
     fitness,
+    order_doubts,
     rule_doubts,
     run_doubts,
     shutdown_doubts,
@@ -273,7 +274,7 @@ def rate(check: Callable[[np.random.Generator], bool]) -> float:
 def test_false_alarms_of_the_drift_check() -> None:
     def drifts(random: np.random.Generator) -> bool:
         groups = [("a", arm(random.normal(100, 1, 6), start=start, step=2)) for start in (0, 1)]
-        return any(run_doubts.drift("tpm", groups, unit="", paired=True))
+        return any(run_doubts.drift("tpm", groups, unit="", advice=""))
 
     assert 0.003 < rate(drifts) < 0.018
 
@@ -315,6 +316,7 @@ def test_every_doubt_of_the_package_has_a_known_code() -> None:
         file_doubts,
         shutdown_doubts,
         work_doubts,
+        order_doubts,
         rule_doubts,
     )
     source = "".join(inspect.getsource(module) for module in modules)

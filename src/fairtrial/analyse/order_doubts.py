@@ -1,0 +1,114 @@
+"""Reasons to trust a whole analysis less that lie in the order of its trials: fixed slots, and blocks that are alike.
+
+Pairing within blocks asks for two things that the numbers can show to be missing: that no arm always has the same slot,
+and that what one block shows says nothing of the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.models import Doubt
+from fairtrial.analyse.t_tests import Values
+
+FIXED_LEVEL: Final = 0.01  # chance that random order within blocks looks fixed; of two arms it takes eight blocks
+DEPENDENT_LEVEL: Final = 0.05  # false alarms per primary metric: so few blocks show dependence weakly
+SMALLEST_N_TO_DEPEND: Final = 5  # neighbours of fewer blocks say nothing
+RESAMPLES: Final = 999
+_ROUNDING: Final = 1e-12
+
+Cells = Sequence[Sequence[Measured]]  # every arm of each cell, the baseline first
+
+
+def one_order(cells: Cells) -> tuple[str, ...]:
+    """The order of arms that every block has, of all cells; empty if there are several, or chance may have done it."""
+    orders = [order for arms in cells for order in _orders(arms)]
+    if not orders or len(set(orders)) > 1:
+        return ()
+    chance = math.factorial(len(orders[0])) ** (1.0 - len(orders))
+    return orders[0] if chance < FIXED_LEVEL else ()
+
+
+def fixed_slots(metric: str, cells: Cells) -> Iterator[Doubt]:
+    """False alarms: under `FIXED_LEVEL` per metric."""
+    order = one_order(cells)
+    if order:
+        count = sum(len(_orders(arms)) for arms in cells)
+        yield Doubt(
+            code="fixed_slots",
+            message=f"arms stand in one order in all {count} blocks: {', '.join(order)}",
+            advice="if they ran so, what drifts within a block is in every difference: randomise the order, or give "
+            "the column of times",
+            metric=metric,
+        )
+
+
+def dependent_blocks(metric: str, cells: Cells) -> Iterator[Doubt]:
+    """Whether differences of neighbouring blocks are alike, over all cells together. False alarms: `DEPENDENT_LEVEL`.
+
+    The lag-1 autocorrelation of the blocks' differences, each arm's by its own spread, against orders of blocks at
+    random: the blocks of a cell move together, since its arms share a baseline.
+    """
+    found = [each for arms in cells if (each := _differences(arms)) is not None]
+    if not found:
+        return
+    random = np.random.default_rng(0)
+    seen = sum(float(_neighbours(each)) for each in found)
+    others = np.sum([_neighbours(_reordered(each, random)) for each in found], axis=0)
+    p = (1 + int((others >= seen - _ROUNDING).sum())) / (1 + RESAMPLES)
+    if p < DEPENDENT_LEVEL:
+        share = seen / sum(each.size for each in found)
+        yield Doubt(
+            code="dependent_blocks",
+            message=f"neighbouring blocks differ alike: their autocorrelation is {share:.2f} (p = {p:.2g})",
+            advice="p values and intervals take blocks as independent, and are then too sure: leave more time between "
+            "blocks, find what changes over several of them, or add blocks",
+            metric=metric,
+        )
+
+
+def _orders(arms: Sequence[Measured]) -> list[tuple[str, ...]]:
+    """Arms by position, of each block that has them all."""
+    return [tuple(sorted(of, key=of.__getitem__)) for of in _positions(arms).values()]
+
+
+def _positions(arms: Sequence[Measured]) -> dict[int, dict[str, int]]:
+    """Positions by arm, by block that has all arms, blocks in time order."""
+    every: dict[int, dict[str, int]] = {}
+    for arm in arms:
+        for block, position in zip(arm.blocks, arm.positions, strict=True):
+            every.setdefault(block, {})[arm.arm] = position
+    whole = {block: of for block, of in every.items() if len(of) == len(arms)}
+    return dict(sorted(whole.items(), key=lambda each: min(each[1].values())))
+
+
+def _differences(arms: Sequence[Measured]) -> Values | None:
+    """Each arm less the baseline by block in time order, centred, of unit variance: shape (arms - 1, blocks).
+
+    On logarithms where all values are positive. None where there is too little of it.
+    """
+    blocks = list(_positions(arms))
+    if len(blocks) < SMALLEST_N_TO_DEPEND:
+        return None
+    scale = np.log if all(arm.positive for arm in arms) else np.positive
+    by_block = [dict(zip(arm.blocks, scale(arm.values).tolist(), strict=True)) for arm in arms]
+    baseline, *others = (np.array([of[block] for block in blocks]) for of in by_block)
+    rows = [row - row.mean() for row in (other - baseline for other in others)]
+    varied = [row / row.std() for row in rows if row.std() > _ROUNDING * np.abs(row).max(initial=1.0)]
+    return np.array(varied) if varied else None
+
+
+def _neighbours(rows: Values) -> Values:
+    """Sum of products of neighbours, over the first and the last axis."""
+    return np.asarray((rows[..., :-1] * rows[..., 1:]).sum(axis=(0, -1)))
+
+
+def _reordered(rows: Values, random: np.random.Generator) -> Values:
+    """Blocks in `RESAMPLES` random orders, the same for all arms: shape (arms, resamples, blocks)."""
+    orders = random.permuted(np.tile(np.arange(rows.shape[-1]), (RESAMPLES, 1)), axis=1)
+    return np.asarray(rows[:, orders])

@@ -64,4 +64,5 @@ def summary(of: Measured, *, confidence: float) -> Summary | None:
         confidence=confidence,
         values=tuple(of.values.tolist()),
         blocks=of.blocks,
+        positions=of.positions,
     )

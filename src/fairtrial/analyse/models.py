@@ -27,6 +27,7 @@ DOUBT_CODES: Final = (
     "unequal_n",
     "missing",
     "drift",
+    "stopped_early",
     "fixed_slots",
     "dependent_blocks",
     "not_randomised",
@@ -85,6 +86,7 @@ class Summary(Result):
     Attributes:
         values: one per valid trial, in time order.
         blocks: the block of each value.
+        positions: its place in time, from the run's first trial on.
         sd: sample standard deviation (n - 1); None if n < 2.
         low, high: interval of the mean at `confidence`; None if n < 2.
         purpose: what the interval is good for. It is not one to compare arms by, and where some trials are slow now
@@ -101,6 +103,7 @@ class Summary(Result):
     confidence: float
     values: tuple[float, ...]
     blocks: tuple[int, ...]
+    positions: tuple[int, ...] = ()
     purpose: Literal["descriptive"] = "descriptive"
 
 

@@ -13,9 +13,10 @@ from fairtrial.compare.compiling import Wishes
 from fairtrial.compare.showing import scale_of, sentences, summaries
 from fairtrial.compare.trying import Tried
 from fairtrial.errors import InputError, Problem
+from fairtrial.foreign import STOPPED_BY
 from fairtrial.report import numbers
 from fairtrial.report.document import finite
-from fairtrial.report.tables import metric_tables, procedure, verdict
+from fairtrial.report.tables import metric_tables, procedure, ratio_interval, verdict
 
 FORMAT_VERSION: Final = 1
 SUFFIXES: Final = (".csv", ".json", ".md")
@@ -41,18 +42,23 @@ def render(name: str, analysis: Analysis, *, wishes: Wishes, tried: Tried) -> st
 
 
 def _csv(analysis: Analysis, wishes: Wishes) -> str:
-    """A row per trial, as `fairtrial analyse` reads it: --arm name --block block."""
+    """A row per trial, in the order in which they ran, as `fairtrial analyse` reads it: --arm name --block block.
+
+    What stopped them early is a column.
+    """
     commands = dict(zip(wishes.labels, wishes.commands, strict=True))
-    values: dict[tuple[int, str], dict[str, float]] = {}
+    values: dict[tuple[int, int, str], dict[str, float]] = {}
     for metric in analysis.metrics:
         for arm, each in summaries(analysis, metric).items():
-            for block, value in zip(each.blocks, each.values, strict=True):
-                values.setdefault((block, arm), {})[metric] = value
+            for position, block, value in zip(each.positions, each.blocks, each.values, strict=True):
+                values.setdefault((position, block, arm), {})[metric] = value
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["name", "command", "block", *analysis.metrics])
-    for (block, arm), row in sorted(values.items()):
-        writer.writerow([arm, commands[arm], block, *(repr(row[m]) if m in row else "" for m in analysis.metrics)])
+    stopped = {} if analysis.stopping is None else {STOPPED_BY: analysis.stopping.rule}
+    writer.writerow(["name", "command", "block", *stopped, *analysis.metrics])
+    for (_, block, arm), row in sorted(values.items()):
+        figures = (repr(row[m]) if m in row else "" for m in analysis.metrics)
+        writer.writerow([arm, commands[arm], block, *stopped.values(), *figures])
     return stream.getvalue()
 
 
@@ -85,8 +91,7 @@ def _markdown(analysis: Analysis, wishes: Wishes) -> str:
         each, other = found[label], compared.get(label)
         shown = ["1", "", "baseline"]
         if other is not None:
-            ratio = other.ratio
-            shown = [numbers.ratio(ratio.estimate), numbers.ratio_interval(ratio.low, ratio.high)]
+            shown = [numbers.ratio(other.ratio.estimate), ratio_interval(other)]
             shown.append(verdict(other, table.definition, margin=analysis.margin))
         cells = [
             label,

@@ -17,7 +17,7 @@ from fairtrial.report import numbers
 from fairtrial.report.concerns import concerns, doubts, kinds
 from fairtrial.report.console import STYLES, Doubts
 from fairtrial.report.numbers import Scale
-from fairtrial.report.tables import TWO_ARMS, MetricTable, metric_tables, procedure, verdict
+from fairtrial.report.tables import TWO_ARMS, MetricTable, metric_tables, procedure, ratio_interval, verdict
 from fairtrial.study.catalogue import MetricDefinition
 
 NANOSECONDS: Final = 1e9
@@ -96,7 +96,7 @@ def _ratio(compared: Comparison | None, definition: MetricDefinition, *, margin:
         return [Text("1"), Text(), Text("baseline", style="dim")]
     return [
         Text(numbers.ratio(compared.ratio.estimate)),
-        Text(numbers.ratio_interval(compared.ratio.low, compared.ratio.high)),
+        Text(ratio_interval(compared)),
         Text(verdict(compared, definition, margin=margin), style=STYLES[compared.verdict]),
     ]
 

@@ -3,9 +3,9 @@
 Owns reading them and saying which line of which file is wrong. It must not know how they are judged.
 """
 
-from fairtrial.foreign.asking import Question, ask
+from fairtrial.foreign.asking import STOPPED_BY, Question, ask
 from fairtrial.foreign.gathering import gather
 from fairtrial.foreign.rows import Rows
 from fairtrial.foreign.sources import Source, sources
 
-__all__ = ["Question", "Rows", "Source", "ask", "gather", "sources"]
+__all__ = ["STOPPED_BY", "Question", "Rows", "Source", "ask", "gather", "sources"]

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from fairtrial.analyse.measured import Measured
-from fairtrial.analyse.models import Counts
+from fairtrial.analyse.models import Counts, Doubt
 from fairtrial.analyse.selection import ONLY_CELL
 from fairtrial.analyse.tidy import Asked, Course, Table
 from fairtrial.errors import InputError, Problem
@@ -20,6 +20,7 @@ from fairtrial.study.catalogue import Better, MetricDefinition
 from fairtrial.study.problems import did_you_mean, listed
 
 ABSENT: Final = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # how tables write that there is no value
+STOPPED_BY: Final = "stopped_by"  # a column: the rule that ended the trials early
 PROBLEMS_SHOWN: Final = 20  # more of one kind say nothing new
 _BY_THOUSANDS: Final = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d*)?")
 _BLOCK, _POSITION, _ROW = "·block", "·position", "·row"  # columns of ours; the dot keeps clear of the user's
@@ -66,6 +67,8 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
         _refuse_twins(rows, frame)
         _refuse_one_number_of_two_blocks(rows, frame, question.block)
         _require_a_common_block(rows, frame, levels)
+        if question.baseline is None:
+            _require_a_baseline(rows, frame, levels)
     table, cells = _table(frame, question, values=values, levels=levels)
     count = frame.height
     asked = Asked(
@@ -83,7 +86,20 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
     counts = Counts(
         planned=count, finished=count, valid=count, invalid=0, used=count, blocks_voided=0, blocks_replaced=0
     )
-    return table, asked, Course(counts=counts)
+    return table, asked, _course(rows, counts)
+
+
+def _course(rows: Rows, counts: Counts) -> Course:
+    """Without verdicts where a rule stopped the trials, at what they showed: no p here allows for that."""
+    rules = [] if STOPPED_BY not in rows.frame.columns else rows.frame[STOPPED_BY].cast(pl.String).unique().to_list()
+    if not any(rules):
+        return Course(counts=counts)
+    doubt = Doubt(
+        code="stopped_early",
+        message=f"the trials were stopped by what they showed: {'; '.join(sorted(filter(None, rules)))}",
+        advice="take verdicts from the report of the run itself, whose p values allow for its looks",
+    )
+    return Course(counts=counts, doubts=(doubt,), without_verdict=lambda _comparison: True)
 
 
 def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -> None:
@@ -202,6 +218,17 @@ def _levels(rows: Rows, frame: pl.DataFrame, *, arm: str, baseline: str | None) 
         problem = Problem(f"no level `{baseline}`; there are {listed(found)}", rows.name, field=arm, suggestion=near)
         raise InputError([problem], hint="--baseline names one of the levels of --arm")
     return (baseline, *(level for level in found if level != baseline))
+
+
+def _require_a_baseline(rows: Rows, frame: pl.DataFrame, levels: Sequence[str]) -> None:
+    """Where arms are in random order within blocks, which of them stands in the first row is chance."""
+    arm, *place = frame.columns[: frame.columns.index(_ROW)]
+    blocks = frame.sort(_POSITION).group_by(place, maintain_order=True).agg(pl.col(arm))
+    first = blocks.filter(pl.col(arm).list.len() == len(levels))[arm].list.first()
+    if first.n_unique() > 1:
+        message = "which level is the baseline? arms are in another order in each block, so the first row does not say"
+        problem = Problem(message, rows.name, field=arm)
+        raise InputError([problem], hint=f"--baseline {levels[0]}, or another of {listed(levels)}")
 
 
 def _refuse_twins(rows: Rows, frame: pl.DataFrame) -> None:

@@ -26,6 +26,7 @@ from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import DOUBT_CODES, Analysis, Doubt
 from fairtrial.analyse.sequential import adjusting
 from fairtrial.analyse.t_tests import Values
+from fairtrial.foreign import asking
 
 FACTORS = {"kernel": ["base", "patched"]}
 PLACE = {"cell": "all", "metric": "tpm"}
@@ -319,5 +320,5 @@ def test_every_doubt_of_the_package_has_a_known_code() -> None:
         order_doubts,
         rule_doubts,
     )
-    source = "".join(inspect.getsource(module) for module in modules)
+    source = "".join(inspect.getsource(module) for module in (*modules, asking))
     assert set(re.findall(r'code="(\w+)"', source)) == set(DOUBT_CODES)

@@ -89,7 +89,8 @@ def drifting(*, fixed: bool) -> tuple[Doubt, ...]:
     for block in range(1, 11):
         for arm in ("a", "b") if fixed or block % 2 else ("b", "a"):
             rows.append(f"{arm},{block},{100 - len(rows) + random.normal(0, 0.1):.6f}")
-    return judged("arm,block,tpm\n" + "\n".join(rows), values=("tpm",), arm="arm", block="block").doubts
+    text = "arm,block,tpm\n" + "\n".join(rows)
+    return judged(text, values=("tpm",), arm="arm", baseline="a", block="block").doubts
 
 
 def test_a_drift_is_in_the_difference_where_arms_had_one_order() -> None:

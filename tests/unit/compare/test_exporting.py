@@ -10,7 +10,7 @@ import math
 import pytest
 from support.tables import judged, rows_of
 
-from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.models import Analysis, Stopping
 from fairtrial.compare import exporting, showing
 from fairtrial.compare.compiling import Wishes
 from fairtrial.compare.trying import Floor, Tried
@@ -74,6 +74,19 @@ def test_the_table_has_every_value_to_the_last_bit() -> None:
             assert found == list(summary.values)
 
 
+def test_a_table_of_trials_that_a_rule_stopped_gets_no_verdict() -> None:
+    by_rule = Stopping(rule="looks from 3 to 20 blocks", first=3, last=20, cells=(), share=0.3)
+    asked = {"values": ("elapsed_s",), "arm": "name", "block": "block", "better": ("lower",)}
+    verdicts = []
+    for stopping in (None, by_rule):
+        text = exported("r.csv", analysis().model_copy(update={"stopping": stopping}))
+        found = judged(text, **asked)
+        verdicts.append([each.verdict for each in found.cells[0].comparisons["elapsed_s"]])
+        said = [doubt.message for doubt in found.doubts if doubt.code == "stopped_early"]
+    assert verdicts == [["faster", "slower"], ["none", "none"]]
+    assert said == ["the trials were stopped by what they showed: looks from 3 to 20 blocks"]
+
+
 def test_commands_with_separators_and_quotes_come_back_as_they_were() -> None:
     assert {row["name"]: row["command"] for row in rows(exported("r.csv"))} == dict(zip("abc", COMMANDS, strict=True))
 
@@ -81,8 +94,9 @@ def test_commands_with_separators_and_quotes_come_back_as_they_were() -> None:
 def test_a_metric_that_a_trial_lacks_is_an_empty_cell() -> None:
     whole = analysis()
     (cell,) = whole.cells
+    several = ("values", "blocks", "positions")
     short = [
-        each.model_copy(update={"values": each.values[1:], "blocks": each.blocks[1:], "n": each.n - 1})
+        each.model_copy(update={"n": each.n - 1, **{name: getattr(each, name)[1:] for name in several}})
         for each in cell.summaries["user_s"]
     ]
     cells = (cell.model_copy(update={"summaries": {**cell.summaries, "user_s": tuple(short)}}),)

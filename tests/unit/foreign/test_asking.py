@@ -12,6 +12,7 @@ from support.analysis_cases import Case
 from support.tables import judged, only_comparison
 
 from fairtrial.analyse import analyse
+from fairtrial.errors import InputError
 
 HEADER = "kernel,memory,block,tpm,p99\n"
 CASE = Case(
@@ -38,7 +39,13 @@ def test_a_table_of_a_runs_trials_gives_the_runs_own_results() -> None:
     trials = CASE.trials(tpm=measured, p99=lambda levels, block: 3e6 / measured(levels, block))
     of_run = analyse(CASE.plan(), trials)
     of_table = judged(
-        as_table(trials), values=("tpm", "p99"), arm="kernel", by=("memory",), block="block", better=("higher", "lower")
+        as_table(trials),
+        values=("tpm", "p99"),
+        arm="kernel",
+        baseline="old",
+        by=("memory",),
+        block="block",
+        better=("higher", "lower"),
     )
     assert of_table.cells == of_run.cells
     assert of_table.doubts == of_run.doubts
@@ -60,6 +67,16 @@ def test_the_first_rows_level_is_the_baseline_unless_one_is_named() -> None:
     turned = judged(table(*ROWS), values=("tpm",), arm="kernel", by=("memory",), block="block", baseline="new")
     assert turned.levels == ("new", "old")
     assert only_comparison(turned, "tpm", "low").verdict == "slower"
+
+
+def test_arms_in_random_order_need_a_baseline_named() -> None:
+    mixed = table(*(row for block in range(1, 7) for row in ROWS if row[2] == block and row[1] == "low"))
+    shuffled = [*mixed.splitlines()[:3], *mixed.splitlines()[:2:-1]]
+    with pytest.raises(InputError, match="which level is the baseline") as refused:
+        judged("\n".join(shuffled), values=("tpm",), arm="kernel", block="block")
+    assert "--baseline old" in str(refused.value.hint)
+    found = judged("\n".join(shuffled), values=("tpm",), arm="kernel", block="block", baseline="new")
+    assert found.levels == ("new", "old")
 
 
 def test_conditions_are_judged_apart_and_in_the_order_in_which_they_come() -> None:

@@ -25,20 +25,20 @@ def problem(text: str | bytes, **asked: object) -> str:
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 def test_every_usual_separator_gives_the_same(separator: str) -> None:
-    asked = {"values": ("tpm",), "arm": "kernel", "block": "block"}
+    asked = {"values": ("tpm",), "arm": "kernel", "baseline": "old", "block": "block"}
     table = TABLE.replace(",", separator)
     assert only_comparison(judged(table, **asked), "tpm") == only_comparison(judged(TABLE, **asked), "tpm")
 
 
 def test_parquet_gives_what_the_same_csv_gives() -> None:
-    asked = {"values": ("tpm",), "arm": "kernel", "block": "block"}
+    asked = {"values": ("tpm",), "arm": "kernel", "baseline": "old", "block": "block"}
     stream = io.BytesIO()
     pl.read_csv(io.StringIO(TABLE)).write_parquet(stream)
     assert judged(rows_of(stream.getvalue()), **asked).cells == judged(TABLE, **asked).cells
 
 
 def test_marks_comments_blanks_and_quotes_do_not_matter() -> None:
-    asked = {"values": ("tpm",), "arm": "kernel", "block": "block"}
+    asked = {"values": ("tpm",), "arm": "kernel", "baseline": "old", "block": "block"}
     dressed = "# from the lab\nkernel , block,tpm\n" + TABLE.partition("\n")[2].replace("old", '"old"').replace(
         ",", " , "
     )

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import censoring, exchanging, permuting, ranks, sensitivity, t_tests
+from fairtrial.analyse import censoring, exchanging, permuting, ranks, sensitivity, spreads, t_tests
 from fairtrial.analyse.measured import Measured
-from fairtrial.analyse.models import Comparison, Interval, RankOpinion, Role, Welch
+from fairtrial.analyse.models import Comparison, Interval, RankOpinion, Role, Spreads, Welch
 from fairtrial.analyse.t_tests import TTest, Values
 
 PAIRED_LOGS: Final = "paired t on log ratios over blocks"
@@ -153,6 +153,8 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
         smallest_difference=None if in_units is None else _detectable(in_units, alpha=setting.alpha / max(1, size)),
         claimable=not setting.once or rank is None or ranks.could_claim(rank.smallest_p, alpha=setting.alpha),
         rank=rank,
+        spreads=None if censored else _spreads(used, setting=setting, logs=logs),
+        stalls=spreads.stalls(min(len(used.baseline), len(used.arm)), confidence=setting.confidence),
         assumptions=(_LIKE_NORMAL[method], _TRIALS_COUNT),
     )
 
@@ -257,6 +259,11 @@ def _difference(used: Matched, test: TTest | None) -> Interval:
     if test is None:
         return Interval(estimate=estimate, low=None, high=None)
     return Interval(estimate=estimate, low=test.low, high=test.high)
+
+
+def _spreads(used: Matched, *, setting: Setting, logs: bool) -> Spreads | None:
+    scaled = _logarithms(used) if logs else used
+    return spreads.compared(scaled.baseline, scaled.arm, paired=setting.paired)
 
 
 def _rank(used: Matched, *, setting: Setting, logs: bool) -> RankOpinion | None:

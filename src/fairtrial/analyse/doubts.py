@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import t_tests
+from fairtrial.analyse import spreads, t_tests
 from fairtrial.analyse.censoring import DISTINCT_SHARE, SMALLEST_N_TO_TIE
 from fairtrial.analyse.comparing import CENSORED, EXCHANGED
 from fairtrial.analyse.measured import Measured
@@ -41,6 +41,7 @@ def about(comparison: Comparison, baseline: Measured, arm: Measured, *, alpha: f
     yield from _non_positive(comparison, baseline, arm)
     yield from _disagreement(comparison, alpha=alpha)
     yield from _rank_disagreement(comparison, alpha=alpha)
+    yield from spreads.doubts(comparison)
     yield from _thin_tails(comparison, alpha=alpha)
 
 

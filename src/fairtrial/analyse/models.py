@@ -55,6 +55,7 @@ DOUBT_CODES: Final = (
     "steadiness_differs",
     "not_computable",
     "disagreement",
+    "spreads_differ",
     "thin_tails",
     "expectation_failed",
     "arm_leaves_condition",
@@ -151,6 +152,32 @@ class RankOpinion(Result):
     tied: int
 
 
+class Spreads(Result):
+    """The spreads of two arms, on the scale of their comparison.
+
+    Attributes:
+        ratio: standard deviation of the arm over the baseline's.
+        p: two-sided, of equal spreads, whatever their shape.
+    """
+
+    ratio: float
+    p: float
+
+
+class Stalls(Result):
+    """What rare slow trials may do that so few trials do not show.
+
+    Attributes:
+        share: of an arm's trials that may stall at most, with the comparison's confidence, if none of them was seen to.
+        depth: how much a stalled trial is taken to lose.
+        worth: how much of the arm's geometric mean so many stalls take.
+    """
+
+    share: float
+    depth: float
+    worth: float
+
+
 class Guardrail(Result):
     """Whether a metric that must not get worse did not: a test of non-inferiority, one-sided, at the study's level.
 
@@ -208,6 +235,8 @@ class Comparison(Result):
         claimable: whether so many trials may claim anything, be it a difference, equivalence or a guardrail kept: an
             exact test of them could. Else noise with two modes, which so few trials cannot show, would claim too often.
         rank: the exact rank test beside it; None with more values than it is made for.
+        spreads: whether the arms' own spreads differ; None where there are too few values to tell.
+        stalls: what stalls that nobody has seen may be worth.
         guardrail: whether a guardrail is kept; None for other roles.
         assumptions: in words.
     """
@@ -238,6 +267,8 @@ class Comparison(Result):
     baseline_share: float = 0.0
     claimable: bool = True
     rank: RankOpinion | None = None
+    spreads: Spreads | None = None
+    stalls: Stalls | None = None
     guardrail: Guardrail | None = None
     assumptions: tuple[str, ...]
     doubts: tuple[Doubt, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from fairtrial.analyse.models import Analysis, Verdict
@@ -31,6 +32,24 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
         )
         + breaches(analysis)
         + unclear(analysis)
+        + unseen(chosen)
+    )
+
+
+def unseen(tables: Sequence[MetricTable]) -> tuple[str, ...]:
+    """A sentence on stalls beside what is equivalent or undecided: that none was seen does not say that none is."""
+    found = [
+        row.comparison.stalls
+        for table in tables
+        for row in table.rows
+        if row.comparison.verdict in ("equivalent", "undecided") and row.comparison.stalls is not None
+    ]
+    if not found:
+        return ()
+    most = max(found, key=lambda each: each.share)
+    share, depth, worth = (f"{100 * value:.3g} %" for value in (most.share, most.depth, most.worth))
+    return (
+        f"Stalls in up to {share} of an arm's trials cannot be excluded; of {depth} each, they take up to {worth}.",
     )
 
 

@@ -18,6 +18,7 @@ from fairtrial.analyse import (
     rule_doubts,
     run_doubts,
     shutdown_doubts,
+    spreads,
     within,
     work_doubts,
 )
@@ -318,6 +319,7 @@ def test_every_doubt_of_the_package_has_a_known_code() -> None:
         shutdown_doubts,
         work_doubts,
         order_doubts,
+        spreads,
         rule_doubts,
     )
     source = "".join(inspect.getsource(module) for module in (*modules, asking))

@@ -1,0 +1,66 @@
+"""Noise that belongs to one arm: do the arms' own spreads differ, and what may stalls do that nobody has seen?
+
+Treatments that this project compares stall now and then, and an arm that stalls has noise of its own. Its mean is then
+another thing than its typical trial, and a few blocks without a stall show the second only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse import exchanging, ranks
+from fairtrial.analyse.models import Comparison, Doubt, Spreads, Stalls
+from fairtrial.analyse.t_tests import Values
+
+DEPTH: Final = 0.15  # of a stalled trial: what the table of noises has (docs/calibration.md)
+DIFFER_LEVEL: Final = 0.01  # false alarms per comparison
+FEWEST: Final = 6  # values per arm, from which an exact test can go below 0.05
+
+
+def stalls(n: int, *, confidence: float) -> Stalls:
+    """What n trials of an arm without a stall leave open: (1 - share)ⁿ = 1 - confidence."""
+    share = 1 - (1 - confidence) ** (1 / n)
+    return Stalls(share=share, depth=DEPTH, worth=1 - (1 - DEPTH) ** share)
+
+
+def compared(baseline: Values, arm: Values, *, paired: bool) -> Spreads | None:
+    """The arms' spreads on the scale of their comparison; None with fewer than `FEWEST` values, or without any spread.
+
+    Over blocks: the sum over blocks of difference times sum, both around their means, which is the difference of the
+    arms' variances. Exchanging what remains of the arms within a block turns a summand's sign: Pitman and Morgan's test
+    (1939) with the exchange in place of normality. Without blocks: Mann and Whitney's of distances from the median.
+    """
+    if min(len(baseline), len(arm)) < FEWEST:
+        return None
+    first, second = (float(np.std(each, ddof=1)) for each in (baseline, arm))
+    if not (math.isfinite(first) and math.isfinite(second) and first > 0 and second > 0):
+        return None
+    if paired:
+        difference, total = arm - baseline, arm + baseline
+        p = float(exchanging.exchange_p((difference - difference.mean()) * (total - total.mean())))
+    else:
+        away = [np.abs(each - np.median(each)) for each in (baseline, arm)]
+        test = ranks.rank_sum(away[0], away[1], confidence=0.95)
+        p = 1.0 if test is None else test.p
+    return Spreads(ratio=second / first, p=p)
+
+
+def doubts(comparison: Comparison) -> Iterator[Doubt]:
+    """False alarms: `DIFFER_LEVEL` per comparison, whatever the shape of noise that arms share."""
+    found = comparison.spreads
+    if found is None or found.p >= DIFFER_LEVEL:
+        return
+    yield Doubt(
+        code="spreads_differ",
+        message=f"values of {comparison.arm} scatter {found.ratio:.2g} times as much as those of {comparison.baseline} "
+        f"(p = {found.p:.2g}): the arms' noise is their own",
+        advice="the ratio of means and the ratio of typical trials are then two things: look at the trials one by one, "
+        "and say which of them is meant",
+        cell=comparison.cell,
+        metric=comparison.metric,
+        arm=comparison.arm,
+    )

@@ -1,0 +1,77 @@
+"""Spreads that belong to one arm: found where they are, seldom where arms share their noise; and stalls unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from support.analysis_cases import Case
+
+from fairtrial.analyse import analyse, spreads
+
+REPLICATES = 400
+Noise = Callable[[np.random.Generator, int], np.ndarray]
+
+
+def quiet(random: np.random.Generator, n: int) -> np.ndarray:
+    return random.normal(0, 0.01, n)
+
+
+def stalling(random: np.random.Generator, n: int) -> np.ndarray:
+    return quiet(random, n) - 0.15 * (random.random(n) < 0.1)
+
+
+def two_modes(random: np.random.Generator, n: int) -> np.ndarray:
+    return quiet(random, n) / 3 + 0.03 * random.integers(0, 2, n)
+
+
+def rate(baseline: Noise, arm: Noise, *, n: int, paired: bool, between: float = 0.05) -> float:
+    """How often spreads are said to differ, of blocks that differ so much among themselves."""
+    random = np.random.default_rng(8)
+    said = 0
+    for _ in range(REPLICATES):
+        level = random.normal(0, between, n) if paired else 0.0
+        found = spreads.compared(level + baseline(random, n), level + arm(random, n), paired=paired)
+        said += found is not None and found.p < spreads.DIFFER_LEVEL
+    return said / REPLICATES
+
+
+@pytest.mark.parametrize("noise", [quiet, stalling, two_modes])
+@pytest.mark.parametrize("paired", [True, False])
+def test_noise_that_arms_share_is_seldom_called_an_arms_own(*, noise: Noise, paired: bool) -> None:
+    assert rate(noise, noise, n=10, paired=paired) < 0.03
+
+
+@pytest.mark.parametrize(("paired", "between", "least"), [(False, 0.0, 0.6), (True, 0.0, 0.6), (True, 0.01, 0.4)])
+def test_a_spread_three_times_as_large_is_found(*, paired: bool, between: float, least: float) -> None:
+    def wide(random: np.random.Generator, n: int) -> np.ndarray:
+        return 3 * quiet(random, n)
+
+    assert rate(quiet, wide, n=20, paired=paired, between=between) > least
+
+
+def test_the_ratio_is_the_arms_over_the_baselines() -> None:
+    baseline = np.array([1.0, 2, 3, 4, 5, 6])
+    found = spreads.compared(baseline, 2 * baseline, paired=True)
+    assert found is not None
+    assert found.ratio == pytest.approx(2)
+    assert spreads.compared(baseline[:5], baseline[:5], paired=True) is None, "too few"
+    assert spreads.compared(baseline, np.full(6, 3.0), paired=False) is None, "no spread"
+
+
+@pytest.mark.parametrize(("n", "share", "worth"), [(6, 0.393, 0.062), (10, 0.259, 0.041), (59, 0.0495, 0.008)])
+def test_what_stalls_may_be_worth_that_nobody_has_seen(n: int, share: float, worth: float) -> None:
+    found = spreads.stalls(n, confidence=0.95)
+    assert (1 - found.share) ** n == pytest.approx(0.05)
+    assert (found.share, found.worth) == (pytest.approx(share, abs=5e-4), pytest.approx(worth, abs=5e-4))
+
+
+def test_an_arm_of_its_own_noise_is_a_doubt_of_its_comparison() -> None:
+    case = Case({"kernel": ["base", "patched"]}, blocks=20)
+    random = np.random.default_rng(3)
+    wide = {"base": 0.002, "patched": 0.02}
+    trials = case.trials(tpm=lambda levels, _block: float(np.exp(random.normal(0, wide[levels["kernel"]]))))
+    (compared,) = analyse(case.plan(), trials).cells[0].comparisons["tpm"]
+    (doubt,) = [doubt for doubt in compared.doubts if doubt.code == "spreads_differ"]
+    assert "the arms' noise is their own" in doubt.message

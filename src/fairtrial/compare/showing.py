@@ -17,6 +17,7 @@ from fairtrial.report import numbers
 from fairtrial.report.concerns import concerns, doubts, kinds
 from fairtrial.report.console import STYLES, Doubts
 from fairtrial.report.numbers import Scale
+from fairtrial.report.summary import unseen
 from fairtrial.report.tables import TWO_ARMS, MetricTable, metric_tables, procedure, ratio_interval, verdict
 from fairtrial.study.catalogue import MetricDefinition
 
@@ -34,7 +35,7 @@ def render(analysis: Analysis, wishes: Wishes, tried: Tried) -> RenderableType:
     parts += [Text(), _accounting(analysis, others), Text()]
     if found := kinds(concerns(worth_saying(analysis))):
         parts.append(Doubts(found))
-    parts += [Text(note, style="dim") for note in notes(analysis, tried)]
+    parts += [Text(note, style="dim") for note in (*unseen(analysis), *notes(analysis, tried))]
     return Group(*parts)
 
 
@@ -118,7 +119,8 @@ def _accounting(analysis: Analysis, tables: Sequence[MetricTable]) -> Table:
         cells = [Text(f"{label}{unit}")] + [Text(scale.value(each.mean)) for each in found.values()]
         if two and table.rows:
             compared = table.rows[0].comparison
-            cells += _ratio(compared, table.definition, margin=analysis.margin)[:2]
+            interval = numbers.ratio_interval(compared.ratio.low, compared.ratio.high)
+            cells += [Text(numbers.ratio(compared.ratio.estimate)), Text(interval)]
             if compared.verdict in ("faster", "slower"):
                 cells[-2].stylize(STYLES[compared.verdict])
         drawn.add_row(*cells)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Final
 
 from fairtrial.analyse.models import Analysis, Verdict
@@ -21,8 +20,7 @@ _ORDER: Final = ("faster", "better", "slower", "worse", "equivalent", "undecided
 
 def sentences(analysis: Analysis) -> tuple[str, ...]:
     """A paragraph per primary metric and arm; per metric and arm of every role if the study named no primary one."""
-    tables = metric_tables(analysis)
-    chosen = [table for table in tables if table.role == "primary"] or list(tables)
+    chosen = _judged(analysis)
     return (
         tuple(
             _paragraph(analysis, table, [row for row in table.rows if row.arm.arm == arm])
@@ -32,15 +30,20 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
         )
         + breaches(analysis)
         + unclear(analysis)
-        + unseen(chosen)
+        + unseen(analysis)
     )
 
 
-def unseen(tables: Sequence[MetricTable]) -> tuple[str, ...]:
+def _judged(analysis: Analysis) -> list[MetricTable]:
+    tables = metric_tables(analysis)
+    return [table for table in tables if table.role == "primary"] or list(tables)
+
+
+def unseen(analysis: Analysis) -> tuple[str, ...]:
     """A sentence on stalls beside what is equivalent or undecided: that none was seen does not say that none is."""
     found = [
         row.comparison.stalls
-        for table in tables
+        for table in _judged(analysis)
         for row in table.rows
         if row.comparison.verdict in ("equivalent", "undecided") and row.comparison.stalls is not None
     ]
@@ -48,9 +51,10 @@ def unseen(tables: Sequence[MetricTable]) -> tuple[str, ...]:
         return ()
     most = max(found, key=lambda each: each.share)
     share, depth, worth = (f"{100 * value:.3g} %" for value in (most.share, most.depth, most.worth))
-    return (
-        f"Stalls in up to {share} of an arm's trials cannot be excluded; of {depth} each, they take up to {worth}.",
+    said = (
+        f"Stalls in up to {share} of an arm's trials cannot be excluded: at {depth} each they are worth up to {worth}."
     )
+    return (said,)
 
 
 def breaches(analysis: Analysis) -> tuple[str, ...]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairtrial.analyse.models import Analysis, Guardrail, Interval, Outcome, Verdict
+from fairtrial.analyse.models import Analysis, Guardrail, Interval, Outcome, Stalls, Verdict
 from fairtrial.report import summary
 
 
@@ -120,3 +120,26 @@ def test_a_guardrail_of_which_nothing_is_shown_is_not_passed_over(analysis: Anal
 def test_a_guardrail_that_held_is_not_mentioned(analysis: Analysis, outcome: Outcome) -> None:
     found = _guarded(analysis, outcome)
     assert summary.breaches(found) == summary.unclear(found) == ()
+
+
+@pytest.mark.parametrize(("first", "second", "said"), [("equivalent", "faster", True), ("faster", "slower", False)])
+def test_stalls_that_nobody_saw_stand_beside_what_claims_no_difference(
+    analysis: Analysis, *, first: Verdict, second: Verdict, said: bool
+) -> None:
+    found = _judged(analysis, first, second)
+    cells = [
+        cell.model_copy(
+            update={
+                "comparisons": {
+                    metric: tuple(
+                        each.model_copy(update={"stalls": Stalls(share=0.26, depth=0.15, worth=0.041)})
+                        for each in every
+                    )
+                    for metric, every in cell.comparisons.items()
+                }
+            }
+        )
+        for cell in found.cells
+    ]
+    sentence = "Stalls in up to 26 % of an arm's trials cannot be excluded: at 15 % each they are worth up to 4.1 %."
+    assert (sentence in summary.sentences(found.model_copy(update={"cells": tuple(cells)}))) == said

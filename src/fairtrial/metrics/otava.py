@@ -27,6 +27,8 @@ _SNIFFED: Final = 4096  # characters: a head and some rows
 def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
     """Reads a file: a series for each column of numbers, and for each branch where there is a column `branch`.
 
+    A branch without any number in a column is no series.
+
     Raises:
         InputError: there is no such file, no column `time`, no numbers, or a time or number that cannot be read.
     """
@@ -42,7 +44,7 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
         raise _refusal(path, "no column of numbers", line=1)
     ordered = sorted(enumerate(rows, start=2), key=lambda each: _time(path, each[1][TIME], line=each[0]))
     branches = dict.fromkeys(row.get(BRANCH, "") for _, row in ordered)
-    return [
+    every = [
         Series(
             name=" · ".join(part for part in (path.stem, branch) if part),
             metric=metric,
@@ -58,6 +60,7 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
         for metric in wanted
         for branch in branches
     ]
+    return [series for series in every if series.points]
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

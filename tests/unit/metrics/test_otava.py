@@ -68,6 +68,12 @@ def test_branches_are_series_of_their_own(tmp_path: Path) -> None:
     }
 
 
+def test_a_branch_without_a_number_is_no_series_and_a_newest_row_without_one_is_known(tmp_path: Path) -> None:
+    text = "time,commit,branch,tpm\n1,a,main,5\n2,b,main,\n3,c,side,\n"
+    (found,) = otava.read(written(tmp_path, text))
+    assert (found.name, [point.run for point in found.points], found.newest) == ("nightly · main", ["a"], "b")
+
+
 def test_other_delimiters_empty_cells_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     (found,) = otava.read(written(tmp_path, "\ufefftime;commit;note;m\n1;a;x;1\n2;b;y;\n3;c;z;3\n"))
     assert [point.estimate for point in found.points] == [1, 3]

@@ -100,7 +100,9 @@ def _not_computable(comparison: Comparison) -> Iterator[Doubt]:
         message = f"no test can be computed (n = {comparison.n}); p = 1 stands for that"
         advice = "add blocks"
     elif comparison.method in EXCHANGED:
-        message = "the values show no spread: there is no interval, and p is that of exchanging arms"
+        message = (
+            "the values show no spread: there is no interval, and p is that of exchanging arms, 1 where looks decide"
+        )
         advice = "quote what was seen as it is; if it is no exact count, measure more finely"
     else:
         message = f"the interval of the ratio is wider than any number (n = {comparison.n}): nothing is known of it"

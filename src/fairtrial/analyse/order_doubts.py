@@ -19,6 +19,7 @@ from fairtrial.analyse.t_tests import Values
 FIXED_LEVEL: Final = 0.01  # chance that random order within blocks looks fixed; of two arms it takes eight blocks
 DEPENDENT_LEVEL: Final = 0.05  # false alarms per primary metric: so few blocks show dependence weakly
 SMALLEST_N_TO_DEPEND: Final = 5  # neighbours of fewer blocks say nothing
+LARGEST_N: Final = 1000  # blocks; the orders of more take gigabytes
 RESAMPLES: Final = 999
 _ROUNDING: Final = 1e-12
 
@@ -93,7 +94,7 @@ def _differences(arms: Sequence[Measured]) -> Values | None:
     On logarithms where all values are positive. None where there is too little of it.
     """
     blocks = list(_positions(arms))
-    if len(blocks) < SMALLEST_N_TO_DEPEND:
+    if not SMALLEST_N_TO_DEPEND <= len(blocks) <= LARGEST_N:
         return None
     scale = np.log if all(arm.positive for arm in arms) else np.positive
     by_block = [dict(zip(arm.blocks, scale(arm.values).tolist(), strict=True)) for arm in arms]

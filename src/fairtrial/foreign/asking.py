@@ -23,6 +23,7 @@ ABSENT: Final = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # how tables wr
 STOPPED_BY: Final = "stopped_by"  # a column: the rule that ended the trials early
 PROBLEMS_SHOWN: Final = 20  # more of one kind say nothing new
 _BY_THOUSANDS: Final = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d*)?")
+_LARGEST_EXACT: Final = 2.0**53  # beyond it two whole numbers may be one of these
 _BLOCK, _POSITION, _ROW = "·block", "·position", "·row"  # columns of ours; the dot keeps clear of the user's
 
 
@@ -91,12 +92,13 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
 
 def _course(rows: Rows, counts: Counts) -> Course:
     """Without verdicts where a rule stopped the trials, at what they showed: no p here allows for that."""
-    rules = [] if STOPPED_BY not in rows.frame.columns else rows.frame[STOPPED_BY].cast(pl.String).unique().to_list()
-    if not any(rules):
+    told = [] if STOPPED_BY not in rows.frame.columns else rows.frame[STOPPED_BY].cast(pl.String).unique().to_list()
+    rules = sorted(rule for rule in told if rule is not None and rule not in ABSENT)
+    if not rules:
         return Course(counts=counts)
     doubt = Doubt(
         code="stopped_early",
-        message=f"the trials were stopped by what they showed: {'; '.join(sorted(filter(None, rules)))}",
+        message=f"the trials were stopped by what they showed: {'; '.join(rules)}",
         advice="take verdicts from the report of the run itself, whose p values allow for its looks",
     )
     return Course(counts=counts, doubts=(doubt,), without_verdict=lambda _comparison: True)
@@ -253,7 +255,8 @@ def _refuse_one_number_of_two_blocks(rows: Rows, frame: pl.DataFrame, block: str
     written: dict[float, str] = {}
     numbers = frame[block].cast(pl.Float64, strict=False)
     for row, name, number in zip(frame[_ROW], frame[block], numbers, strict=True):
-        first = name if number is None else written.setdefault(number, name)
+        exact = number is not None and abs(number) < _LARGEST_EXACT
+        first = written.setdefault(number, name) if exact else name
         if first != name:
             problem = rows.problem(row, block, f"block `{name}` is the number of block `{first}`, written otherwise")
             raise InputError([problem], hint="write a block's name in one way, and two blocks' names in two")

@@ -267,6 +267,13 @@ def test_constants_within_the_margin_are_equivalent() -> None:
     assert comparison.verdict == "equivalent"
 
 
+def test_a_difference_of_one_rounding_is_none() -> None:
+    case = Case({"kernel": ["base", "patched"]}, blocks=8)
+    trials = case.trials(tpm=lambda levels, _block: -0.3 if levels["kernel"] == "base" else -(0.1 + 0.2))
+    comparison = only(analyse(case.plan(), trials), "all")
+    assert (comparison.p, comparison.verdict) == (1.0, "undecided")
+
+
 @pytest.mark.parametrize("zeros", [1, 2])
 def test_a_zero_among_ten_values_changes_a_verdict_no_more_than_two_do(zeros: int) -> None:
     case = Case({"kernel": ["base", "patched"]}, blocks=10)

@@ -35,6 +35,7 @@ from fairtrial.analyse.publications.models import Claim
         ("12 %", 12.4, "12", None),
         ("<0.001", 0.0004, "0.0004", None),
         ("< 0.001", 0.001, "0.001", "bound"),
+        ("1e-40", 0.5, f"{0.5:.40f}", "differs"),
         ("≥ 30", 30.0, "30", None),
         ("> 30", 30.0, "30", "bound"),
     ],
@@ -43,7 +44,9 @@ def test_a_figure_agrees_at_the_digits_printed(*, printed: str, value: float, co
     assert figure(printed, value) == (computed, kind)
 
 
-@pytest.mark.parametrize("text", ["", "fast", "1.2.3", "4,02", "<", "e5", "0x10", "1/2", "nan", "inf"])
+@pytest.mark.parametrize(
+    "text", ["", "fast", "1.2.3", "4,02", "0,123", "1e99999", "<", "e5", "0x10", "1/2", "nan", "inf"]
+)
 def test_what_is_no_figure_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a figure"):
         figure(text, 1.0)

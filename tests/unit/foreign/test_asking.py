@@ -95,6 +95,19 @@ def test_no_two_cells_have_one_name() -> None:
     assert [tuple(cell.levels.values()) for cell in found.cells] == conditions
 
 
+@pytest.mark.parametrize("names", [("1700000000000000000", "1700000000000000050"), ("12e4567", "3e99999")])
+def test_blocks_whose_names_no_number_holds_are_two(names: tuple[str, str]) -> None:
+    rows = [f"{arm},{name},{value}" for value, name in enumerate(names, start=1) for arm in "ab"]
+    found = judged("arm,block,tpm\n" + "\n".join(rows), values=("tpm",), arm="arm", block="block")
+    assert only_comparison(found, "tpm").n == 2
+
+
+def test_trials_that_no_rule_stopped_get_their_verdict() -> None:
+    rows = [f"{arm},{block},NA,{block + 9 * (arm == 'b')}" for block in range(1, 8) for arm in "ab"]
+    asked = {"values": ("tpm",), "arm": "arm", "block": "block"}
+    assert only_comparison(judged("arm,block,stopped_by,tpm\n" + "\n".join(rows), **asked), "tpm").verdict == "faster"
+
+
 def test_names_of_blocks_pair_as_well_as_numbers() -> None:
     days = [(kernel, memory, f"day {block}", value, p99) for kernel, memory, block, value, p99 in ROWS]
     asked = {"values": ("tpm",), "arm": "kernel", "by": ("memory",), "block": "block"}

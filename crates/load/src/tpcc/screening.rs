@@ -185,7 +185,7 @@ impl Seen {
         let known = || districts().filter_map(|each| Some((each, each.known.as_ref()?)));
         let sum_of_districts: i64 = known().map(|(_, known)| known.paid_to).sum();
         let paid: i64 = districts().map(|each| each.paid).sum();
-        found[0] = self.paid_to != [sum_of_districts];
+        found[0] = known().next().is_none() || self.paid_to != [sum_of_districts];
         found[1] = known().any(|(each, known)| {
             let last = Some(known.next_order - 1);
             let last_new = each.new_orders.map(|(_, largest, _)| largest);

@@ -72,6 +72,8 @@ def _of_series(of: Examined, alpha: float) -> Check:
         )
     if of.alarm is None:
         return _of_constants(of)
+    if (constant := _left_its_constant(of)) is not None:
+        return constant
     last = of.changes[-1] if of.changes else None
     if last is not None and of.p_adjusted is not None and of.p_adjusted <= alpha and _matters(last):
         return _check(of, "failed", f"level changed at {last.run}: {_size(of, last)}; {last.direction}")
@@ -89,6 +91,14 @@ def _of_constants(of: Examined) -> Check:
     if len(set(of.values)) > 1:
         return _check(of, "skipped", "the runs differ by rounding only: nothing to compare the newest with")
     return _check(of, "passed", f"all {len(of.values)} runs have {of.values[0]:g}")
+
+
+def _left_its_constant(of: Examined) -> Check | None:
+    """A count that was the same in every earlier run has no noise that could excuse the newest: None if it was not."""
+    *earlier, newest = of.values
+    if len(set(earlier)) > 1 or of.alarm is None or not _matters(of.alarm):
+        return None
+    return _check(of, "failed", f"all {len(earlier)} runs before have {earlier[0]:g}, the newest {newest:g}")
 
 
 def _matters(found: Change | Alarm) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
 from typing import Final, Literal
 
 from fairtrial.analyse.publications.printed import read
+
+_MOST_DIGITS: Final = 2000  # from the largest double down to the last digit that a printed exponent reaches
 
 Verdict = Literal["confirmed", "contradicted", "not checkable"]
 Kind = Literal[
@@ -132,8 +134,9 @@ def figure(text: str, value: float) -> tuple[str, Kind | None]:
     if printed.bound:
         return f"{value:.3g}", None if printed.holds(value) else "bound"
     exact = Decimal(repr(float(value)))
-    rounded = exact.quantize(printed.unit, rounding=ROUND_HALF_UP)
-    if printed.value == rounded:
-        return printed.shown(rounded), None
-    cut = printed.value == exact.quantize(printed.unit, rounding=ROUND_DOWN)
+    with localcontext(prec=_MOST_DIGITS):
+        rounded = exact.quantize(printed.unit, rounding=ROUND_HALF_UP)
+        if printed.value == rounded:
+            return printed.shown(rounded), None
+        cut = printed.value == exact.quantize(printed.unit, rounding=ROUND_DOWN)
     return printed.shown(rounded), "cut" if cut else "differs"

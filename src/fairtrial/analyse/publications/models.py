@@ -9,10 +9,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from fairtrial.analyse.publications.printed import Printed
+from fairtrial.analyse.publications.printed import Printed, RequiredFigure
 from fairtrial.study.catalogue import Better
 
-Bounds = tuple[Printed, Printed]  # low, high
+Bounds = tuple[RequiredFigure, RequiredFigure]  # low, high
 Levels = dict[str, str]  # level by factor
 Order = Literal["sequential", "rows", "unknown"]
 

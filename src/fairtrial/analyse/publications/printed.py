@@ -18,9 +18,9 @@ _FIGURE: Final = re.compile(
     (?P<bound>[<>≤≥]?)\s*
     (?P<number>
         [+-]?(?=\.?\d)
-        (?:\d{1,3}(?:[,\u00a0\u202f\u2009 ]\d{3})+|\d*)  # thousands, or no groups
+        (?:[1-9]\d{0,2}(?:[,\u00a0\u202f\u2009 ]\d{3})+|\d*)  # thousands, or no groups
         (?:\.\d+)?
-        (?:[eE][+-]?\d+)?
+        (?:[eE][+-]?\d{1,3})?
     )
     \s*%?
     [*\u2020\u2021\u00a7]*                             # marks of significance and of footnotes
@@ -82,5 +82,12 @@ def _checked(text: str) -> str:
     return text
 
 
+def _required(text: str) -> str:
+    read(text)
+    return text
+
+
 Printed = Annotated[str, AfterValidator(_checked)]
 """A figure as printed, or nothing: the text, which `read` understands."""
+RequiredFigure = Annotated[str, AfterValidator(_required)]
+"""The same, which must be there."""

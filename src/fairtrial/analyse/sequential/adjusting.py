@@ -137,10 +137,11 @@ def _within(comparison: Comparison, seen: Seen, rule: Rule) -> Interval | None:
     if comparison.equivalence_interval is None:
         return None
     found = None
-    for look in (*(look for look in rule.looks if look < comparison.n), comparison.n):
+    for look in (*(look for look in rule.looks if rule.enough <= look < comparison.n), comparison.n):
         away = one_sided_reach(look, level=rule.alpha, rule=rule)
         low, high = _interval(seen.values[:look], away=away, size=seen.size)
-        found = None if low is None else _ratio(comparison.ratio, low, high)
+        middle = Interval(estimate=math.exp(float(seen.values[:look].mean())), low=None, high=None)
+        found = None if low is None else _ratio(middle, low, high)
         if low is not None and high is not None and -rule.bound < low <= high < rule.bound:
             break
     return found

@@ -49,7 +49,10 @@ fn violated(tiny: &Tiny) -> Suspected {
 
 /// Every change of one cell, and every loss of one row or of all.
 fn changes() -> Vec<String> {
-    let mut changes = vec!["INSERT INTO new_order VALUES (4, 2, 1)".into()];
+    let mut changes = vec![
+        "INSERT INTO new_order VALUES (4, 2, 1)".into(),
+        "UPDATE warehouse SET w_ytd = 0; DELETE FROM district".into(),
+    ];
     for (table, row, columns) in CELLS {
         for column in columns {
             changes.extend(VALUES.map(|value| {

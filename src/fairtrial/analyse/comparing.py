@@ -192,18 +192,8 @@ def _censored(used: Matched, *, resolution: float, setting: Setting) -> tuple[TT
 
 
 def _permuted(used: Matched, setting: Setting) -> float:
-    """What differs by rounding only is equal; of constants every exchange is counted, however many blocks there are."""
-    size = max(float(np.abs(each).mean()) for each in (used.baseline, used.arm))
-    rounding = t_tests.ROUNDING_UNITS * np.finfo(np.float64).eps * size
-    if setting.paired:
-        differences = used.arm - used.baseline
-        differences = np.where(np.abs(differences) <= rounding, 0.0, differences)
-        if len(differences) > 1 and np.ptp(differences) <= rounding:
-            return float(exchanging.exchange_p(differences))
-        return permuting.paired_p(np.zeros_like(differences), differences, seed=setting.seed)
-    if float(np.ptp(np.concatenate([used.baseline, used.arm]))) <= rounding:
-        return 1.0
-    return permuting.unpaired_p(used.baseline, used.arm, seed=setting.seed)
+    p = permuting.paired_p if setting.paired else permuting.unpaired_p
+    return p(used.baseline, used.arm, seed=setting.seed)
 
 
 def _confirmed(p: float, scaled: Matched, *, setting: Setting, size: int) -> float:
@@ -258,8 +248,10 @@ def _ratio(used: Matched, test: TTest | None) -> Interval:
 
 def _at_both_ends(on_logs: TTest | None, *, alpha: float) -> Interval | None:
     """The ratio's interval of two one-sided tests at `alpha`: where it lies within the margin, both claim."""
-    low, high = (math.inf, math.inf) if on_logs is None else on_logs.interval(confidence=1 - 2 * alpha)
-    if on_logs is None or high > _LARGEST_LOGARITHM:
+    if on_logs is None:
+        return None
+    low, high = on_logs.interval(confidence=1 - 2 * alpha)
+    if high > _LARGEST_LOGARITHM:
         return None
     return Interval(estimate=math.exp(on_logs.estimate), low=math.exp(low), high=math.exp(high))
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import spreads, t_tests
+from fairtrial.analyse import t_tests
 from fairtrial.analyse.censoring import DISTINCT_SHARE, SMALLEST_N_TO_TIE
 from fairtrial.analyse.comparing import CENSORED, EXCHANGED
 from fairtrial.analyse.measured import Measured
@@ -19,6 +19,7 @@ from fairtrial.analyse.models import Comparison, Doubt
 # Paired and Welch's test disagree if one is below the level and the other above this many times the level: without
 # the gap, p values of 0.049 and 0.051 would be a finding.
 DISAGREEMENT_FACTOR: Final = 2
+SPREADS_LEVEL: Final = 0.01  # false alarms per comparison of arms whose spreads are equal
 
 
 def about(comparison: Comparison, baseline: Measured, arm: Measured, *, alpha: float) -> Iterator[Doubt]:
@@ -41,7 +42,7 @@ def about(comparison: Comparison, baseline: Measured, arm: Measured, *, alpha: f
     yield from _non_positive(comparison, baseline, arm)
     yield from _disagreement(comparison, alpha=alpha)
     yield from _rank_disagreement(comparison, alpha=alpha)
-    yield from spreads.doubts(comparison)
+    yield from _spreads_differ(comparison)
     yield from _thin_tails(comparison, alpha=alpha)
 
 
@@ -228,6 +229,20 @@ def _rank_disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doub
         message=message,
         advice=advice,
     )
+
+
+def _spreads_differ(comparison: Comparison) -> Iterator[Doubt]:
+    """False alarms: `SPREADS_LEVEL` per comparison, whatever the shape of noise that arms share."""
+    found = comparison.spreads
+    if found is not None and found.p < SPREADS_LEVEL:
+        yield of(
+            comparison,
+            code="spreads_differ",
+            message=f"values of {comparison.arm} scatter {found.ratio:.2g} times as much as those of "
+            f"{comparison.baseline} (p = {found.p:.2g}): the arms' noise is their own",
+            advice="the ratio of means and the ratio of typical trials are then two things: look at the trials one by "
+            "one, and say which of them is meant",
+        )
 
 
 def _thin_tails(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:

@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse.t_tests import SMALLEST_N, Values
+from fairtrial.analyse import exchanging
+from fairtrial.analyse.t_tests import ROUNDING, SMALLEST_N, Values
 
 HEAP: Final = 2  # equal zeros: continuous values have not one
 RESAMPLES: Final = 9_999  # all orders where there are fewer: up to 13 pairs, or 7 + 7 values
@@ -27,19 +28,28 @@ def heaped(first: Values, second: Values) -> bool:
 def paired_p(first: Values, second: Values, *, seed: int) -> float:
     """Two-sided p of the mean difference under exchanges within pairs; 1 where there is nothing to exchange.
 
-    Exact for few pairs; else of `RESAMPLES` random exchanges and the one observed.
+    What differs by rounding only is equal. Exact for few pairs and where all differ alike; else of `RESAMPLES` random
+    exchanges and the one observed.
     """
-    differences = second - first
+    rounding = _rounding(first, second)
+    differences = np.where(np.abs(second - first) <= rounding, 0.0, second - first)
     if len(differences) < SMALLEST_N or not differences.any():
         return 1.0
+    if np.ptp(differences) <= rounding:
+        return float(exchanging.exchange_p(differences))
     return _p((differences,), kind="samples", seed=seed)
 
 
 def unpaired_p(first: Values, second: Values, *, seed: int) -> float:
     """Two-sided p of the difference of means under exchanges between arms; 1 where there is nothing to exchange."""
-    if min(len(first), len(second)) < SMALLEST_N or np.ptp(np.concatenate([first, second])) == 0:
+    alike = np.ptp(np.concatenate([first, second])) <= _rounding(first, second)
+    if min(len(first), len(second)) < SMALLEST_N or alike:
         return 1.0
     return _p((first, second), kind="independent", seed=seed)
+
+
+def _rounding(first: Values, second: Values) -> float:
+    return ROUNDING * max(float(np.abs(each).mean()) for each in (first, second))
 
 
 def _p(data: tuple[Values, ...], *, kind: str, seed: int) -> float:

@@ -7,17 +7,15 @@ another thing than its typical trial, and a few blocks without a stall show the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from fairtrial.analyse import exchanging, ranks
-from fairtrial.analyse.models import Comparison, Doubt, Spreads, Stalls
+from fairtrial.analyse.models import Spreads, Stalls
 from fairtrial.analyse.t_tests import Values
 
 DEPTH: Final = 0.15  # of a stalled trial: what the table of noises has (docs/calibration.md)
-DIFFER_LEVEL: Final = 0.01  # false alarms per comparison
 FEWEST: Final = 6  # values per arm, from which an exact test can go below 0.05
 
 
@@ -47,20 +45,3 @@ def compared(baseline: Values, arm: Values, *, paired: bool) -> Spreads | None:
         test = ranks.rank_sum(away[0], away[1], confidence=0.95)
         p = 1.0 if test is None else test.p
     return Spreads(ratio=second / first, p=p)
-
-
-def doubts(comparison: Comparison) -> Iterator[Doubt]:
-    """False alarms: `DIFFER_LEVEL` per comparison, whatever the shape of noise that arms share."""
-    found = comparison.spreads
-    if found is None or found.p >= DIFFER_LEVEL:
-        return
-    yield Doubt(
-        code="spreads_differ",
-        message=f"values of {comparison.arm} scatter {found.ratio:.2g} times as much as those of {comparison.baseline} "
-        f"(p = {found.p:.2g}): the arms' noise is their own",
-        advice="the ratio of means and the ratio of typical trials are then two things: look at the trials one by one, "
-        "and say which of them is meant",
-        cell=comparison.cell,
-        metric=comparison.metric,
-        arm=comparison.arm,
-    )

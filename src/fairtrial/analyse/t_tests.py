@@ -18,6 +18,7 @@ Values = NDArray[np.float64]
 
 # R refuses a test whose standard error is below this many units of rounding of the means: "essentially constant".
 ROUNDING_UNITS: Final = 10
+ROUNDING: Final = ROUNDING_UNITS * float(np.finfo(np.float64).eps)  # the same as a share of the means
 SMALLEST_N: Final = 2  # one value has no spread
 
 
@@ -175,7 +176,7 @@ def _scaled(first: Values, second: Values) -> tuple[Values, Values, NDArray[np.i
 
 
 def _tests(estimate: Values, *, error: Values, df: Values, size: Values) -> TTests:
-    constant = error <= ROUNDING_UNITS * np.finfo(np.float64).eps * size
+    constant = error <= ROUNDING * size
     return TTests(estimate=estimate, standard_error=np.where(constant, np.nan, error), df=df)
 
 

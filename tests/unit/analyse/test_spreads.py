@@ -9,6 +9,7 @@ import pytest
 from support.analysis_cases import Case
 
 from fairtrial.analyse import analyse, spreads
+from fairtrial.analyse.doubts import SPREADS_LEVEL
 
 REPLICATES = 400
 Noise = Callable[[np.random.Generator, int], np.ndarray]
@@ -33,7 +34,7 @@ def rate(baseline: Noise, arm: Noise, *, n: int, paired: bool, between: float = 
     for _ in range(REPLICATES):
         level = random.normal(0, between, n) if paired else 0.0
         found = spreads.compared(level + baseline(random, n), level + arm(random, n), paired=paired)
-        said += found is not None and found.p < spreads.DIFFER_LEVEL
+        said += found is not None and found.p < SPREADS_LEVEL
     return said / REPLICATES
 
 

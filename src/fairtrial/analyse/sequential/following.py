@@ -269,7 +269,7 @@ def standard_error(values: Values, *, size: float) -> float:
     if len(values) < t_tests.SMALLEST_N:
         return math.inf
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return error if error > t_tests.ROUNDING_UNITS * np.finfo(np.float64).eps * size else math.inf
+    return error if error > t_tests.ROUNDING * size else math.inf
 
 
 def _reason(standing: Standing, members: list[int]) -> StopReason:

@@ -136,7 +136,8 @@ def test_no_significant_difference_is_confirmed_where_there_is_none(desk: Path) 
         ("at: {cache: warm}, best_first: [b]", "confirmed"),
         ("at: {cache: warm}, best_first: [a]", "contradicted"),
         ("at: {cache: warm}, best_first: [b, c, a]", "contradicted"),
-        ("at: {cache: cold}, best_first: [c]", "not checkable"),  # by means, but not separated from b
+        ("at: {cache: cold}, best_first: [c]", "not decided"),  # by means, but not separated from b
+        ("at: {cache: cold}, best_first: [b]", "not decided"),  # nor c from b
         ("at: {cache: cold}, best_first: [b, a]", "confirmed"),
         ("at: {cache: hot}, best_first: [a]", "not checkable"),
     ],
@@ -184,8 +185,10 @@ def test_printed_figures_keep_their_digits_without_quotes(desk: Path) -> None:
 
 def test_constant_values_cannot_be_tested(desk: Path) -> None:
     (desk / "raw.csv").write_text("kind,cache,speed\n" + "a,cold,5\na,cold,5\nb,cold,5\nb,cold,5\n", encoding="utf-8")
-    found = one(desk, "cells: [{at: {cache: cold}, second: b, ratio: 1.0}]")
-    assert found == [("not checkable", "")]
+    found = one(
+        desk, "cells: [{at: {cache: cold}, second: b, ratio: 1.0, p: 0.5, interval: [0, 0], significant: true}]"
+    )
+    assert found == [("confirmed", "1.0"), *[("not checkable", "")] * 3]
 
 
 def problems(desk: Path, *, order: str = "rows", extra: str = "") -> str:
@@ -266,6 +269,19 @@ def test_mistakes_in_the_data_are_named_with_their_line(raw: str, expected: str,
     with pytest.raises(InputError) as refused:
         audited(desk, "- {where: here, metric: speed, values: [{printed: 1}]}\n")
     assert expected in str(refused.value)
+
+
+def test_the_hint_is_about_the_claims_file(desk: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        audited(desk, "- {where: here, colour: red}\n")
+    assert refused.value.hint == "fix the lines listed above; docs/audit.md describes the file"
+
+
+def test_a_claim_of_the_only_contrast_has_no_empty_place(tmp_path: Path) -> None:
+    (tmp_path / "raw.csv").write_text("kind,speed\na,1\na,2\nb,2\nb,3\n", encoding="utf-8")
+    claim = "- {where: here, metric: speed, contrast: kind, cells: [{ratio: 1.7}]}\n"
+    (found,) = audited(tmp_path, claim, head=HEAD.replace(", cache: [cold, warm]", "")).findings
+    assert found.what == "ratio"
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from fairtrial.analyse import publications
 from fairtrial.analyse.publications import Dataset
-from fairtrial.analyse.publications.models import Claim
+from fairtrial.analyse.publications.claim_models import Claim
 from fairtrial.analyse.publications.r_printing import number, numbers
 
 BY_NAME = pytest.mark.parametrize("dataset", publications.names(), indirect=True)

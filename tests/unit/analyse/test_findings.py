@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fairtrial.analyse import publications
 from fairtrial.analyse.publications import Dataset
+from fairtrial.analyse.publications.claim_models import Claim
 from fairtrial.analyse.publications.findings import EXPLAINED, Place, figure
-from fairtrial.analyse.publications.models import Claim
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The example of docs/audit.md prints what the page shows."""
+"""The examples of docs/audit.md print what the page shows."""
 
 import re
 from pathlib import Path
@@ -16,15 +16,23 @@ def block(language: str, containing: str) -> str:
     return str(text)
 
 
-def test_the_example_prints_what_the_page_shows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "title", "code"), [("claims.yaml", "Two allocators", 1), ("again.yaml", "A cache", 0)]
+)
+def test_an_example_prints_what_the_page_shows(
+    name: str, title: str, code: int, *, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "claims.yaml").write_text(block("yaml", "claims:"), encoding="utf-8")
-    (tmp_path / "raw.csv").write_text(block("csv", "allocator"), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        audit.audit(Path("claims.yaml"), data=Path("raw.csv"), as_json=False)
-    assert ended.value.code == 1
-    command, _, shown = block("text", "fairtrial audit").partition("\n")
-    assert command == "$ fairtrial audit claims.yaml --data raw.csv"
+    data, columns = {"claims.yaml": ("raw.csv", "allocator,threads"), "again.yaml": ("again.csv", "cache,latency")}[
+        name
+    ]
+    (tmp_path / name).write_text(block("yaml", f"title: {title}"), encoding="utf-8")
+    (tmp_path / data).write_text(block("csv", columns), encoding="utf-8")
+    ended = None
+    try:
+        audit.audit(tmp_path / name, data=tmp_path / data, as_json=False)
+    except SystemExit as exited:
+        ended = exited.code
+    assert (ended or 0) == code
+    command, _, shown = block("text", f"fairtrial audit {name}").partition("\n")
+    assert command == f"$ fairtrial audit {name} --data {data}"
     assert capsys.readouterr().out == shown

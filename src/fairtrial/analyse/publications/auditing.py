@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairtrial.analyse.publications.checking import check
 from fairtrial.analyse.publications.facts import facts
 from fairtrial.analyse.publications.findings import Finding, Verdict
+from fairtrial.analyse.publications.noise_floor import Repeated
 from fairtrial.analyse.publications.reading import Dataset
 from fairtrial.analyse.result import Result
 
@@ -14,12 +15,14 @@ class Audit(Result):
 
     Attributes:
         findings: every claim, in the order of printing.
+        repeated: configurations that were measured in several stretches, which give the noise floor.
         problems: of order, multiplicity and data, in sentences.
     """
 
     title: str
     source: str
     findings: tuple[Finding, ...]
+    repeated: tuple[Repeated, ...]
     problems: tuple[str, ...]
 
     def count(self, verdict: Verdict) -> int:
@@ -29,9 +32,11 @@ class Audit(Result):
 
 def audit(dataset: Dataset) -> Audit:
     """Checks everything that a publication claims."""
+    checked = check(dataset)
     return Audit(
         title=dataset.description.title,
         source=dataset.description.source,
-        findings=check(dataset).findings,
+        findings=checked.findings,
+        repeated=checked.repeated,
         problems=tuple(facts(dataset)),
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from fairtrial.analyse.publications.claim_models import Claim, ClaimsFile
 from fairtrial.analyse.publications.models import (
-    Claim,
-    ClaimsFile,
     FactorDescription,
     MetricDescription,
     PublicationDescription,
@@ -26,6 +26,7 @@ from fairtrial.study.problems import Problems, did_you_mean, listed, validate
 
 _CLAIMS: Final = TypeAdapter(ClaimsFile)
 _DESCRIPTION: Final = TypeAdapter(PublicationDescription)
+_Table = tuple[Path, list[dict[str, str]]]  # a CSV file and its rows
 _HINT: Final = "docs/audit.md describes the file"
 
 
@@ -42,14 +43,16 @@ def read(path: Path, *, data: Path | None = None) -> Dataset:
     problems = Problems()
     node = _node(path, problems)
     claims: ClaimsFile | None = validate(_CLAIMS, _texts(node), node=node, prefix=(), problems=problems)
-    problems.raise_if_any()
-    if claims is None:  # raise_if_any has raised
+    _raise_if_any(problems)
+    if claims is None:  # _raise_if_any has raised
         raise InputError([Problem(message="cannot be read", file=str(path))], hint=_HINT)
-    table = data or (path.parent / claims.data if claims.data else None)
-    rows = _rows(table) if table else []
+    tables = [(file, _rows(file)) for file in ([data] if data else [path.parent / name for name in claims.data])]
+    rows = [row for _, each in tables for row in each]
     description = _description(path, claims, rows)
-    if table:
-        _check_rows(table, rows, description)
+    _check_columns(tables)
+    for file, each in tables:
+        _check_rows(file, each, description)
+    _check_block(node, tables, description)
     _check_names(node, claims, description)
     output = _rows(path.parent / claims.r_output) if claims.r_output else []
     return Dataset(
@@ -58,7 +61,14 @@ def read(path: Path, *, data: Path | None = None) -> Dataset:
         rows=tuple(rows),
         claims=tuple(claims.claims),
         r_output=tuple(ROutput.model_validate(row) for row in output),
+        files=tuple(number for number, (_, each) in enumerate(tables) for _ in each) if len(tables) > 1 else (),
     )
+
+
+def _raise_if_any(problems: Problems) -> None:
+    ordered = sorted(problems, key=lambda each: (each.file, each.line, each.column))
+    if ordered:
+        raise InputError(ordered, hint=f"fix the lines listed above; {_HINT}")
 
 
 def _node(path: Path, problems: Problems) -> Node:
@@ -105,7 +115,7 @@ def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> 
         found: PublicationDescription | None = validate(
             _DESCRIPTION, _texts(node), node=node, prefix=(), problems=problems
         )
-        problems.raise_if_any()
+        _raise_if_any(problems)
         if found is not None:
             return found
     contrasts = list(dict.fromkeys((each.metric, each.contrast) for each in claims.claims if each.contrast))
@@ -133,8 +143,20 @@ def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> 
         ],
         script_labels={},
         order=claims.order,
+        block=claims.block,
         notes=claims.notes,
     )
+
+
+def _check_columns(tables: Sequence[_Table]) -> None:
+    """Every file has the columns of the first."""
+    for file, rows in tables[1:]:
+        expected, found = set(tables[0][1][0] if tables[0][1] else ()), set(rows[0] if rows else ())
+        if expected != found:
+            message = (
+                f"columns differ from those of {tables[0][0]}: {listed(sorted(expected ^ found))} in one file only"
+            )
+            raise InputError([Problem(message, str(file), 1, 1)], hint="give every file in `data` the same columns")
 
 
 def _check_rows(path: Path, rows: list[dict[str, str]], description: PublicationDescription) -> None:
@@ -155,6 +177,17 @@ def _check_rows(path: Path, rows: list[dict[str, str]], description: Publication
         raise InputError(found, hint="the data need a column for every factor and metric of the claims")
 
 
+def _check_block(node: Node, tables: Sequence[_Table], description: PublicationDescription) -> None:
+    """The column of blocks is in every file; a description's own is at no line of the claims."""
+    problems = Problems()
+    for _, rows in tables:
+        columns = list(rows[0]) if rows else []
+        if description.block and description.block not in columns:
+            at = node.where("block") if isinstance(node, Tree) else node.at
+            problems.unknown("column", description.block, columns, at=at, field=("block",))
+    _raise_if_any(problems)
+
+
 def _check_names(node: Node, claims: ClaimsFile, description: PublicationDescription) -> None:
     """Claims about data name a metric and, where levels are compared, a factor with two levels or more."""
     problems = Problems()
@@ -171,11 +204,11 @@ def _check_names(node: Node, claims: ClaimsFile, description: PublicationDescrip
             problems.unknown("contrast", claim.contrast, known, at=where, field=(*field, "contrast"))
     if not claims.claims:
         problems.add("no claims", entries.at, field=("claims",))
-    problems.raise_if_any()
+    _raise_if_any(problems)
 
 
 def _needs_metric(claim: Claim) -> bool:
-    return bool(_needs_contrast(claim) or claim.values)
+    return bool(_needs_contrast(claim) or claim.values or claim.intervals)
 
 
 def _needs_contrast(claim: Claim) -> bool:

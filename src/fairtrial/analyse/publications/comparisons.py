@@ -66,6 +66,11 @@ class Compared:
         return [PERCENT * (b - a) / a for a, b in zip(*(each.tolist() for each in self.values), strict=False)]
 
 
+def place(levels: Levels) -> str:
+    """Levels in words: `overcommitting, 600`."""
+    return ", ".join(levels.values())
+
+
 def compared(dataset: Dataset, *, metric: str, contrast: str) -> list[Compared]:
     """Every later level of a contrast against its first, for each combination of the other factors.
 

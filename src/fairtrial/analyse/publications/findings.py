@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
+from fairtrial.analyse.publications.noise_floor import Repeated
 from fairtrial.analyse.publications.printed import read
 
 _MOST_DIGITS: Final = 2000  # from the largest double down to the last digit that a printed exponent reaches
 
-Verdict = Literal["confirmed", "contradicted", "not checkable"]
+Verdict = Literal["confirmed", "contradicted", "not decided", "not checkable"]
+VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 Kind = Literal[
     "differs",
     "cut",
@@ -35,7 +37,7 @@ EXPLAINED: Final[dict[Kind, str]] = {
     "empty rest": "says that the rest is not significant, but lists every comparison as an effect",
     "sign": "the sentence says higher, the figures are negative",
     "label": "the printed script cannot have printed this label",
-    "order": "the effect is not the smaller one",
+    "order": "the data show another order",
     "bound": "the figure is not beyond the bound",
 }
 
@@ -65,7 +67,8 @@ class Finding:
         where: the place in the publication.
         what: the comparison and the quantity.
         printed, computed: figures, the latter to the same digits; `computed` is empty where nothing can be.
-        why: what is wrong, or why it cannot be checked; empty if confirmed.
+        why: what is wrong, or why it is not decided or not checkable; empty if confirmed.
+        note: what limits the claim whatever its verdict is: the noise floor.
     """
 
     where: str
@@ -75,6 +78,7 @@ class Finding:
     verdict: Verdict
     kind: Kind | None = None
     why: str = ""
+    note: str = ""
 
     @property
     def disagreement(self) -> Disagreement | None:
@@ -86,14 +90,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Checked:
-    """Every finding, in the order of printing."""
+    """Every finding, in the order of printing, and the configurations that were measured more than once."""
 
     findings: tuple[Finding, ...]
+    repeated: tuple[Repeated, ...] = ()
 
     @property
     def figures(self) -> int:
-        """How many printed figures and statements were compared."""
-        return sum(each.verdict != "not checkable" for each in self.findings)
+        """How many printed figures and statements the data confirm or contradict."""
+        return sum(each.verdict in ("confirmed", "contradicted") for each in self.findings)
 
     @property
     def disagreements(self) -> tuple[Disagreement, ...]:
@@ -103,18 +108,24 @@ class Checked:
 
 @dataclass(frozen=True)
 class Place:
-    """A place in the publication, where findings are made."""
+    """A place in the publication, where findings are made; `note` goes with all of them that data were held against."""
 
     where: str
+    note: str = ""
 
     def agrees(self, what: str, printed: str, computed: str) -> Finding:
         """The data give the same."""
-        return Finding(self.where, what, printed=printed, computed=computed, verdict="confirmed")
+        return Finding(self.where, what, printed=printed, computed=computed, verdict="confirmed", note=self.note)
 
     def disagrees(self, what: str, printed: str, *, computed: str, kind: Kind) -> Finding:
         """They do not."""
-        why = EXPLAINED[kind]
-        return Finding(self.where, what, printed=printed, computed=computed, verdict="contradicted", kind=kind, why=why)
+        found = Finding(self.where, what, printed=printed, computed=computed, verdict="contradicted", note=self.note)
+        return replace(found, kind=kind, why=EXPLAINED[kind])
+
+    def undecided(self, what: str, printed: str, *, computed: str, why: str) -> Finding:
+        """They do not separate what the claim puts in order."""
+        found = Finding(self.where, what, printed=printed, computed=computed, verdict="not decided", note=self.note)
+        return replace(found, why=why)
 
     def unknown(self, what: str, printed: str, why: str) -> Finding:
         """There is nothing to hold against it."""

@@ -13,14 +13,8 @@ from typing import Final
 from ruamel.yaml import YAML
 
 from fairtrial.analyse import t_tests
-from fairtrial.analyse.publications.models import (
-    Claim,
-    ClaimsFile,
-    Levels,
-    PublicationDescription,
-    Rerun,
-    ROutput,
-)
+from fairtrial.analyse.publications.claim_models import Claim, ClaimsFile
+from fairtrial.analyse.publications.models import Levels, PublicationDescription, Rerun, ROutput
 from fairtrial.analyse.t_tests import Values
 from fairtrial.errors import InputError, Problem
 
@@ -36,6 +30,7 @@ class Dataset:
         rows: of data.csv, in its order: a column for each factor, `trial`, and a column for each metric.
         claims: figures printed in tables and prose.
         r_output: what R printed, in the publication's order; empty if it prints none.
+        files: the number of the file that each row comes from; empty where there is one only.
     """
 
     name: str
@@ -43,11 +38,15 @@ class Dataset:
     rows: tuple[dict[str, str], ...]
     claims: tuple[Claim, ...]
     r_output: tuple[ROutput, ...]
+    files: tuple[int, ...] = ()
+
+    def chosen(self, levels: Levels) -> list[dict[str, str]]:
+        """Rows where every factor has the level given, in the publication's order."""
+        return [row for row in self.rows if all(row[factor] == level for factor, level in levels.items())]
 
     def values(self, metric: str, levels: Levels) -> Values:
-        """Values of one metric where every factor has the level given, in the publication's order."""
-        chosen = [row for row in self.rows if all(row[factor] == level for factor, level in levels.items())]
-        return t_tests.array([float(row[metric]) for row in chosen])
+        """Values of one metric in those rows."""
+        return t_tests.array([float(row[metric]) for row in self.chosen(levels)])
 
     def missing(self, metric: str, levels: Levels) -> str:
         """Why there are no values of a metric at these levels; empty if there are some."""

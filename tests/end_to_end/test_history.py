@@ -81,7 +81,7 @@ def test_an_audit_exits_with_one_only_where_a_claim_is_contradicted(here: Desk) 
     claims = here.study(CLAIMS, name="claims.yaml")
     (here.directory / "raw.csv").write_text(RAW, encoding="utf-8")
     shown = here.fairtrial("audit", claims, "--data", "raw.csv").stdout
-    assert "2 claims: 1 confirmed, 0 contradicted, 1 not checkable" in shown
+    assert "2 claims: 1 confirmed, 0 contradicted, 0 not decided, 1 not checkable" in shown
     here.study(CLAIMS.replace("10.0", "12.0"), name="claims.yaml")
     found = json.loads(here.fairtrial("audit", claims, "--data", "raw.csv", "--json", code=1).stdout)
     assert [each["verdict"] for each in found["findings"]] == ["contradicted", "not checkable"]

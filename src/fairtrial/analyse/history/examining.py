@@ -14,17 +14,17 @@ from fairtrial.analyse import t_tests
 from fairtrial.analyse.families import benjamini_hochberg, holm
 from fairtrial.analyse.history import segments
 from fairtrial.analyse.history.models import Alarm, Change, Direction, Examined, History, Known, Spike
-from fairtrial.analyse.history.noise import Noise, noise, scatter
+from fairtrial.analyse.history.noise import Noise, distances, noise, scatter
 from fairtrial.analyse.models import Interval
 from fairtrial.analyse.t_tests import Values
 from fairtrial.metrics.across_runs import Point, Series
 
-FEWEST_TO_SEGMENT: Final = 8  # two segments of three, and something left to know the noise from
 FEWEST_TO_ALARM: Final = 6  # five points before the newest one
-MOST: Final = 200  # newest points looked at: the cost grows with the cube, and older levels concern nobody
+MOST: Final = 200  # newest points looked at: older levels concern nobody
 SPIKE_SDS: Final = 4.0  # a normal point is so far out once in 16,000
 KNOWN_REACH: Final = 2  # points by which an acknowledged change may move as later runs make its place clearer
 MEDIAN_VARIANCE: Final = math.pi / 2  # of a median of normal values, in variances of their mean
+TAIL_INDEX: Final = 4  # of distances beyond the farthest one seen: as heavy as Student's t with 4 degrees of freedom
 UNIT_SHARE: Final = 1e-9  # of the largest value: noise below is rounding
 
 
@@ -46,13 +46,15 @@ class Options:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A series on the scale it is judged on: logarithms where all values are positive."""
+    """A series on the scale it is judged on: logarithms where all values are positive; p and starts of segments."""
 
     series: Series
     points: tuple[Point, ...]
     scaled: Values
     noise: Noise | None
     margin: float
+    p: float | None
+    starts: list[int]
 
     @property
     def name(self) -> str:
@@ -80,13 +82,11 @@ class _Prepared:
 def examine(series: Sequence[Series], *, options: Options, left_out: dict[str, str] | None = None) -> History:
     """Looks at every series; families are all of them together."""
     prepared = [_prepare(each, options) for each in series]
-    p_values = [_p(each) for each in prepared]
-    tested = [p for p in p_values if p is not None]
+    tested = [each.p for each in prepared if each.p is not None]
     adjusted = iter(benjamini_hochberg(t_tests.array(tested)).tolist() if tested else [])
-    p_adjusted = [None if p is None else float(next(adjusted)) for p in p_values]
     found = [
-        _examined(each, p=p, p_adjusted=q, options=options)
-        for each, p, q in zip(prepared, p_values, p_adjusted, strict=True)
+        _examined(each, p_adjusted=None if each.p is None else float(next(adjusted)), options=options)
+        for each in prepared
     ]
     alarms = [each.alarm for each in found if each.alarm is not None]
     raised = iter(holm([alarm.p for alarm in alarms]))
@@ -102,22 +102,15 @@ def _prepare(series: Series, options: Options) -> _Prepared:
     if found is not None and found.unit <= UNIT_SHARE * float(np.abs(scaled).max()):
         found = None
     margin = series.margin if options.margin is None else options.margin
-    return _Prepared(series=series, points=points, scaled=scaled, noise=found, margin=margin or 0.0)
+    p: float | None = None
+    starts: list[int] = []
+    if found is not None and len(points) >= segments.FEWEST:
+        p, starts = segments.segment(scaled, alpha=options.alpha)
+    return _Prepared(series=series, points=points, scaled=scaled, noise=found, margin=margin or 0.0, p=p, starts=starts)
 
 
-def _p(of: _Prepared) -> float | None:
-    if of.noise is None or len(of.points) < FEWEST_TO_SEGMENT:
-        return None
-    return segments.p_value(of.scaled, of.noise)
-
-
-def _examined(of: _Prepared, *, p: float | None, p_adjusted: float | None, options: Options) -> Examined:
-    penalty, starts = None, []
-    if of.noise is not None and p is not None:
-        penalty = segments.penalty(len(of.points), of.noise, alpha=options.alpha)
-        if p <= options.alpha:
-            starts = segments.segment(of.scaled, penalty_units=penalty, unit=of.noise.unit)
-    bounds = [0, *starts, len(of.points)]
+def _examined(of: _Prepared, *, p_adjusted: float | None, options: Options) -> Examined:
+    bounds = [0, *of.starts, len(of.points)]
     return Examined(
         series=of.name,
         metric=of.series.metric,
@@ -135,13 +128,12 @@ def _examined(of: _Prepared, *, p: float | None, p_adjusted: float | None, optio
         left_out=len(of.series.points) - len(of.points),
         noise=None if of.noise is None else of.noise.sd,
         autocorrelation=None if of.noise is None else of.noise.autocorrelation,
-        p=p,
+        p=of.p,
         p_adjusted=p_adjusted,
-        penalty=penalty,
         changes=tuple(_changes(of, bounds, options)),
         spikes=tuple(_spikes(of, bounds)),
-        alarm=_alarm(of, penalty, options),
-        doubts=tuple(_doubts(of, p=p, p_adjusted=p_adjusted, options=options)),
+        alarm=_alarm(of, options),
+        doubts=tuple(_doubts(of, p_adjusted=p_adjusted, options=options)),
     )
 
 
@@ -196,12 +188,11 @@ def _spikes(of: _Prepared, bounds: Sequence[int]) -> list[Spike]:
     return found
 
 
-def _alarm(of: _Prepared, penalty: float | None, options: Options) -> Alarm | None:
+def _alarm(of: _Prepared, options: Options) -> Alarm | None:
     """The newest point against the last segment of those before it; neighbours that are alike count for less."""
     if of.noise is None or len(of.points) < FEWEST_TO_ALARM:
         return None
-    earlier = of.scaled[:-1]
-    starts = segments.segment(earlier, penalty_units=penalty, unit=of.noise.unit) if penalty is not None else []
+    earlier, starts = of.scaled[:-1], of.starts
     last = earlier[starts[-1] if starts else 0 :]
     expected = float(np.median(last))
     move = float(of.scaled[-1]) - expected
@@ -214,13 +205,25 @@ def _alarm(of: _Prepared, penalty: float | None, options: Options) -> Alarm | No
         value=of.points[-1].estimate,
         expected=of.unscaled(expected),
         ratio=of.ratio(move, reach),
-        p=t_tests.two_sided_p(move / error, df),
+        p=max(t_tests.two_sided_p(move / error, df), _p_by_rank(move, distances(earlier, starts))),
         p_adjusted=1.0,
         direction=of.direction(move),
         relevant=of.relevant(move, level=expected),
         raised=False,
         known=_known(of, len(of.points) - 1, options),
     )
+
+
+def _p_by_rank(move: float, earlier: Values) -> float:
+    """Chance that the newest of points in random order is so far out, to either side, whatever their distribution.
+
+    Twice its rank on its side; if it is the farthest there, times the chance to be so much farther than the second, in
+    a tail that falls with the power `TAIL_INDEX`.
+    """
+    same_side = earlier * math.copysign(1.0, move)
+    farther = int((same_side >= abs(move)).sum())
+    beyond = 1.0 if farther else (max(float(same_side.max()), 0.0) / abs(move)) ** TAIL_INDEX
+    return min(1.0, 2 * (farther + 1) / (len(earlier) + 1) * beyond)
 
 
 def _extra(of: _Prepared) -> float:
@@ -253,11 +256,12 @@ def _known(of: _Prepared, index: int, options: Options) -> Known | None:
     )
 
 
-def _doubts(of: _Prepared, *, p: float | None, p_adjusted: float | None, options: Options) -> list[str]:
+def _doubts(of: _Prepared, *, p_adjusted: float | None, options: Options) -> list[str]:
     found = []
+    p = of.p
     n = len(of.points)
-    if n < FEWEST_TO_SEGMENT:
-        found.append(f"{n} points are too few for change points: {FEWEST_TO_SEGMENT} are needed")
+    if n < segments.FEWEST:
+        found.append(f"{n} points are too few for change points: {segments.FEWEST} are needed")
     elif of.noise is None:
         found.append("the points do not scatter: no noise to compare a change with")
     if p is not None and p_adjusted is not None and p <= options.alpha < p_adjusted:

@@ -56,16 +56,18 @@ def by_history(history: History) -> Gate:
     """Fails where the newest point alarms, or where the level that holds now is worse than the one before it.
 
     Only what is larger than the margin, not for the better and not acknowledged. Where nobody said which direction is
-    better, every direction fails.
+    better, every direction fails. Changes get the part of alpha that alarms leave, half of it at least, so that both
+    together fail a gate for nothing in a share of alpha.
     """
+    level = max(history.alpha - history.alarm_alpha, history.alpha / 2)
     return Gate(
         against="history",
-        checks=tuple(_of_series(each, history.alpha) for each in history.series),
+        checks=tuple(_of_series(each, level) for each in history.series),
         notes=tuple(f"left out: {run}: {reason}" for run, reason in history.left_out.items()),
     )
 
 
-def _of_series(of: Examined, alpha: float) -> Check:
+def _of_series(of: Examined, level: float) -> Check:
     if of.newest and of.newest != of.runs[-1]:
         return _check(
             of, "failed", f"{of.newest}, the newest run, has no value; {of.runs[-1]} is the last that has one"
@@ -75,7 +77,7 @@ def _of_series(of: Examined, alpha: float) -> Check:
     if (constant := _left_its_constant(of)) is not None:
         return constant
     last = of.changes[-1] if of.changes else None
-    if last is not None and of.p_adjusted is not None and of.p_adjusted <= alpha and _matters(last):
+    if last is not None and of.p_adjusted is not None and of.p_adjusted <= level and _matters(last):
         return _check(of, "failed", f"level changed at {last.run}: {_size(of, last)}; {last.direction}")
     if of.alarm.raised and _matters(of.alarm):
         return _check(of, "failed", f"newest run against the level before: {_size(of, of.alarm)}; {of.alarm.direction}")
@@ -138,7 +140,7 @@ def by_baseline(
     judged = judging.judge(
         list(made.values()),
         metrics=definitions,
-        alpha=alpha,
+        setting=setting,
         without_verdict=lambda _: False,
         missing={"primary": len(pairs) - len(made)},
     )

@@ -71,7 +71,7 @@ class Alarm(Result):
 
     Attributes:
         expected: median of the segment before it.
-        p: two-sided, unadjusted.
+        p: two-sided, unadjusted: the larger of a t test's and of the one by rank.
         p_adjusted: Holm over every series looked at together.
         raised: `p_adjusted` below the alarm's level.
     """
@@ -99,7 +99,6 @@ class Examined(Result):
         autocorrelation: of neighbouring points, the value that was allowed for.
         p: of the hypothesis that the level never changed; None with too few points.
         p_adjusted: Benjamini–Hochberg over every series looked at together.
-        penalty: what a further segment must gain, in standard deviations.
         doubts: in sentences.
     """
 
@@ -121,7 +120,6 @@ class Examined(Result):
     autocorrelation: float | None
     p: float | None
     p_adjusted: float | None
-    penalty: float | None
     changes: tuple[Change, ...]
     spikes: tuple[Spike, ...]
     alarm: Alarm | None

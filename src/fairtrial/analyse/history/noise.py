@@ -20,9 +20,7 @@ WINSOR_SDS: Final = 3.0  # differences beyond this many robust standard deviatio
 LARGEST_AUTOCORRELATION: Final = 0.8  # beyond, a series of tens of points cannot be told from a random walk
 # sd of the estimate below times the root of n; simulated: 0.32, 0.22, 0.18 at n = 20, 40, 60.
 AUTOCORRELATION_SPREAD: Final = 1.6
-CAUTION: Final = (
-    0.5  # standard errors added to the estimate, so that AR(0.4) noise keeps the error rate (benches/history.py)
-)
+CAUTION: Final = 0.5  # standard errors added to the estimate: an interval too wide is better than one too narrow
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Noise:
     """Of one series.
 
     Attributes:
-        unit: standard deviation of a difference, divided by √2: what the statistic is measured in.
+        unit: standard deviation of a difference, divided by √2.
         autocorrelation: lag 1, with caution added, in [0, `LARGEST_AUTOCORRELATION`].
         sd: standard deviation of a point around its level.
     """
@@ -46,10 +44,10 @@ class Noise:
 
 def noise(values: Values) -> Noise | None:
     """None where differences have no spread: a constant series, or one that only ever repeats two values."""
-    unit = float(units(values[np.newaxis])[0])
+    pulled = _differences(values)
+    unit = math.sqrt(float((pulled**2).mean()) / 2)
     if unit == 0:
         return None
-    pulled = _differences(values[np.newaxis])[0]
     raw = 1 + 2 * float(pulled[1:] @ pulled[:-1]) / float(pulled @ pulled)
     cautious = raw + CAUTION * AUTOCORRELATION_SPREAD / math.sqrt(len(values))
     autocorrelation = min(max(cautious, 0.0), LARGEST_AUTOCORRELATION)
@@ -57,37 +55,26 @@ def noise(values: Values) -> Noise | None:
     return Noise(unit=unit, autocorrelation=autocorrelation, sd=unit / math.sqrt(1 - plain))
 
 
-def units(series: Values) -> Values:
-    """`Noise.unit` of each row; shape (series, points) → (series,)."""
-    pulled = _differences(series)
-    return np.asarray(np.sqrt((pulled**2).mean(axis=1) / 2), dtype=np.float64)
-
-
 def scatter(values: Values, starts: Sequence[int]) -> float:
     """Standard deviation of a point around its segment's median, the largest distances pulled in.
 
     Narrower than `Noise.sd` for a short series, whose autocorrelation is a guess, and good for one point's alarm.
     """
-    bounds = [0, *starts, len(values)]
-    away = np.concatenate([values[a:b] - np.median(values[a:b]) for a, b in pairwise(bounds)])
+    away = distances(values, starts)
     limit = WINSOR_SDS * float(np.median(np.abs(away))) / MAD_OF_NORMAL
     pulled = np.clip(away, -limit, limit)
-    return math.sqrt(float(pulled @ pulled) / (len(values) - len(bounds) + 1))
+    return math.sqrt(float(pulled @ pulled) / (len(values) - len(starts) - 1))
 
 
-def autoregressive(*, autocorrelation: float, shape: tuple[int, int], generator: np.random.Generator) -> Values:
-    """Normal AR(1) series with variance 1, stationary from the first point; shape (series, points)."""
-    fresh = generator.standard_normal(shape)
-    series = np.empty(shape)
-    series[:, 0] = fresh[:, 0]
-    for index in range(1, shape[1]):
-        series[:, index] = autocorrelation * series[:, index - 1] + math.sqrt(1 - autocorrelation**2) * fresh[:, index]
-    return series
+def distances(values: Values, starts: Sequence[int]) -> Values:
+    """Of every point from its segment's median."""
+    bounds = [0, *starts, len(values)]
+    return np.concatenate([values[a:b] - np.median(values[a:b]) for a, b in pairwise(bounds)])
 
 
-def _differences(series: Values) -> Values:
+def _differences(values: Values) -> Values:
     """First differences, the largest pulled in; where more than half are 0, with their plain standard deviation."""
-    steps = np.diff(series, axis=1)
-    robust = np.median(np.abs(steps), axis=1, keepdims=True) / MAD_OF_NORMAL
-    spread = np.where(robust > 0, robust, np.sqrt((steps**2).mean(axis=1, keepdims=True)))
-    return np.asarray(np.clip(steps, -WINSOR_SDS * spread, WINSOR_SDS * spread), dtype=np.float64)
+    steps = np.diff(values)
+    robust = float(np.median(np.abs(steps))) / MAD_OF_NORMAL
+    limit = WINSOR_SDS * (robust or math.sqrt(float((steps**2).mean())))
+    return np.asarray(np.clip(steps, -limit, limit), dtype=np.float64)

@@ -8,6 +8,7 @@ import pytest
 from support.series import noisy, series, stepped
 
 from fairtrial.analyse.history import Known, Options, examine
+from fairtrial.analyse.history.examining import TAIL_INDEX
 from fairtrial.analyse.history.models import Examined
 from fairtrial.metrics.across_runs import Series
 
@@ -59,7 +60,7 @@ def test_a_level_that_came_and_went_says_so() -> None:
 
 
 def test_a_change_within_the_margin_is_not_relevant() -> None:
-    values = stepped(40, at=20, ratio=1.03, seed=6)
+    values = stepped(40, at=20, ratio=1.03, seed=7)
     assert [one(series(values, margin=margin)).changes[0].relevant for margin in (0.0, 0.05)] == [True, False]
     assert not one(series(values), margin=0.05).changes[0].relevant
 
@@ -97,6 +98,33 @@ def test_a_newest_point_far_off_raises_an_alarm() -> None:
     assert (found.alarm.raised, found.alarm.direction, found.alarm.run) == (True, "worse", "r19")
     assert found.alarm.expected == pytest.approx(1000, rel=0.01)
     assert found.alarm.ratio.high < 1
+
+
+def with_spike(at: int, *, spike: float, newest: float) -> Examined:
+    values = noisy(20, seed=3)
+    values[at] *= spike
+    values[-1] *= newest
+    return one(series(values))
+
+
+def test_a_newest_point_no_farther_off_than_an_earlier_one_is_no_news() -> None:
+    """Rank 2 of 20, to either side: p is a fifth, whatever the t test says."""
+    alarm = with_spike(8, spike=0.8, newest=0.85).alarm
+    assert alarm is not None
+    assert (alarm.p, alarm.raised) == (pytest.approx(2 * 2 / 20), False)
+
+
+def test_a_spike_to_the_other_side_excuses_nothing() -> None:
+    alarm = with_spike(8, spike=1.25, newest=0.85).alarm
+    assert alarm is not None
+    assert alarm.raised
+
+
+def test_twice_as_far_off_as_the_farthest_is_news_by_the_tails_power() -> None:
+    near, far = (with_spike(8, spike=0.8, newest=ratio).alarm for ratio in (0.8**1.5, 0.8**3))
+    assert near is not None
+    assert far is not None
+    assert near.p / far.p == pytest.approx(2**TAIL_INDEX, rel=0.2)
 
 
 def test_the_newest_point_is_held_against_the_newest_level() -> None:

@@ -50,6 +50,18 @@ def test_a_level_that_became_worse_fails_until_it_is_acknowledged() -> None:
     assert "the new checksum" in acknowledged.checks[0].message
 
 
+@pytest.mark.parametrize(
+    ("p", "alarm_alpha", "status"),
+    [(0.045, 0.01, "passed"), (0.035, 0.01, "failed"), (0.03, 0.05, "passed"), (0.02, 0.05, "failed")],
+)
+def test_changes_get_the_level_that_alarms_leave_and_half_of_it_at_least(
+    p: float, alarm_alpha: float, status: str
+) -> None:
+    found = examine([series(stepped(30, at=18, ratio=0.9, seed=1))], options=Options(alarm_alpha=alarm_alpha))
+    examined = found.series[0].model_copy(update={"p_adjusted": p})
+    assert statuses(by_history(found.model_copy(update={"series": (examined,)}))) == [status]
+
+
 def test_an_old_loss_that_was_made_good_passes() -> None:
     values = noisy(36, seed=4)
     values[12:22] *= 0.9

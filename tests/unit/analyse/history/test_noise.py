@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from history import autoregressive
 
-from fairtrial.analyse.history.noise import autoregressive, noise
+from fairtrial.analyse.history.noise import noise
 
 
 def known(autocorrelation: float, *, length: int = 4000) -> np.ndarray:
-    generator = np.random.default_rng(5)
-    return autoregressive(autocorrelation=autocorrelation, shape=(1, length), generator=generator)[0]
+    return autoregressive(autocorrelation, (1, length), np.random.default_rng(5))[0]
 
 
 @pytest.mark.parametrize("autocorrelation", [0.0, 0.4, 0.7])

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 from simulated_noise import MEANS, Shape, blocks, in_turn, shuffled
 
-from fairtrial.analyse import exchanging, families, guardrails, ranks, sensitivity, t_tests
+from fairtrial.analyse import confirming, families, guardrails, ranks, sensitivity, t_tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,13 +100,29 @@ class Setup:
     def p(self, first: Values, second: Values, *, size: int = 1) -> Values:
         """Of the paired comparison along the last axis, in a family of so many."""
         by_t = t_tests.paired_many(first, second).p
-        return exchanging.confirmed(by_t, second - first, level=ALPHA / size, alpha=ALPHA)
+        return confirming.paired(by_t, second - first, level=ALPHA / size, alpha=ALPHA)
+
+    def unpaired_p(self, first: Values, second: Values, *, size: int = 1) -> Values:
+        """Of the comparison without blocks, likewise."""
+        by_t = t_tests.welch_many(first, second).p
+        return confirming.unpaired(by_t, first, second, level=ALPHA / size, alpha=ALPHA)
 
     def inside(self, first: Values, second: Values, *, size: int = 1) -> Values:
         """P of equivalence within the default margin, likewise."""
         by_t = sensitivity.equivalence_many(t_tests.paired_many(first, second), bound=BOUND)
-        level = ALPHA / size
-        return exchanging.confirmed_inside(by_t, second - first, bound=BOUND, level=level, alpha=ALPHA)
+        apart = second - first
+        near = np.where(apart.mean(axis=-1, keepdims=True) >= 0, BOUND - apart, BOUND + apart)
+        return confirming.paired_beyond(by_t, near, level=ALPHA / size, alpha=ALPHA)
+
+    def guarded(self, first: Values, second: Values) -> tuple[Values, Values]:
+        """P of a guardrail kept and breached, where less is better and the margin the default."""
+        p = guardrails.non_inferiority(t_tests.paired_many(first, second), worse=1, bound=BOUND)
+        beyond = second - first - BOUND
+        kept, breached = (
+            confirming.paired_beyond(each, side, level=ALPHA, alpha=ALPHA)
+            for each, side in zip(p, (-beyond, beyond), strict=True)
+        )
+        return kept, breached
 
     def rate(self, path: str, figure: Figure, hits: NDArray[np.bool_], *, default: bool = True) -> Rate:
         """Of every element of `hits`."""
@@ -139,17 +155,17 @@ def paired_t(setup: Setup) -> Iterator[Rate]:
 
 def welch(setup: Setup) -> Iterator[Rate]:
     logs = shuffled(setup.random, setup.noise, runs=setup.runs, arms=2, n=setup.n)
-    equal, different = (t_tests.welch_many(logs[:, 0], logs[:, 1] + by) for by in (0.0, EFFECT))
-    low, high = different.interval(confidence=CONFIDENCE)
+    equal, different = (setup.unpaired_p(logs[:, 0], logs[:, 1] + by) for by in (0.0, EFFECT))
+    low, high = t_tests.welch_many(logs[:, 0], logs[:, 1] + EFFECT).interval(confidence=CONFIDENCE)
     covers = (low <= EFFECT) & (high >= EFFECT)
     may = setup.may_claim(paired=False)
-    claimed = (equal.p < ALPHA) & may, (different.p < ALPHA) & may
+    claimed = (equal < ALPHA) & may, (different < ALPHA) & may
     yield from _of_test(setup, "Welch, shuffled", claimed=claimed, covers=covers)
     logs = in_turn(setup.random, setup.noise, runs=setup.runs, arms=2, n=setup.n)
-    found = t_tests.welch_many(logs[:, 0], logs[:, 1]).p < ALPHA
+    found = setup.unpaired_p(logs[:, 0], logs[:, 1]) < ALPHA
     yield setup.rate("Welch, one arm after the other", "false", found, default=False)
     cells = [shuffled(setup.random, setup.noise, runs=setup.runs, arms=2, n=setup.n) for _ in range(CELLS)]
-    p = np.stack([t_tests.welch_many(each[:, 0], each[:, 1]).p for each in cells], axis=1)[:, :, None]
+    p = np.stack([setup.unpaired_p(each[:, 0], each[:, 1], size=CELLS) for each in cells], axis=1)[:, :, None]
     found = _any(p) & setup.may_claim(paired=False)
     yield setup.rate(f"Welch, shuffled, {CELLS} cells, Holm", "false", found, default=False)
 
@@ -159,7 +175,11 @@ def signed_rank(setup: Setup) -> Iterator[Rate]:
     apart = logs[:, 1] - logs[:, 0]
     reach = ranks.signed_rank_reach(setup.n, confidence=CONFIDENCE)
     low, high = ranks.interval_many(ranks.walsh_averages(apart + EFFECT), reach)
-    claimed = ranks.signed_rank_many(apart) < ALPHA, ranks.signed_rank_many(apart + EFFECT) < ALPHA
+    p, found = (
+        2 * np.minimum(ranks.signed_rank_above(each), ranks.signed_rank_above(-each))
+        for each in (apart, apart + EFFECT)
+    )
+    claimed = p < ALPHA, found < ALPHA
     yield from _of_test(setup, "Wilcoxon, blocks", claimed=claimed, covers=(low <= EFFECT) & (high >= EFFECT))
 
 
@@ -168,7 +188,11 @@ def rank_sum(setup: Setup) -> Iterator[Rate]:
     first, second = logs[:, 0], logs[:, 1]
     reach = ranks.rank_sum_reach(setup.n, setup.n, confidence=CONFIDENCE)
     low, high = ranks.interval_many(ranks.shifts(first, second + EFFECT), reach)
-    claimed = ranks.rank_sum_many(first, second) < ALPHA, ranks.rank_sum_many(first, second + EFFECT) < ALPHA
+    p, found = (
+        2 * np.minimum(ranks.rank_sum_above(first, each), ranks.rank_sum_above(each, first))
+        for each in (second, second + EFFECT)
+    )
+    claimed = p < ALPHA, found < ALPHA
     yield from _of_test(setup, "Mann-Whitney, shuffled", claimed=claimed, covers=(low <= EFFECT) & (high >= EFFECT))
 
 
@@ -213,7 +237,7 @@ def several_arms(setup: Setup) -> Iterator[Rate]:
         if real:
             yield setup.rate(path, "power", _any(p, shares, of=~null) & may)
     logs = shuffled(setup.random, setup.noise, runs=setup.runs, arms=1 + ARMS, n=setup.n)
-    p = t_tests.welch_many(logs[:, :1], logs[:, 1:]).p[:, None]
+    p = setup.unpaired_p(np.broadcast_to(logs[:, :1], logs[:, 1:].shape), logs[:, 1:], size=ARMS)[:, None]
     shares = families.shares_of_arms(np.var(logs, ddof=1, axis=-1) / setup.n, df=setup.n - 1)[:, None]
     found = _any(p, shares) & setup.may_claim(paired=False)
     yield setup.rate(f"{ARMS} arms, shuffled, Dunnett", "false", found)
@@ -250,10 +274,8 @@ def guardrail(setup: Setup) -> Iterator[Rate]:
     """False: kept or breached, of an arm that is worse by exactly the margin. Power: kept, of equal arms."""
     may = setup.may_claim(paired=True)
     logs = setup.blocks()[:, 0]
-    kept, breached = guardrails.non_inferiority(
-        t_tests.paired_many(logs[:, 0], logs[:, 1] + BOUND), worse=1, bound=BOUND
-    )
-    fine, _ = guardrails.non_inferiority(t_tests.paired_many(logs[:, 0], logs[:, 1]), worse=1, bound=BOUND)
+    kept, breached = setup.guarded(logs[:, 0], logs[:, 1] + BOUND)
+    fine, _ = setup.guarded(logs[:, 0], logs[:, 1])
     yield setup.rate("guardrail kept", "false", (kept < ALPHA) & may)
     yield setup.rate("guardrail breached", "false", (breached < ALPHA) & may)
     yield setup.rate("guardrail kept", "power", (fine < ALPHA) & may)

@@ -10,16 +10,17 @@ import argparse
 import zlib
 from typing import TYPE_CHECKING
 
+import calibrated_own
 import calibrated_paths
 import calibrated_stopping
 import numpy as np
 from calibrated_paths import COVERED, LIMIT_OF_BOUND, Figure, Rate, Setup
-from simulated_noise import KINDS
+from simulated_noise import KINDS, OWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PATHS = {**calibrated_paths.PATHS, **calibrated_stopping.PATHS}
+PATHS = {**calibrated_paths.PATHS, **calibrated_stopping.PATHS, **calibrated_own.PATHS}
 BLOCKS = (3, 5, 6, 8, 10, 12, 20)
 RUNS = 60_000  # a true rate of 5 % then has an upper bound above 5.5 % once in 8,000 rows
 RUNS_AT_ONCE = 20_000  # 300 MiB
@@ -42,13 +43,12 @@ def simulate(path: str, noise: str, n: int, *, runs: int, seed: int) -> list[Rat
     return found
 
 
-def table(rates: Sequence[Rate], figure: Figure) -> list[str]:
-    """One row per path and number of blocks, one column per noise."""
+def table(rates: Sequence[Rate], figure: Figure, kinds: Sequence[str]) -> list[str]:
+    """One row per path and number of blocks, one column per noise of `kinds`."""
     rows: dict[tuple[str, int], dict[str, Rate]] = {}
     for rate in rates:
-        if rate.figure == figure:
+        if rate.figure == figure and rate.noise in kinds:
             rows.setdefault((rate.path, rate.n), {})[rate.noise] = rate
-    kinds = list(KINDS)
     lines = [f"| path | n | {' | '.join(kinds)} |", f"|---|--:|{'--:|' * len(kinds)}"]
     paths = list(dict.fromkeys(path for path, _ in rows))
     for (path, n), found in sorted(rows.items(), key=lambda row: (paths.index(row[0][0]), row[0][1])):
@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=RUNS, help="simulated runs per path, noise and n")
     parser.add_argument("--seed", type=int, default=20261121)
     parser.add_argument("--n", type=int, nargs="+", default=BLOCKS, help="blocks, or trials per arm; from 3")
-    parser.add_argument("--noise", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--noise", nargs="+", choices=(*KINDS, *OWN), default=[*KINDS, *OWN])
     parser.add_argument("--path", nargs="+", choices=PATHS, default=list(PATHS))
     asked = parser.parse_args()
     rates = [
@@ -77,13 +77,15 @@ def main() -> int:
         for path in asked.path
         for n in asked.n
         for noise in asked.noise
+        if (noise in OWN) == (path in calibrated_own.PATHS)
         for rate in simulate(path, noise, n, runs=asked.runs, seed=asked.seed)
     ]
     print(f"{asked.runs:,} runs per row, seed {asked.seed}; in brackets the exact 95 % Monte-Carlo bounds.")
-    for figure, title in TITLES.items():
-        if any(rate.figure == figure for rate in rates):
-            print(f"\n### {title}\n")
-            print("\n".join(table(rates, figure)))
+    for kinds, of in ((list(KINDS), ""), (list(OWN), ", noise of one arm's own")):
+        for figure, title in TITLES.items():
+            if any(rate.figure == figure and rate.noise in kinds for rate in rates):
+                print(f"\n### {title}{of}\n")
+                print("\n".join(table(rates, figure, kinds)))
     return _verdict(rates)
 
 

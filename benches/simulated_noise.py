@@ -6,6 +6,7 @@ Every kind has trial-to-trial deviations near 1 %, the usual size on a quiet mac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,9 @@ SLOW_SHARE, SLOW_BY = 0.1, 0.15  # one trial in ten loses 15 %
 MODES_APART = 0.03
 DRIFT = 0.03  # from the first trial of a run to the last
 CORRELATION = 0.6  # of neighbours in time
+OWN_TAIL = 0.02  # mean of an exponential loss
+OWN_SPREAD = 0.03
+DRAWN = 4_000_000  # their median to within 0.001 %
 
 
 def normal(random: np.random.Generator, runs: int, slots: int) -> Values:
@@ -58,6 +62,39 @@ KINDS: dict[str, Callable[[np.random.Generator, int, int], Values]] = {
 }
 # What a single arm's mean estimates; drift and correlation have no other mean than that of all time.
 MEANS = {kind: -SLOW_SHARE * SLOW_BY if kind == "occasional slow" else 0.0 for kind in KINDS}
+
+
+def own_stalls(random: np.random.Generator, shape: tuple[int, ...]) -> Values:
+    return np.log1p(-SLOW_BY) * (random.random(shape) < SLOW_SHARE)
+
+
+def own_tail(random: np.random.Generator, shape: tuple[int, ...]) -> Values:
+    return -random.exponential(OWN_TAIL, shape)
+
+
+def own_spread(random: np.random.Generator, shape: tuple[int, ...]) -> Values:
+    return random.normal(0, OWN_SPREAD, shape)
+
+
+# Beside the noise that arms share: what only one of them has.
+OWN: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Values]] = {
+    "own stalls": own_stalls,
+    "own tail": own_tail,
+    "own spread": own_spread,
+}
+OWN_MEANS = {"own stalls": SLOW_SHARE * float(np.log1p(-SLOW_BY)), "own tail": -OWN_TAIL, "own spread": 0.0}
+
+
+@cache
+def typical(kind: str, *, paired: bool) -> float:
+    """What an arm's own noise does to its typical trial: the median of pairs of differences, or of differences."""
+    random = np.random.default_rng(1)
+    first, second = (own_differences(random, kind, (DRAWN,)) for _ in range(2))
+    return float(np.median((first + second) / 2 if paired else first))
+
+
+def own_differences(random: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Values:
+    return random.normal(0, SPREAD, shape) - random.normal(0, SPREAD, shape) + OWN[kind](random, shape)
 
 
 @dataclass(frozen=True)

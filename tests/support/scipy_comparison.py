@@ -15,6 +15,7 @@ from fairtrial.analyse.models import (
     Interval,
     RankOpinion,
     Role,
+    Stalls,
     Summary,
     Verdict,
     Welch,
@@ -31,6 +32,10 @@ def compared(baseline: Summary, arm: Summary, *, metric: str, cell: str, role: R
     faster = (logs.statistic > 0) == metric.startswith("throughput")
     significant = (logs.pvalue if p_adjusted is None else p_adjusted) < 0.05
     verdict: Verdict = ("faster" if faster else "slower") if significant else "undecided"
+    level = 0.05 / 2 if role == "primary" else 0.05
+    share = 1 - level ** (1 / len(a))  # of an arm's trials, that may stall unseen
+    ends = logs.confidence_interval(1 - level)
+    low, high = (float(np.exp(end) * 0.85**by) for end, by in ((ends.low, share), (ends.high, -share)))
     return Comparison(
         metric=metric,
         role=role,
@@ -41,6 +46,7 @@ def compared(baseline: Summary, arm: Summary, *, metric: str, cell: str, role: R
         n=len(a),
         confidence=0.95,
         ratio=_interval(logs, np.exp),
+        mean=Interval(estimate=float(np.exp((ends.low + ends.high) / 2)), low=low, high=high),
         difference=_interval(raw, float),
         welch=Welch(
             t=welch.statistic,
@@ -57,6 +63,8 @@ def compared(baseline: Summary, arm: Summary, *, metric: str, cell: str, role: R
         p_equivalence=0.4,
         family_size=2 if role == "primary" else 0,
         verdict=verdict,
+        estimand=None if verdict == "undecided" else "mean" if low > 1 or high < 1 else "typical",
+        stalls=Stalls(share=share, depth=0.15, worth=1 - 0.85**share),
         smallest_effect=0.034,
         adjustment="holm" if role == "primary" else "none",
         rank=_rank(np.array([np.log(b[block] / a[block]) for block in a])),

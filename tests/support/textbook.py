@@ -64,7 +64,7 @@ class Expected:
     welch: tuple[float, float, float, Interval] | None  # t, df, p, difference
     p: float | None  # None: drawn exchanges, by a seed
     p_equivalence: float | None
-    apart: tuple[float, ...] | None
+    scaled: tuple[list[float], list[float]] | None  # logarithms of both arms
     logs: Line | None
 
 
@@ -180,9 +180,7 @@ def compare(first: Mapping[int, float], second: Mapping[int, float], *, plan: Pl
         else inside_by_exchange(*scaled, margin=margin, paired=paired)
         if has_logs
         else None,
-        apart=tuple(math.log(late / early) for early, late in zip(before, after, strict=True))
-        if logs and paired
-        else None,
+        scaled=(scaled[0], scaled[1]) if logs else None,
         logs=logs,
     )
 

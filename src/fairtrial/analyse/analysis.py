@@ -128,7 +128,7 @@ def analyse_table(table: Table, asked: Asked, course: Course) -> Analysis:
     judged = judging.judge(
         compared if course.followed is None else sequential.adjusted(compared, course.followed, asked.metrics),
         metrics=asked.metrics,
-        alpha=setting.alpha,
+        setting=setting,
         without_verdict=lambda each: not course.finished or course.without_verdict(each),
         missing={role: setting.size(role) - sum(pair.named.role == role for pair in pairs) for role in FAMILIES},
     )

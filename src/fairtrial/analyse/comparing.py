@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import censoring, exchanging, permuting, ranks, sensitivity, spreads, t_tests
+from fairtrial.analyse import censoring, confirming, permuting, ranks, sensitivity, spreads, t_tests
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Interval, RankOpinion, Role, Spreads, Welch
 from fairtrial.analyse.t_tests import TTest, Values
@@ -33,7 +32,6 @@ _LIKE_NORMAL: Final = {
     PAIRED_FLIPS: "blocks are independent; without an effect arms could be exchanged within a block",
     SHUFFLED: "trials are independent; without an effect they could be exchanged between arms",
 }
-_LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)  # two blocks that disagree by factors of thousands get there
 _TRIALS_COUNT: Final = "the trial is the unit: nothing inside a trial counts as a repetition"
 
 
@@ -66,6 +64,10 @@ class Setting:
     def size(self, role: Role) -> int:
         """How many comparisons of a role are adjusted together; 0 for guardrails, which are no family."""
         return {"primary": self.family_size, "secondary": self.screening_size, "guardrail": 0}[role]
+
+    def level(self, role: Role) -> float:
+        """Of one comparison of a role at the hardest step of its family."""
+        return self.alpha / max(1, self.size(role))
 
 
 @dataclass(frozen=True)
@@ -123,13 +125,11 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
     deciding = on_logs if logs else in_units
     exchanged = (deciding is None and not censored) or (not logs and permuting.heaped(used.baseline, used.arm))
     method = _method(paired=setting.paired, logs=logs, exchanged=exchanged)
-    size = setting.size(named.role)
+    level = setting.level(named.role)
     rank = _rank(used, setting=setting, logs=logs)
     by_t = 1.0 if deciding is None else deciding.p
-    if exchanged:
-        p = _permuted(_logarithms(used) if logs else used, setting)
-    else:
-        p = by_t if censored else _confirmed(by_t, _logarithms(used) if logs else used, setting=setting, size=size)
+    scaled = _logarithms(used) if logs else used
+    p = _permuted(scaled, setting) if exchanged else _confirmed(by_t, scaled, setting=setting, level=level)
     return Comparison(
         metric=named.metric,
         role=named.role,
@@ -140,21 +140,22 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
         n=min(len(used.baseline), len(used.arm)),
         confidence=setting.confidence,
         ratio=_ratio(used, on_logs) if logs else Interval(estimate=None, low=None, high=None),
+        mean=None if exchanged else _mean(deciding, scaled, level=level, logs=logs),
         equivalence_interval=_at_both_ends(on_logs, alpha=setting.alpha),
         difference=_difference(used, in_units),
         welch=_welch(baseline, arm, confidence=setting.confidence),
         p=p,
         p_by_t=by_t if p > by_t and not exchanged else None,
         p_adjusted=None,
-        p_equivalence=_inside(on_logs, used if logs and not censored else None, setting=setting, size=size),
-        family_size=size,
+        p_equivalence=_inside(on_logs, used if logs and not censored else None, setting=setting, level=level),
+        family_size=setting.size(named.role),
         verdict="undecided",
-        smallest_effect=_smallest_effect(on_logs, alpha=setting.alpha / max(1, size)),
-        smallest_difference=None if in_units is None else _detectable(in_units, alpha=setting.alpha / max(1, size)),
+        smallest_effect=_smallest_effect(on_logs, alpha=level),
+        smallest_difference=None if in_units is None else _detectable(in_units, alpha=level),
         claimable=not setting.once or rank is None or ranks.could_claim(rank.smallest_p, alpha=setting.alpha),
         rank=rank,
         spreads=None if censored else _spreads(used, setting=setting, logs=logs),
-        stalls=spreads.stalls(min(len(used.baseline), len(used.arm)), confidence=setting.confidence),
+        stalls=spreads.stalls(min(len(used.baseline), len(used.arm)), level=level),
         assumptions=(_LIKE_NORMAL[method], _TRIALS_COUNT),
     )
 
@@ -196,29 +197,35 @@ def _permuted(used: Matched, setting: Setting) -> float:
     return p(used.baseline, used.arm, seed=setting.seed)
 
 
-def _confirmed(p: float, scaled: Matched, *, setting: Setting, size: int) -> float:
-    """A paired t test's p, held against the exchange of arms within blocks; a rule that looks often has its own p."""
-    if not (setting.paired and setting.once) or p >= setting.alpha:
+def _confirmed(p: float, scaled: Matched, *, setting: Setting, level: float) -> float:
+    """A t test's p, held against tests that ask less of the noise; a rule that looks often has its own p."""
+    if not setting.once or p >= setting.alpha:
         return p
-    level = setting.alpha / max(1, size)
-    return float(exchanging.confirmed(np.asarray(p), scaled.arm - scaled.baseline, level=level, alpha=setting.alpha))
+    by_t = np.asarray(p)
+    if setting.paired:
+        return float(confirming.paired(by_t, scaled.arm - scaled.baseline, level=level, alpha=setting.alpha))
+    return float(confirming.unpaired(by_t, scaled.baseline, scaled.arm, level=level, alpha=setting.alpha))
 
 
-def _inside(test: TTest | None, used: Matched | None, *, setting: Setting, size: int) -> float | None:
-    """The p of equivalence, held against the exchange of arms likewise; `used`: None where there are no logarithms."""
+def confirmed_above(p: float, scaled: Matched, *, setting: Setting, level: float) -> float:
+    """The same for a one-sided p of "the arm is not above the baseline", whether looked at once or often."""
+    by_t = np.asarray(p)
+    if setting.paired:
+        return float(confirming.paired_beyond(by_t, scaled.arm - scaled.baseline, level=level, alpha=setting.alpha))
+    return float(confirming.unpaired_beyond(by_t, scaled.baseline, scaled.arm, level=level, alpha=setting.alpha))
+
+
+def _inside(test: TTest | None, used: Matched | None, *, setting: Setting, level: float) -> float | None:
+    """The p of equivalence, against the margin's nearer end likewise; `used`: None where there are no logarithms."""
     bound = math.log1p(setting.margin)
     if test is None:
         return None if used is None else _inside_by_exchange(_logarithms(used), bound=bound, setting=setting)
     p = sensitivity.equivalence(test, bound=bound)
-    if used is None or not (setting.paired and setting.once) or p >= setting.alpha:
+    if used is None or not setting.once or p >= setting.alpha:
         return p
     logs = _logarithms(used)
-    level = setting.alpha / max(1, size)
-    return float(
-        exchanging.confirmed_inside(
-            np.asarray(p), logs.arm - logs.baseline, bound=bound, level=level, alpha=setting.alpha
-        )
-    )
+    higher, lower = (logs.arm, logs.baseline) if _mean_shift(logs) >= 0 else (logs.baseline, logs.arm)
+    return confirmed_above(p, Matched(baseline=higher, arm=lower + bound), setting=setting, level=level)
 
 
 def _inside_by_exchange(logs: Matched, *, bound: float, setting: Setting) -> float | None:
@@ -240,10 +247,23 @@ def _logarithms(used: Matched) -> Matched:
 def _ratio(used: Matched, test: TTest | None) -> Interval:
     """Ratio of geometric means: the estimate is there even where no interval is, or none that a number can hold."""
     logs = _logarithms(used)
-    estimate = math.exp(min(_LARGEST_LOGARITHM, _mean_shift(logs)))
-    if test is None or test.high > _LARGEST_LOGARITHM:
+    estimate = math.exp(min(spreads.LARGEST_LOGARITHM, _mean_shift(logs)))
+    if test is None or test.high > spreads.LARGEST_LOGARITHM:
         return Interval(estimate=estimate, low=None, high=None)
     return Interval(estimate=estimate, low=math.exp(test.low), high=math.exp(test.high))
+
+
+def _mean(test: TTest | None, scaled: Matched, *, level: float, logs: bool) -> Interval | None:
+    """What is left open of the mean: the interval at `level`, and beyond both ends what unseen stalls may be worth."""
+    if test is None:
+        return None
+    n = min(len(scaled.baseline), len(scaled.arm))
+    low, high = test.interval(confidence=1 - level)
+    return spreads.mean_interval((test.estimate, low, high), n=n, level=level, size=None if logs else _size(scaled))
+
+
+def _size(used: Matched) -> float:
+    return max(float(np.abs(each).mean()) for each in (used.baseline, used.arm))
 
 
 def _at_both_ends(on_logs: TTest | None, *, alpha: float) -> Interval | None:
@@ -251,7 +271,7 @@ def _at_both_ends(on_logs: TTest | None, *, alpha: float) -> Interval | None:
     if on_logs is None:
         return None
     low, high = on_logs.interval(confidence=1 - 2 * alpha)
-    if high > _LARGEST_LOGARITHM:
+    if high > spreads.LARGEST_LOGARITHM:
         return None
     return Interval(estimate=math.exp(on_logs.estimate), low=math.exp(low), high=math.exp(high))
 
@@ -290,7 +310,7 @@ def _rank(used: Matched, *, setting: Setting, logs: bool) -> RankOpinion | None:
 
 
 def _back(value: float | None, *, logs: bool) -> float | None:
-    return math.exp(min(_LARGEST_LOGARITHM, value)) if logs and value is not None else value
+    return math.exp(min(spreads.LARGEST_LOGARITHM, value)) if logs and value is not None else value
 
 
 def _welch(baseline: Measured, arm: Measured, *, confidence: float) -> Welch | None:
@@ -309,4 +329,4 @@ def _detectable(test: TTest, *, alpha: float) -> float | None:
 
 def _smallest_effect(test: TTest | None, *, alpha: float) -> float | None:
     effect = math.inf if test is None else sensitivity.detectable(test, alpha=alpha)
-    return math.expm1(effect) if effect < _LARGEST_LOGARITHM else None
+    return math.expm1(effect) if effect < spreads.LARGEST_LOGARITHM else None

@@ -210,16 +210,16 @@ def _rank_disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doub
 
     Not where n is too small for the rank test to find anything: `few_blocks` says that.
     """
-    rank = comparison.rank
+    rank, by_t = comparison.rank, _by_t(comparison)
     if rank is None or rank.smallest_p >= alpha:
         return
-    low, high = sorted((comparison.p, rank.p))
+    low, high = sorted((by_t, rank.p))
     if low >= alpha or high <= DISAGREEMENT_FACTOR * alpha:
         return
-    figures = f"t test's p = {comparison.p:.3g}, {rank.method}'s p = {rank.p:.3g}"
-    if comparison.p < rank.p:
+    figures = f"t test's p = {by_t:.3g}, {rank.method}'s p = {rank.p:.3g}"
+    if by_t < rank.p:
         message = f"only the t test finds a difference ({figures}): single values carry it"
-        advice = "look at the trials one by one; without those that carry it the difference may be none"
+        advice = "look at the trials one by one: the mean may differ while the typical trial does not"
     else:
         message = f"only the rank test finds a difference ({figures}): single values hide it from the mean"
         advice = "find what makes single trials so different; the shift of most of them is the Hodges-Lehmann estimate"
@@ -229,6 +229,11 @@ def _rank_disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doub
         message=message,
         advice=advice,
     )
+
+
+def _by_t(comparison: Comparison) -> float:
+    """P as t alone gives it."""
+    return comparison.p if comparison.p_by_t is None else comparison.p_by_t
 
 
 def _spreads_differ(comparison: Comparison) -> Iterator[Doubt]:
@@ -247,13 +252,13 @@ def _spreads_differ(comparison: Comparison) -> Iterator[Doubt]:
 
 def _thin_tails(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
     """In about 3 of 1,000 comparisons of equal arms with normal noise and 10 blocks (tests simulate it)."""
-    if comparison.p_by_t is None or not comparison.p_by_t < alpha <= comparison.p:
+    by_t, rank = comparison.p_by_t, comparison.rank
+    if by_t is None or not by_t < alpha <= comparison.p or (rank and rank.p > DISAGREEMENT_FACTOR * alpha):
         return
     yield of(
         comparison,
         code="thin_tails",
-        message=f"Student's t alone gives p = {comparison.p_by_t:.3g}, which exchanging arms within blocks raises to "
-        f"{comparison.p:.3g}: blocks differ by nearly equal amounts, so the interval leaves out no difference "
-        "while p does not",
+        message=f"Student's t alone gives p = {by_t:.3g}, which exact tests of the same trials raise to "
+        f"{comparison.p:.3g}: the interval leaves out no difference while p does not",
         advice="look whether trials fall into two groups, and what decides it; add blocks to settle the difference",
     )

@@ -1,4 +1,4 @@
-"""Exchanging arms within blocks: a p that asks nothing of the noise's shape, and what it makes of a t test's.
+"""Exchanging arms within blocks: a p that asks nothing of the shape of noise that arms share.
 
 Where arms do not differ, swapping them within a block changes nothing but the sign of its difference, so all 2ⁿ
 choices of signs are alike. Owns that test's p over many samples at once. It must not know metrics, arms or verdicts.
@@ -10,12 +10,9 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from fairtrial.analyse.t_tests import Values
-
-Claimed = NDArray[np.bool_]
 
 EXACT_N: Final = 20  # blocks: all signs in two halves of 1,024 sums; one more block would double the time
 _ROUNDING: Final = 1e-12  # of a sum: choices of signs whose sums differ by less have the same
@@ -23,58 +20,6 @@ _CLOSE: Final = 1e-9  # of the tilt: the formula is flat in it
 _MOST_STEPS: Final = 200  # ten do, but where all signs but the smallest are alike
 _NEARLY_NONE: Final = 1e-3  # standard deviations from 0: so near the formula divides by nothing, and p is 1
 _MOST_DOUBLINGS: Final = 1000  # beyond it a power of 2 is no number
-
-
-def weight(n: int, *, level: float) -> float:
-    """How much the exact p of n blocks counts at a level: 0 where it cannot reach it, towards 1 as n grows.
-
-    At the level lie `level` · 2ⁿ⁻¹ choices of signs on either side. The fewer they are, the coarser is the exact test,
-    and the more the sizes of a few differences decide it: 1 - 1 / √choices keeps the error and almost all power
-    (docs/decisions/0014-t-and-the-exchange-of-arms.md).
-    """
-    choices = level * 2.0 ** min(n - 1, _MOST_DOUBLINGS)
-    return 1 - 1 / math.sqrt(choices) if choices > 1 else 0.0
-
-
-def confirmed(p: Values, differences: Values, *, level: float, alpha: float) -> Values:
-    """P values of t tests on a mean of 0, raised towards the exact ones where those are larger.
-
-    Only p values below `alpha`: the others claim nothing, and stay as t gives them. In logarithms a p goes from t's
-    towards the exact one by the `weight`.
-
-    Args:
-        p: two-sided, of Student's t, shape (…).
-        differences: of the blocks, shape (…, n).
-        level: of one comparison at the hardest step of its family.
-        alpha: of the whole family.
-    """
-    share = weight(differences.shape[-1], level=level)
-    return _towards(p, differences, share=share, claimed=p < alpha, tail=1.0)
-
-
-def confirmed_inside(p: Values, differences: Values, *, bound: float, level: float, alpha: float) -> Values:
-    """The same for p values of equivalence: of the one-sided test against the nearer end of (-bound, bound).
-
-    Args:
-        p: the larger of the two one-sided tests of Student's t, shape (…).
-        differences: of the blocks, shape (…, n).
-        bound: the margin, on their scale.
-        level: of one comparison at the hardest step of its family.
-        alpha: of the whole family.
-    """
-    share = weight(differences.shape[-1], level=2 * level)  # one tail has all of the level
-    nearer = np.where(differences.mean(axis=-1, keepdims=True) >= 0, bound - differences, bound + differences)
-    return _towards(p, nearer, share=share, claimed=p < alpha, tail=0.5)
-
-
-def _towards(p: Values, differences: Values, *, share: float, claimed: Claimed, tail: float) -> Values:
-    """Moves p values that claim something; `tail`: of the exchange's two-sided p, what stands against the claim."""
-    found = np.array(p, dtype=np.float64)
-    if share == 0.0 or not claimed.any():
-        return found
-    by_t, exact = found[claimed], tail * exchange_p(differences[claimed])
-    found[claimed] = np.maximum(by_t, by_t ** (1 - share) * exact**share)
-    return found
 
 
 def exchange_p(differences: Values) -> Values:

@@ -15,9 +15,9 @@ import numpy as np
 from scipy import special
 
 from fairtrial.analyse import t_tests
-from fairtrial.analyse.comparing import Matched, Setting, matched
+from fairtrial.analyse.comparing import Matched, Setting, confirmed_above, matched
 from fairtrial.analyse.measured import Measured
-from fairtrial.analyse.models import Comparison, Guardrail, Outcome
+from fairtrial.analyse.models import Comparison, Estimand, Guardrail, Outcome
 from fairtrial.analyse.t_tests import TTest, TTests, Values
 
 
@@ -38,19 +38,13 @@ def guarded(baseline: Measured, arm: Measured, *, rail: Rail, setting: Setting) 
     """Tests one arm on one guardrail; the outcome is `judging`'s to withhold."""
     used = matched(baseline, arm, paired=setting.paired)
     in_units = _test(used, setting=setting)
-    difference = None if in_units is None else _bound(in_units, rail=rail, setting=setting)
-    if baseline.positive and arm.positive:
-        on_logs = _test(Matched(baseline=np.log(used.baseline), arm=np.log(used.arm)), setting=setting)
-        kept, breached = (1.0, 1.0) if on_logs is None else _on_logs(on_logs, rail=rail)
-        bound = None if on_logs is None else _exponential(_bound(on_logs, rail=rail, setting=setting))
-    else:
-        kept, breached = _on_values(used, rail=rail, setting=setting)
-        bound = None
+    logs = _test(_logarithms(used), setting=setting) if baseline.positive and arm.positive else None
+    kept, breached = _p_values(_at_the_margin(baseline, arm, used, rail=rail), rail=rail, setting=setting)
     return Guardrail(
         margin=rail.margin,
         outcome=outcome(kept, breached, alpha=setting.alpha),
-        bound=bound,
-        difference_bound=difference,
+        bound=None if logs is None else _exponential(_bound(logs, rail=rail, setting=setting)),
+        difference_bound=None if in_units is None else _bound(in_units, rail=rail, setting=setting),
         p_kept=kept,
         p_breached=breached,
     )
@@ -67,7 +61,23 @@ def withheld(comparison: Comparison, changed: Outcome) -> Comparison:
     """The same comparison with another outcome of its guardrail, if it is one."""
     if comparison.guardrail is None:
         return comparison
-    return comparison.model_copy(update={"guardrail": comparison.guardrail.model_copy(update={"outcome": changed})})
+    outcome_ = {"outcome": changed, "estimand": None}
+    return comparison.model_copy(update={"guardrail": comparison.guardrail.model_copy(update=outcome_)})
+
+
+def about(comparison: Comparison, *, better: Literal["higher", "lower"]) -> Comparison:
+    """The same comparison, with what its guardrail's outcome is about."""
+    guardrail, left = comparison.guardrail, comparison.mean
+    if guardrail is None or guardrail.outcome in {"none", "unclear"}:
+        return comparison
+    estimand: Estimand = "typical"
+    if left is not None and left.low is not None and left.high is not None and comparison.ratio.estimate is not None:
+        rail = Rail(better=better, margin=guardrail.margin)
+        bound = (1 + rail.margin) ** rail.worse
+        below, above = left.high < bound, left.low > bound
+        borne_out = below if (rail.worse > 0) == (guardrail.outcome == "kept") else above
+        estimand = "mean" if borne_out else "typical"
+    return comparison.model_copy(update={"guardrail": guardrail.model_copy(update={"estimand": estimand})})
 
 
 def non_inferiority(tests: TTests, *, worse: int, bound: float) -> tuple[Values, Values]:
@@ -77,24 +87,35 @@ def non_inferiority(tests: TTests, *, worse: int, bound: float) -> tuple[Values,
     return np.where(np.isnan(kept), 1.0, kept), np.where(np.isnan(breached), 1.0, breached)
 
 
-def _on_logs(test: TTest, *, rail: Rail) -> tuple[float, float]:
-    kept, breached = non_inferiority(test.many, worse=rail.worse, bound=math.log1p(rail.margin))
-    return float(kept), float(breached)
-
-
-def _on_values(used: Matched, *, rail: Rail, setting: Setting) -> tuple[float, float]:
-    """Values without logarithm: the arm against the baseline times the margin, a difference that is linear in both.
+def _at_the_margin(baseline: Measured, arm: Measured, used: Matched, *, rail: Rail) -> Matched | None:
+    """The arm against the baseline made worse by the margin: of logarithms, or a difference that is linear in both.
 
     A baseline whose mean is not positive has no share; nothing is claimed of it.
     """
+    if baseline.positive and arm.positive:
+        logs = _logarithms(used)
+        return Matched(baseline=logs.baseline + rail.worse * math.log1p(rail.margin), arm=logs.arm)
     if float(np.mean(used.baseline)) <= 0:
+        return None
+    return Matched(baseline=(1 + rail.margin) ** rail.worse * used.baseline, arm=used.arm)
+
+
+def _p_values(moved: Matched | None, *, rail: Rail, setting: Setting) -> tuple[float, float]:
+    """Of kept and of breached, as ranks and the exchange of arms leave them; 1 where there is no test."""
+    test = None if moved is None else _test(moved, setting=setting)
+    if moved is None or test is None:
         return 1.0, 1.0
-    allowed = (1 + rail.margin) ** rail.worse
-    test = _test(Matched(baseline=allowed * used.baseline, arm=used.arm), setting=setting)
-    if test is None:
-        return 1.0, 1.0
-    kept, breached = non_inferiority(test.many, worse=rail.worse, bound=0.0)
-    return float(kept), float(breached)
+    by_t = (float(p) for p in non_inferiority(test.many, worse=rail.worse, bound=0.0))
+    worse, fine = (moved.arm, moved.baseline) if rail.worse > 0 else (moved.baseline, moved.arm)
+    sides = Matched(baseline=worse, arm=fine), Matched(baseline=fine, arm=worse)
+    kept, breached = (
+        confirmed_above(p, side, setting=setting, level=setting.alpha) for p, side in zip(by_t, sides, strict=True)
+    )
+    return kept, breached
+
+
+def _logarithms(used: Matched) -> Matched:
+    return Matched(baseline=np.log(used.baseline), arm=np.log(used.arm))
 
 
 def _test(used: Matched, *, setting: Setting) -> TTest | None:

@@ -16,12 +16,14 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import families
+from fairtrial.analyse import families, guardrails
+from fairtrial.analyse.comparing import Setting
 from fairtrial.analyse.guardrails import withheld
-from fairtrial.analyse.models import Adjustment, Comparison, Role, Verdict
+from fairtrial.analyse.models import Adjustment, Comparison, Estimand, Role, Verdict
 from fairtrial.analyse.t_tests import Values
 from fairtrial.study.catalogue import MetricDefinition
 
+CLAIMS: Final = ("faster", "slower", "equivalent")
 NOTHING_MISSING: Final[Mapping[Role, int]] = MappingProxyType({})
 
 
@@ -29,15 +31,15 @@ def judge(
     comparisons: Sequence[Comparison],
     *,
     metrics: Mapping[str, MetricDefinition],
-    alpha: float,
+    setting: Setting,
     without_verdict: Callable[[Comparison], bool],
     missing: Mapping[Role, int] = NOTHING_MISSING,
 ) -> list[Comparison]:
     """Adjusts comparisons within their role's family and gives every comparison its verdict, in order.
 
-    Claims of a difference keep their familywise error at `alpha`, and so do claims of equivalence; of a screening both
-    keep the share of false ones. A comparison that could not be tested stays in its family with p = 1, so that losing
-    data never makes the others easier to claim; so do the `missing` ones of each role that have no data at all.
+    Claims of a difference keep their familywise error at the setting's level, and so do claims of equivalence; of a
+    screening both keep the share of false ones. A comparison that could not be tested stays in its family with p = 1,
+    so that losing data never makes the others easier to claim; so do the `missing` ones of each role without any data.
     """
     judged = list(comparisons)
     for role, adjust in _FAMILIES.items():
@@ -45,15 +47,37 @@ def judge(
         adjusted = adjust([comparisons[index] for index in family], missing.get(role, 0)) if family else []
         for index, changed in zip(family, adjusted, strict=True):
             judged[index] = changed
-    return [_with_verdict(each, metrics[each.metric], alpha=alpha, withhold=without_verdict(each)) for each in judged]
+    return [
+        _with_verdict(each, metrics[each.metric], setting=setting, withhold=without_verdict(each)) for each in judged
+    ]
 
 
-def _with_verdict(comparison: Comparison, definition: MetricDefinition, *, alpha: float, withhold: bool) -> Comparison:
+def _with_verdict(
+    comparison: Comparison, definition: MetricDefinition, *, setting: Setting, withhold: bool
+) -> Comparison:
     if withhold:
         return withheld(comparison.model_copy(update={"verdict": "none"}), "none")
     if not comparison.claimable:
         return withheld(comparison.model_copy(update={"verdict": "undecided"}), "unclear")
-    return comparison.model_copy(update={"verdict": verdict(comparison, definition, alpha=alpha)})
+    found = verdict(comparison, definition, alpha=setting.alpha)
+    about = comparison.model_copy(
+        update={"verdict": found, "estimand": _estimand(comparison, found, margin=setting.margin)}
+    )
+    return guardrails.about(about, better=definition.better)
+
+
+def _estimand(comparison: Comparison, found: Verdict, *, margin: float) -> Estimand | None:
+    """What a claim is about: the mean, too, where what is left open of it bears the claim out."""
+    if found not in CLAIMS:
+        return None
+    left = comparison.mean
+    if left is None or left.low is None or left.high is None:
+        return "typical"
+    if found == "equivalent":
+        return "mean" if 1 / (1 + margin) < left.low and left.high < 1 + margin else "typical"
+    nothing = 0.0 if comparison.ratio.estimate is None else 1.0
+    rise = left.low > nothing if rises(comparison) else left.high < nothing
+    return "mean" if rise else "typical"
 
 
 def _claims(family: Sequence[Comparison], missing: int) -> list[Comparison]:

@@ -17,6 +17,7 @@ Verdict = Literal["faster", "slower", "equivalent", "undecided", "none"]
 Role = Literal["primary", "secondary", "guardrail"]
 Adjustment = Literal["none", "holm", "dunnett", "benjamini_hochberg"]
 Outcome = Literal["kept", "breached", "unclear", "none"]
+Estimand = Literal["mean", "typical"]
 SteadinessVerdict = Literal["steady", "drifting", "unsteady"]
 
 # Every reason to trust a result less; docs/methodology.md explains each with its rate of false alarms.
@@ -168,7 +169,8 @@ class Stalls(Result):
     """What rare slow trials may do that so few trials do not show.
 
     Attributes:
-        share: of an arm's trials that may stall at most, with the comparison's confidence, if none of them was seen to.
+        share: of an arm's trials that may stall at most if none of them was seen to, with the confidence that a
+            comparison needs at the hardest step of its family.
         depth: how much a stalled trial is taken to lose.
         worth: how much of the arm's geometric mean so many stalls take.
     """
@@ -190,6 +192,7 @@ class Guardrail(Result):
         difference_bound: the same for the difference in the metric's unit.
         p_kept: of "it is worse by the margin or more"; 1 if it cannot be computed.
         p_breached: of "it is worse by the margin at most"; 1 if it cannot be computed.
+        estimand: what the outcome is about, as of a comparison; None where it is unclear or none.
     """
 
     margin: float
@@ -198,6 +201,7 @@ class Guardrail(Result):
     difference_bound: float | None
     p_kept: float
     p_breached: float
+    estimand: Estimand | None = None
 
 
 class Comparison(Result):
@@ -210,13 +214,16 @@ class Comparison(Result):
         method: the estimator in words: `paired t on log ratios over blocks`, `Welch on logs`, …
         n: pairs if paired, else the smaller arm's n.
         ratio: treatment / baseline with its interval at `confidence`.
+        mean: what all trials together leave open of the mean of all trials that could have been made: the interval at
+            the level of the hardest step of the family, widened by what unseen stalls of either arm may be worth. A
+            ratio where `ratio` is one, else a difference. None if it cannot be computed.
         equivalence_interval: the ratio's interval at 2 · `confidence` - 1, of the two one-sided tests of equivalence:
             *equivalent* is claimed only if it lies within the margin. None if it cannot be computed.
         difference: treatment - baseline in the metric's unit, paired where blocks exist.
         welch: the unpaired classic beside it; None if it cannot be computed.
         p: two-sided, unadjusted for the family; 1 with a doubt if it cannot be computed. In a run that could stop early
             it is valid whenever that stopped, as all p values and intervals here but those of `welch`.
-        p_by_t: Student's own p where exchanging arms within blocks raised it; None elsewhere.
+        p_by_t: Student's own p where exchanging arms within blocks, or ranks, raised it; None elsewhere.
         p_once: what p would be if this had been the only look planned; None where it was.
         p_adjusted: over the family of its role; None for guardrails, which are no family.
         adjustment: how: primary metrics by `holm`, or by `dunnett` within a cell where several arms share its baseline
@@ -229,6 +236,9 @@ class Comparison(Result):
         family_size: number of comparisons of this role adjusted together; 0 for guardrails.
         verdict: `faster` means better by the metric's direction, whatever its unit; `none` where an expectation of a
             compared cell failed or the run is unfinished.
+        estimand: what a claim is about. `typical`: the typical trial, the shift that most pairs of trials agree on
+            (the pseudo-median; `rank.shift` estimates it). `mean`: the mean as well, rare stalls included, because
+            `mean` bears the claim out. None without a claim.
         smallest_effect: ratio - 1 that this n and spread would have found with power 0.8 at the level the
             family's hardest step asks for; None if unknown, or larger than any number.
         smallest_difference: the same in the metric's unit.
@@ -250,6 +260,7 @@ class Comparison(Result):
     n: int
     confidence: float
     ratio: Interval
+    mean: Interval | None = None
     equivalence_interval: Interval | None = None
     difference: Interval
     welch: Welch | None
@@ -261,6 +272,7 @@ class Comparison(Result):
     p_equivalence_adjusted: float | None = None
     family_size: int
     verdict: Verdict
+    estimand: Estimand | None = None
     smallest_effect: float | None
     smallest_difference: float | None = None
     adjustment: Adjustment = "none"

@@ -121,19 +121,70 @@ def could_claim(smallest_p: float, *, alpha: float) -> bool:
     return smallest_p < alpha
 
 
-def signed_rank_many(differences: Values) -> Values:
-    """Two-sided exact p of many samples without ties at once, shape (…, n) → (…)."""
-    ranks = np.argsort(np.argsort(np.abs(differences), axis=-1), axis=-1) + 1
-    statistic = np.where(differences > 0, ranks, 0).sum(axis=-1)
-    return two_sided(signed_rank_chances(differences.shape[-1]), statistic)
+def signed_rank_above(differences: Values) -> Values:
+    """Chance of ranks that lie at least as far above 0, of many samples, shape (…, n) → (…).
+
+    Exact given the ties up to `EXACT_N`; zeros are left out.
+    """
+    rows = differences.reshape(-1, differences.shape[-1])
+    sizes = np.sort(np.abs(rows), axis=-1)
+    untied = (np.diff(sizes, axis=-1) > 0).all(axis=-1) & (sizes[:, 0] > 0) & (rows.shape[-1] <= EXACT_N)
+    found = np.ones(len(rows))
+    if untied.any():
+        places = np.argsort(np.argsort(np.abs(rows[untied]), axis=-1), axis=-1) + 1
+        statistic = np.where(rows[untied] > 0, places, 0).sum(axis=-1)
+        found[untied] = _above(signed_rank_chances(rows.shape[-1]), statistic)
+    for row in np.flatnonzero(~untied).tolist():
+        found[row] = _signed_rank_above(rows[row])
+    return found.reshape(differences.shape[:-1])
 
 
-def rank_sum_many(first: Values, second: Values) -> Values:
-    """Two-sided exact p of many pairs of samples without ties at once, shapes (…, n) and (…, m) → (…)."""
+def _signed_rank_above(differences: Values) -> float:
+    signed = differences[differences != 0]
+    ranks = _ranked(np.abs(signed))
+    statistic = float(ranks[signed > 0].sum())
+    if len(differences) <= EXACT_N:
+        return float(_above(_halves(_doubled(ranks)), np.asarray(2 * statistic)))
+    return _normal_above(statistic - ranks.sum() / 2, spread=math.sqrt(float((ranks**2).sum())) / 2)
+
+
+def rank_sum_above(first: Values, second: Values) -> Values:
+    """Chance of ranks of `second` that lie at least as far above `first`, shapes (…, n) and (…, m) → (…).
+
+    Exact given the ties as far as `rank_sum` is.
+    """
     n, m = first.shape[-1], second.shape[-1]
-    ranks = np.argsort(np.argsort(np.concatenate([second, first], axis=-1), axis=-1), axis=-1) + 1
-    statistic = ranks[..., :m].sum(axis=-1) - m * (m + 1) // 2
-    return two_sided(rank_sum_chances(n, m), statistic)
+    both = np.concatenate([second, first], axis=-1).reshape(-1, n + m)
+    exact = max(n, m) <= EXACT_N
+    untied = (np.diff(np.sort(both, axis=-1), axis=-1) > 0).all(axis=-1) & exact
+    found = np.ones(len(both))
+    if untied.any():
+        places = np.argsort(np.argsort(both[untied], axis=-1), axis=-1) + 1
+        statistic = places[:, :m].sum(axis=-1) - m * (m + 1) // 2
+        found[untied] = _above(rank_sum_chances(n, m), statistic)
+    for row in np.flatnonzero(~untied).tolist():
+        found[row] = _rank_sum_above(both[row], n, m)
+    return found.reshape(first.shape[:-1])
+
+
+def _rank_sum_above(both: Values, n: int, m: int) -> float:
+    ranks = _ranked(both)
+    total = float(ranks[:m].sum())
+    if max(n, m) <= EXACT_N and n + m <= EXACT_TIED_TOTAL:
+        return float(_above(_choices(_doubled(ranks), m), np.asarray(2 * total)))
+    spread = math.sqrt(n * m / (n + m) * float(np.var(ranks, ddof=1)))
+    return _normal_above(total - m * (m + 1) / 2 - n * m / 2, spread=spread)
+
+
+def _above(chances: Values, statistic: NDArray[np.generic]) -> Values:
+    """The upper tail of a distribution over 0, 1, …, the statistic included."""
+    tails = np.minimum(1.0, np.cumsum(chances[::-1])[::-1])
+    found: Values = tails[np.rint(statistic).astype(int)]
+    return found
+
+
+def _normal_above(away: float, *, spread: float) -> float:
+    return float(special.ndtr(-(away - 0.5) / spread)) if spread > 0 else 1.0
 
 
 def walsh_averages(differences: Values) -> Values:

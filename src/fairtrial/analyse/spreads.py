@@ -7,22 +7,53 @@ another thing than its typical trial, and a few blocks without a stall show the 
 from __future__ import annotations
 
 import math
+import sys
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairtrial.analyse import exchanging, ranks
-from fairtrial.analyse.models import Spreads, Stalls
+from fairtrial.analyse.models import Interval, Spreads, Stalls
 from fairtrial.analyse.t_tests import Values
 
 DEPTH: Final = 0.15  # of a stalled trial: what the table of noises has (docs/calibration.md)
+LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
 FEWEST: Final = 6  # values per arm, from which an exact test can go below 0.05
 
 
-def stalls(n: int, *, confidence: float) -> Stalls:
-    """What n trials of an arm without a stall leave open: (1 - share)ⁿ = 1 - confidence."""
-    share = 1 - (1 - confidence) ** (1 / n)
-    return Stalls(share=share, depth=DEPTH, worth=1 - (1 - DEPTH) ** share)
+def stalls(n: int, *, level: float) -> Stalls:
+    """What n trials of an arm without a stall leave open: (1 - share)ⁿ = level."""
+    worth = -math.expm1(-float(unseen(np.asarray(n), level=level)))
+    return Stalls(share=1 - level ** (1 / n), depth=DEPTH, worth=worth)
+
+
+def unseen(n: NDArray[np.int64], *, level: float) -> Values:
+    """How much stalls that n trials of an arm do not show may take from its geometric mean: a logarithm, shape (…)."""
+    share = 1 - level ** (1 / np.maximum(1, n))
+    return np.asarray(-share * math.log1p(-DEPTH))
+
+
+def mean_interval(seen: tuple[float, float, float], *, n: int, level: float, size: float | None) -> Interval | None:
+    """An interval of the mean, widened by what unseen stalls of either arm may be worth.
+
+    Args:
+        seen: the estimate and its interval at `level`, of logarithms unless there is a `size`.
+        n: trials of the smaller arm.
+        level: of one comparison at the hardest step of its family.
+        size: of the values, where these have no logarithms: stalls are worth a share of it.
+
+    Returns:
+        On the values' scale, a ratio if there is no `size`; None where no number holds it.
+    """
+    open_ = float(unseen(np.asarray(n), level=level))
+    estimate, low, high = seen
+    if size is not None:
+        open_ = -math.expm1(-open_) * size
+        return Interval(estimate=estimate, low=low - open_, high=high + open_)
+    if high + open_ > LARGEST_LOGARITHM:
+        return None
+    return Interval(estimate=math.exp(estimate), low=math.exp(low - open_), high=math.exp(high + open_))
 
 
 def compared(baseline: Values, arm: Values, *, paired: bool) -> Spreads | None:

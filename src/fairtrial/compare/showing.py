@@ -17,7 +17,7 @@ from fairtrial.report import numbers
 from fairtrial.report.concerns import concerns, doubts, kinds
 from fairtrial.report.console import STYLES, Doubts
 from fairtrial.report.numbers import Scale
-from fairtrial.report.summary import unseen
+from fairtrial.report.summary import estimands
 from fairtrial.report.tables import TWO_ARMS, MetricTable, metric_tables, procedure, ratio_interval, verdict
 from fairtrial.study.catalogue import MetricDefinition
 
@@ -35,7 +35,7 @@ def render(analysis: Analysis, wishes: Wishes, tried: Tried) -> RenderableType:
     parts += [Text(), _accounting(analysis, others), Text()]
     if found := kinds(concerns(worth_saying(analysis))):
         parts.append(Doubts(found))
-    parts += [Text(note, style="dim") for note in (*unseen(analysis), *notes(analysis, tried))]
+    parts += [Text(note, style="dim") for note in (*estimands(analysis), *notes(analysis, tried))]
     return Group(*parts)
 
 

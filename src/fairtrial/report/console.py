@@ -12,7 +12,7 @@ from rich.text import Text
 from fairtrial.analyse.models import Analysis, Verdict
 from fairtrial.report import noise, numbers, why
 from fairtrial.report.concerns import Concern, concerns, doubts, kinds
-from fairtrial.report.summary import breaches, unclear, unseen
+from fairtrial.report.summary import breaches, estimands, unclear
 from fairtrial.report.tables import (
     TWO_ARMS,
     MetricTable,
@@ -49,7 +49,7 @@ def render(analysis: Analysis) -> RenderableType:
         parts += [*(Text(sentence) for sentence in noise.sentences(analysis.noise)), Text()]
     parts += [Text(sentence, style="bold red") for sentence in breaches(analysis)]
     parts += [Text(sentence, style="yellow") for sentence in unclear(analysis)]
-    parts += [Text(sentence, style="dim") for sentence in unseen(analysis)]
+    parts += [Text(sentence, style="dim") for sentence in estimands(analysis)]
     if found := kinds(concerns(doubts(analysis))):
         parts.append(Doubts(found))
     counts = analysis.counts

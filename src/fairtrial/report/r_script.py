@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Final
 
-from fairtrial.analyse.comparing import PAIRED_LOGS, PAIRED_UNITS
+from fairtrial.analyse.comparing import PAIRED_LOGS, PAIRED_UNITS, WELCH_LOGS, WELCH_UNITS
 from fairtrial.analyse.models import Analysis, CellResult, Comparison, Summary
 
 PER_LINE: Final = 6
@@ -71,13 +71,13 @@ def _comparison(comparison: Comparison) -> str:
     names = (comparison.metric, comparison.cell, comparison.baseline, comparison.arm)
     paired = "TRUE" if comparison.method.startswith("paired") else "FALSE"
     family = f"family = {_string(comparison.adjustment)}, share = {comparison.baseline_share!r}"
-    level = f"exchanged = {_exchanged(comparison)}, size = {max(1, comparison.family_size)}"
+    level = f"held = {_held(comparison)}, size = {max(1, comparison.family_size)}"
     return f"  list({', '.join(_string(name) for name in names)}, paired = {paired}, {family}, {level})"
 
 
-def _exchanged(comparison: Comparison) -> str:
-    """Whether p is held against the exchange of arms: not where it is of many looks, of classes, of heaps of zeros."""
-    plain = comparison.method in (PAIRED_LOGS, PAIRED_UNITS)
+def _held(comparison: Comparison) -> str:
+    """Whether p is held against exact tests: not where it is of many looks, of classes, of heaps of zeros."""
+    plain = comparison.method in (PAIRED_LOGS, PAIRED_UNITS, WELCH_LOGS, WELCH_UNITS)
     return "TRUE" if plain and comparison.p_once is None else "FALSE"
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
-from fairtrial.analyse.models import Analysis, Verdict
+from fairtrial.analyse.models import Analysis, Stalls, Verdict
 from fairtrial.report import numbers
 from fairtrial.report.tables import MetricTable, Row, metric_tables, word
 from fairtrial.words import counted
 
+TWO_ARMS: Final = 2
 _NO_CLAIM: dict[Verdict, str] = {
     "equivalent": "They are equivalent within {margin}",
     "undecided": "There was no statistically significant change",
@@ -30,7 +32,7 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
         )
         + breaches(analysis)
         + unclear(analysis)
-        + unseen(analysis)
+        + estimands(analysis)
     )
 
 
@@ -39,22 +41,38 @@ def _judged(analysis: Analysis) -> list[MetricTable]:
     return [table for table in tables if table.role == "primary"] or list(tables)
 
 
-def unseen(analysis: Analysis) -> tuple[str, ...]:
-    """A sentence on stalls beside what is equivalent or undecided: that none was seen does not say that none is."""
-    found = [
-        row.comparison.stalls
-        for table in _judged(analysis)
-        for row in table.rows
-        if row.comparison.verdict in ("equivalent", "undecided") and row.comparison.stalls is not None
-    ]
+def estimands(analysis: Analysis) -> tuple[str, ...]:
+    """A sentence on what claims are about, the mean or the typical trial only, and what stalls nobody saw may cost."""
+    rows = [(table, row) for table in _judged(analysis) for row in table.rows if row.comparison.verdict != "none"]
+    of_mean = [_spot(analysis, each) for each in rows if each[1].comparison.estimand == "mean"]
+    typical = [_spot(analysis, each) for each in rows if each[1].comparison.estimand == "typical"]
+    open_ = _open([row.comparison.stalls for _, row in rows if row.comparison.estimand != "mean"])
+    if of_mean and not typical:
+        said = "Claims are about the typical trial and the mean: unseen stalls could not account for them."
+        return (f"{said} {open_}".rstrip(),)
+    if of_mean:
+        where = _joined(list(dict.fromkeys(of_mean)))
+        return (f"Claims are about the typical trial, and about the mean as well at {where}. {open_}",)
+    if typical:
+        return (f"Claims are about the typical trial, not about the mean. {open_}",)
+    return (open_,) if open_ else ()
+
+
+def _spot(analysis: Analysis, of: tuple[MetricTable, Row]) -> str:
+    """What tells a comparison from the others: its conditions, its arm if there are several, else its metric."""
+    table, row = of
+    arm = [row.arm.arm] if len(analysis.levels) > TWO_ARMS else []
+    return ", ".join([*row.levels.values(), *arm]) or table.definition.label
+
+
+def _open(stalls: Sequence[Stalls | None]) -> str:
+    found = [each for each in stalls if each is not None]
     if not found:
-        return ()
+        return ""
     most = max(found, key=lambda each: each.share)
     share, depth, worth = (f"{100 * value:.3g} %" for value in (most.share, most.depth, most.worth))
-    said = (
-        f"Stalls in up to {share} of an arm's trials cannot be excluded: at {depth} each they are worth up to {worth}."
-    )
-    return (said,)
+    seen = f"Stalls in up to {share} of an arm's trials cannot be excluded"
+    return f"{seen}: at {depth} each they are worth up to {worth}."
 
 
 def breaches(analysis: Analysis) -> tuple[str, ...]:

@@ -168,19 +168,21 @@ def opinions(table: MetricTable) -> str:
 
 
 def opinion(table: MetricTable, row: Row, *, confidence: float) -> dict[str, str]:
-    """The exact rank test of a row, printed: by column."""
-    rank = row.comparison.rank
+    """The exact rank test of a row, and what is left open of the mean, printed: by column."""
+    rank, left = row.comparison.rank, row.comparison.mean
     share = numbers.percent(confidence)
-    columns = ("shift", f"exact {share} interval", "exact p", "smallest p", "ties")
+    columns = ("shift", f"exact {share} interval", "exact p", "smallest p", "ties", "mean with unseen stalls")
     if rank is None:
         return dict.fromkeys(columns, numbers.ABSENT)
     shift = rank.shift
     ratio = rank.scale == "ratio"
+    interval = numbers.ratio_interval if ratio else table.scale.interval
     printed = (
         numbers.ratio(shift.estimate) if ratio else table.scale.value(shift.estimate),
-        (numbers.ratio_interval if ratio else table.scale.interval)(shift.low, shift.high),
+        interval(shift.low, shift.high),
         numbers.p_value(rank.p) if rank.exact else f"≈ {numbers.p_value(rank.p)}",
         numbers.p_value(rank.smallest_p),
         str(rank.tied),
+        numbers.ABSENT if left is None else interval(left.low, left.high),
     )
     return dict(zip(columns, printed, strict=True))

@@ -155,7 +155,9 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
     )
     ranks = (
         f"{opinions(metric)}: the exact test beside it and the Hodges-Lehmann shift, which need no shape of the noise;"
-        " an interval is absent where n is too small for any. Ties are counted, and p is exact given them."
+        " an interval is absent where n is too small for any. Ties are counted, and p is exact given them. The last"
+        " column is what is left open of the mean, for all comparisons together: a claim is about the mean only if it"
+        " bears that claim out."
     )
     welch = "Welch's two-sample t on the raw values: the unpaired classic, beside the estimate above."
     descriptive = (

@@ -63,7 +63,7 @@ def share_with(verdicts: set[str], found: list[Comparison], *, family: int) -> f
     studies = [found[start : start + family] for start in range(0, len(found), family)]
     wrong = 0
     for study in studies:
-        judged = judging.judge(study, metrics={"tpm": THROUGHPUT}, alpha=0.05, without_verdict=lambda _: False)
+        judged = judging.judge(study, metrics={"tpm": THROUGHPUT}, setting=SETTING, without_verdict=lambda _: False)
         wrong += any(each.verdict in verdicts for each in judged)
     return wrong / len(studies)
 

@@ -1,34 +1,20 @@
-"""Exchanging arms within blocks: every choice of signs written out, SciPy, known laws, and what it does to a t test."""
+"""Exchanging arms within blocks: every choice of signs written out, SciPy, and known laws."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from support.exchanged import every_sign, raised, raised_inside
+from support.exchanged import every_sign
+from support.noises import modes, p_of_t
 
-from fairtrial.analyse import exchanging, sensitivity, t_tests
-from fairtrial.analyse.exchanging import EXACT_N, confirmed, confirmed_inside, exchange_p, weight
-from fairtrial.analyse.t_tests import Values
+from fairtrial.analyse import exchanging
+from fairtrial.analyse.exchanging import EXACT_N, exchange_p
 
-ALPHA = 0.05
 counts = st.lists(st.integers(-6, 6), min_size=2, max_size=9)  # ties and zeros on purpose
 reals = st.lists(st.floats(-5, 5, allow_subnormal=False), min_size=2, max_size=9)
-
-
-def modes(shape: tuple[int, ...], *, seed: int, width: float = 1 / 9) -> Values:
-    """Differences of trials that fall into one of two modes, whose distance is 1."""
-    random = np.random.default_rng(seed)
-    first, second = (random.normal(0, width, shape) + (random.random(shape) < 0.5) for _ in range(2))
-    return second - first
-
-
-def p_of_t(differences: Values) -> Values:
-    return t_tests.paired_many(np.zeros_like(differences), differences).p
 
 
 @settings(max_examples=80, deadline=None)
@@ -152,153 +138,3 @@ def test_equal_arms_have_a_p_below_every_level_at_most_as_often_as_it_says() -> 
         for level in (0.01, 0.05, 0.2):
             false = int((p <= level).sum())
             assert stats.binomtest(false, len(p), level, alternative="greater").pvalue > 1e-4
-
-
-# What is made of a t test's p.
-
-
-def test_the_weight_is_nothing_where_no_exact_p_reaches_the_level_and_grows_to_one() -> None:
-    assert [weight(n, level=ALPHA) for n in (2, 3, 4, 5)] == [0, 0, 0, 0]
-    assert weight(6, level=ALPHA) == pytest.approx(1 - 1 / math.sqrt(1.6))
-    assert weight(10, level=ALPHA) == pytest.approx(1 - 1 / math.sqrt(25.6))
-    assert weight(7, level=ALPHA / 6) == 0
-    assert weight(8, level=ALPHA / 6) == pytest.approx(1 - 1 / math.sqrt(64 / 60))
-    by_blocks = [weight(n, level=ALPHA / 12) for n in range(2, 60)]
-    assert by_blocks == sorted(by_blocks)
-    assert weight(10_000, level=1e-9) == pytest.approx(1.0)
-    by_family = [weight(12, level=ALPHA / size) for size in range(1, 60)]
-    assert by_family == sorted(by_family, reverse=True)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(0.05, 5), min_size=6, max_size=10), st.integers(1, 12), st.integers(0, 2))
-def test_a_claim_becomes_what_the_rule_written_out_makes_of_it(sizes: list[float], family: int, turned: int) -> None:
-    differences = np.array(sizes)
-    differences[:turned] *= -0.3
-    assume(np.ptp(differences) > 1e-3)
-    p = float(p_of_t(differences))
-    found = float(confirmed(np.asarray(p), differences, level=ALPHA / family, alpha=ALPHA))
-    assert found == pytest.approx(raised(p, differences.tolist(), family=family), rel=1e-9)
-    assert p <= found <= max(p, float(exchange_p(differences))) * (1 + 1e-12)
-
-
-def test_what_claims_nothing_is_left_as_it_is() -> None:
-    differences = np.random.default_rng(2).normal(0.2, 1, (400, 12))
-    p = p_of_t(differences)
-    found = confirmed(p, differences, level=ALPHA, alpha=ALPHA)
-    quiet = p >= ALPHA
-    assert quiet.sum() > 100
-    assert (found[quiet] == p[quiet]).all()
-    assert (found[~quiet] >= p[~quiet]).all()
-    assert (found[~quiet] > p[~quiet]).any()
-    assert (p == p_of_t(differences)).all()  # and what was given is not changed in place
-
-
-def test_few_blocks_of_a_large_family_are_left_to_t() -> None:
-    differences = np.random.default_rng(3).normal(3, 1, (50, 7))
-    p = p_of_t(differences)
-    assert (p < 0.05).sum() > 40
-    assert (confirmed(p, differences, level=ALPHA / 6, alpha=ALPHA) == p).all()
-    assert (confirmed(p, differences, level=ALPHA, alpha=ALPHA) > p).any()
-
-
-def test_a_single_p_keeps_its_shape() -> None:
-    differences = np.array([1.0, 1.1, 0.9, 1.2, 1.0, -0.1, 1.0, 0.8])
-    found = confirmed(np.asarray(0.001), differences, level=ALPHA, alpha=ALPHA)
-    assert found.shape == ()
-    assert 0.001 < float(found) < float(exchange_p(differences))
-
-
-def test_a_p_of_zero_stays_the_smallest() -> None:
-    """Two thousand blocks on one side: t's p is no number above 0, and no power of it may fail."""
-    assert 0 <= float(confirmed(np.asarray(0.0), np.ones(2_000), level=ALPHA, alpha=ALPHA)) < 1e-300
-    assert float(confirmed(np.asarray(0.0), np.ones(12), level=ALPHA, alpha=ALPHA)) == 0.0
-
-
-@pytest.mark.parametrize(("n", "size"), [(10, 1), (12, 6), (20, 12)])
-def test_two_modes_deceive_t_and_not_what_is_held_against_it(n: int, size: int) -> None:
-    """Counted at the level of a family's hardest step, where thin tails tell most."""
-    level = ALPHA / size
-    differences = np.concatenate([modes((100_000, n), seed=seed) for seed in range(4)])
-    p = p_of_t(differences)
-    false = [int((each < level).sum()) for each in (p, confirmed(p, differences, level=level, alpha=ALPHA))]
-    by_t, held = (stats.binomtest(each, len(p), level, alternative="greater").pvalue for each in false)
-    assert by_t < 1e-4
-    assert held > 0.01
-
-
-@pytest.mark.parametrize(("n", "size", "lost"), [(6, 1, 0.03), (10, 1, 0.02), (10, 6, 0.045), (20, 6, 0.02)])
-def test_normal_noise_hardly_loses_power(n: int, size: int, lost: float) -> None:
-    level = ALPHA / size
-    effect = sensitivity.shift(n - 1, alpha=level) / math.sqrt(n)  # found in four of five repeats
-    differences = np.random.default_rng(n + size).normal(effect, 1, (10_000, n))
-    p = p_of_t(differences)
-    found = [float((each < level).mean()) for each in (p, confirmed(p, differences, level=level, alpha=ALPHA))]
-    assert found[0] == pytest.approx(0.8, abs=0.02)
-    assert found[0] - lost < found[1] <= found[0]
-
-
-BOUND = math.log1p(0.02)
-
-
-def inside_by_t(differences: Values) -> Values:
-    return sensitivity.equivalence_many(t_tests.paired_many(np.zeros_like(differences), differences), bound=BOUND)
-
-
-def inside(p: Values, differences: Values, *, size: int = 1) -> Values:
-    return confirmed_inside(p, differences, bound=BOUND, level=ALPHA / size, alpha=ALPHA)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(-0.03, 0.03), min_size=5, max_size=10), st.integers(1, 12))
-def test_a_claim_of_equivalence_becomes_what_the_rule_written_out_makes_of_it(values: list[float], family: int) -> None:
-    differences = np.array(values)
-    assume(np.ptp(differences) > 1e-4)
-    assume(abs(differences.mean()) > 1e-6)  # else which end is the nearer is rounding
-    p = float(inside_by_t(differences))
-    found = float(inside(np.asarray(p), differences, size=family))
-    assert found == pytest.approx(raised_inside(p, values, bound=BOUND, family=family), rel=1e-9)
-    assert found >= p
-
-
-def test_equivalence_does_not_depend_on_which_arm_is_the_baseline() -> None:
-    differences = np.random.default_rng(4).normal(0.004, 0.006, (200, 9))
-    p = inside_by_t(differences)
-    assert inside(p, differences) == pytest.approx(inside(inside_by_t(-differences), -differences), rel=1e-9)
-    assert (inside(p, differences) > p).any()
-
-
-def test_the_nearer_end_of_the_margin_decides() -> None:
-    """Differences near the upper end: held against that end, far from the lower."""
-    differences = np.array([0.014, 0.015, 0.016, 0.0145, 0.0155, 0.0165, 0.0135, 0.015])
-    p = inside_by_t(differences)
-    assert float(p) < 1e-5
-    exact = float(exchange_p(BOUND - differences)) / 2
-    assert exact == pytest.approx(2.0**-8), "all on one side of the end"
-    share = weight(8, level=2 * ALPHA)
-    assert float(inside(p, differences)) == pytest.approx(float(p) ** (1 - share) * exact**share)
-
-
-def test_what_is_not_called_equivalent_is_left_as_it_is() -> None:
-    differences = np.random.default_rng(5).normal(0.018, 0.01, (300, 10))
-    p = inside_by_t(differences)
-    quiet = p >= ALPHA
-    assert quiet.sum() > 100
-    assert (inside(p, differences)[quiet] == p[quiet]).all()
-
-
-def test_few_blocks_are_left_to_t_here_too() -> None:
-    differences = np.random.default_rng(6).normal(0, 0.002, (50, 6))
-    p = inside_by_t(differences)
-    assert (p < ALPHA).all()
-    assert (inside(p, differences, size=4) == p).all(), "0.05 / 4 x 2^6 is less than one choice of signs"
-    assert (inside(p, differences) > p).any()
-
-
-@pytest.mark.parametrize(("n", "size"), [(10, 1), (12, 6), (20, 6)])
-def test_two_modes_at_the_margin_are_not_called_equivalent_too_often(n: int, size: int) -> None:
-    level = ALPHA / size
-    differences = np.concatenate([modes((100_000, n), seed=seed) for seed in range(4)]) * 0.03 + BOUND
-    found = inside(inside_by_t(differences), differences, size=size)
-    false = int((found < level).sum())
-    assert stats.binomtest(false, len(found), level, alternative="greater").pvalue > 0.01

@@ -3,9 +3,12 @@
 import pytest
 from support.analysis_cases import LATENCY, THROUGHPUT
 
+from fairtrial.analyse.comparing import Setting
 from fairtrial.analyse.judging import judge, verdict
-from fairtrial.analyse.models import Comparison, Guardrail, Interval, Role, Verdict
+from fairtrial.analyse.models import Comparison, Guardrail, Interval, Outcome, Role, Verdict
 from fairtrial.study.catalogue import MetricDefinition
+
+SETTING = Setting(paired=True, confidence=0.95, margin=0.02, family_size=1)
 
 
 def comparison(
@@ -56,7 +59,7 @@ def test_the_rule(found: Comparison, definition: MetricDefinition, expected: Ver
 
 
 def judged(*comparisons: Comparison) -> list[Comparison]:
-    return judge(comparisons, metrics={"tpm": THROUGHPUT}, alpha=0.05, without_verdict=lambda _comparison: False)
+    return judge(comparisons, metrics={"tpm": THROUGHPUT}, setting=SETTING, without_verdict=lambda _comparison: False)
 
 
 def test_the_family_adjusts_differences_and_equivalences_apart() -> None:
@@ -112,7 +115,7 @@ def test_what_a_role_has_lost_makes_nothing_easier() -> None:
     whole = judge(
         [comparison(0.02, 0.9), comparison(0.01, 0.9, role="secondary")],
         metrics={"tpm": THROUGHPUT},
-        alpha=0.05,
+        setting=SETTING,
         without_verdict=lambda _comparison: False,
         missing={"primary": 2, "secondary": 3},
     )
@@ -121,10 +124,62 @@ def test_what_a_role_has_lost_makes_nothing_easier() -> None:
 
 def test_a_withheld_verdict_is_withheld_whatever_the_p() -> None:
     (found,) = judge(
-        [comparison(0.0001, 0.0001)], metrics={"tpm": THROUGHPUT}, alpha=0.05, without_verdict=lambda _comparison: True
+        [comparison(0.0001, 0.0001)],
+        metrics={"tpm": THROUGHPUT},
+        setting=SETTING,
+        without_verdict=lambda _comparison: True,
     )
     assert (found.verdict, found.p_adjusted) == ("none", 0.0001)
 
 
 def test_an_empty_family_is_no_mistake() -> None:
     assert judged() == []
+
+
+@pytest.mark.parametrize(
+    ("p", "same", "left", "estimand"),
+    [
+        (0.01, 0.9, (1.02, 1.2), "mean"),
+        (0.01, 0.9, (0.99, 1.2), "typical"),
+        (0.01, 0.9, (0.8, 0.99), "typical"),  # on the other side than the claim
+        (0.01, 0.9, None, "typical"),
+        (0.5, 0.01, (0.985, 1.015), "mean"),
+        (0.5, 0.01, (0.97, 1.015), "typical"),
+        (0.5, 0.01, (0.985, 1.03), "typical"),
+        (0.5, 0.5, (1.02, 1.2), None),
+    ],
+)
+def test_a_claim_is_about_the_mean_where_what_is_left_open_of_it_bears_it_out(
+    *, p: float, same: float, left: tuple[float, float] | None, estimand: str | None
+) -> None:
+    mean = None if left is None else Interval(estimate=1.1, low=left[0], high=left[1])
+    (found,) = judged(comparison(p, same).model_copy(update={"mean": mean}))
+    assert found.estimand == estimand
+
+
+@pytest.mark.parametrize(("low", "high", "estimand"), [(2.0, 18.0, "mean"), (-1.0, 21.0, "typical")])
+def test_of_differences_the_mean_is_held_against_zero(low: float, high: float, estimand: str) -> None:
+    mean = Interval(estimate=10.0, low=low, high=high)
+    (found,) = judged(comparison(0.01, None, ratio=None).model_copy(update={"mean": mean}))
+    assert (found.verdict, found.estimand) == ("faster", estimand)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "left", "estimand"),
+    [
+        ("kept", (0.99, 1.05), "mean"),  # higher is better, and the margin 2 %
+        ("kept", (0.97, 1.05), "typical"),
+        ("breached", (0.9, 0.975), "mean"),
+        ("breached", (0.9, 0.985), "typical"),
+        ("unclear", (0.9, 0.975), None),
+    ],
+)
+def test_a_guardrail_is_kept_in_the_mean_where_even_unseen_stalls_keep_it(
+    *, outcome: Outcome, left: tuple[float, float], estimand: str | None
+) -> None:
+    rail = Guardrail(margin=0.02, outcome=outcome, bound=1.0, difference_bound=None, p_kept=0.01, p_breached=0.9)
+    mean = Interval(estimate=1.0, low=left[0], high=left[1])
+    given = comparison(0.5, 0.5, role="guardrail").model_copy(update={"guardrail": rail, "mean": mean})
+    (found,) = judged(given)
+    assert found.guardrail is not None
+    assert found.guardrail.estimand == estimand

@@ -19,15 +19,32 @@ from fairtrial.analyse.models import Comparison
 
 SCRIPT = r"""
 data <- read.csv(commandArgs(TRUE)[1])
-exchanged <- function(d, p, size) {
-  n <- length(d)
-  choices <- 0.05 / size * 2^(n - 1)
+raised <- function(p, choices, exact) {
   if (p >= 0.05 || choices <= 1) return(p)
-  signs <- as.matrix(expand.grid(rep(list(c(-1, 1)), n)))
-  exact <- mean(abs(signs %*% d) >= abs(sum(d)) - 1e-12)
   w <- 1 - 1 / sqrt(choices)
-  max(p, p^(1 - w) * exact^w)
+  max(p, p^(1 - w) * exact()^w)
 }
+over_blocks <- function(d, p, size) raised(p, 0.05 / size * 2^(length(d) - 1), function() {
+  signs <- as.matrix(expand.grid(rep(list(c(-1, 1)), length(d))))
+  side <- if (mean(d) > 0) "greater" else "less"
+  c(mean(abs(signs %*% d) >= abs(sum(d)) - 1e-12), min(1, 2 * wilcox.test(d, alternative = side, exact = TRUE)$p.value))
+})
+without_blocks <- function(a, b, p, size) raised(p, 0.05 / size * choose(length(a) + length(b), length(a)) / 2,
+  function() {
+    side <- if (mean(b) > mean(a)) "greater" else "less"
+    min(1, 2 * wilcox.test(b, a, alternative = side, exact = TRUE)$p.value)
+  })
+inside_over_blocks <- function(d, at, p, size) raised(p, 0.05 / size * 2^length(d), function() {
+  near <- if (mean(d) > 0) at - d else at + d
+  signs <- as.matrix(expand.grid(rep(list(c(-1, 1)), length(d))))
+  c(mean(abs(signs %*% near) >= abs(sum(near)) - 1e-12) / 2,
+    wilcox.test(near, alternative = "greater", exact = TRUE)$p.value)
+})
+inside_without_blocks <- function(a, b, at, p, size) raised(p, 0.05 / size * choose(length(a) + length(b), length(a)),
+  function() {
+    if (mean(b) > mean(a)) wilcox.test(a + at, b, alternative = "greater", exact = TRUE)$p.value
+    else wilcox.test(b + at, a, alternative = "greater", exact = TRUE)$p.value
+  })
 one <- function(rows) {
   base <- rows$base[!is.na(rows$base)]
   new <- rows$new[!is.na(rows$new)]
@@ -44,9 +61,13 @@ one <- function(rows) {
   ranks <- if (paired) wilcox.test(log(both$new / both$base), exact = TRUE, conf.int = TRUE)
     else wilcox.test(log(new), log(base), exact = TRUE, conf.int = TRUE)
   p <- logs$p.value
-  held <- if (paired) exchanged(log(both$new / both$base), p, rows$size[1]) else p
+  held <- if (paired) over_blocks(log(both$new / both$base), p, rows$size[1])
+    else without_blocks(log(base), log(new), p, rows$size[1])
+  same <- max(inside("greater", -at), inside("less", at))
+  held_same <- if (paired) inside_over_blocks(log(both$new / both$base), at, same, rows$size[1])
+    else inside_without_blocks(log(base), log(new), at, same, rows$size[1])
   c(p, held, exp(estimate), exp(logs$conf.int), raw$statistic, raw$parameter, raw$p.value, raw$conf.int,
-    max(inside("greater", -at), inside("less", at)), ranks$p.value, exp(ranks$estimate), exp(ranks$conf.int))
+    held_same, ranks$p.value, exp(ranks$estimate), exp(ranks$conf.int))
 }
 ids <- unique(data$id)
 rows <- t(sapply(ids, function(id) one(data[data$id == id, ])))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from support.exchanged import every_rank_above
 
 from fairtrial.analyse import ranks
 from fairtrial.analyse.t_tests import Values, array
@@ -97,17 +98,41 @@ def test_scipy_gives_the_same_p_and_the_many_are_the_singles() -> None:
     random = np.random.default_rng(3)
     for n, m in ((2, 3), (5, 5), (9, 14), (30, 50)):
         first, second = random.normal(0, 1, (6, n)), random.normal(0.7, 1, (6, m))
-        many, signed = ranks.rank_sum_many(first, second), ranks.signed_rank_many(second)
+        above, below = ranks.rank_sum_above(first, second), ranks.rank_sum_above(second, first)
+        up, down = ranks.signed_rank_above(second), ranks.signed_rank_above(-second)
         for row in range(6):
             single = ranks.rank_sum(first[row], second[row], confidence=0.95)
             pairs = ranks.signed_rank(second[row], confidence=0.95)
             assert single is not None
             assert pairs is not None
-            assert many[row] == pytest.approx(single.p, rel=1e-12)
-            assert signed[row] == pytest.approx(pairs.p, rel=1e-12)
+            assert min(1, 2 * min(above[row], below[row])) == pytest.approx(single.p, rel=1e-12)
+            assert min(1, 2 * min(up[row], down[row])) == pytest.approx(pairs.p, rel=1e-12)
             theirs = stats.mannwhitneyu(second[row], first[row], method="exact").pvalue
             assert single.p == pytest.approx(theirs, rel=1e-9)
             assert pairs.p == pytest.approx(stats.wilcoxon(second[row], method="exact").pvalue, rel=1e-9)
+
+
+@given(SMALL, SMALL)
+def test_tails_of_tied_values_are_those_of_every_choice(first: list[int], second: list[int]) -> None:
+    for of in (first, second):
+        assert float(ranks.signed_rank_above(np.array(of, dtype=float))) == pytest.approx(
+            every_rank_above(of), abs=1e-12
+        )
+    seen = len(second)
+    order = stats.rankdata([*second, *first])
+    sums = [sum(each) for each in itertools.combinations(order.tolist(), seen)]
+    expected = sum(each >= order[:seen].sum() - 1e-9 for each in sums) / len(sums)
+    assert float(ranks.rank_sum_above(np.array(first, dtype=float), np.array(second, dtype=float))) == pytest.approx(
+        expected, abs=1e-12
+    )
+
+
+def test_many_tails_at_once_are_each_by_itself() -> None:
+    """Rows with ties, with zeros and with neither, side by side."""
+    rows = np.array([[1.0, -2, 3, 4], [1, 1, -1, 2], [0, 1, 2, -3], [-1, -2, -3, -4]])
+    assert ranks.signed_rank_above(rows).tolist() == [float(ranks.signed_rank_above(row)) for row in rows]
+    found = ranks.rank_sum_above(rows[::-1], rows)
+    assert found.tolist() == [float(ranks.rank_sum_above(a, b)) for a, b in zip(rows[::-1], rows, strict=True)]
 
 
 def test_beyond_the_exact_sizes_the_normal_approximation_is_close() -> None:
@@ -116,8 +141,10 @@ def test_beyond_the_exact_sizes_the_normal_approximation_is_close() -> None:
     found = ranks.signed_rank(values, confidence=0.95)
     assert found is not None
     assert not found.exact
-    exact = float(ranks.signed_rank_many(values))
+    exact = stats.wilcoxon(values, method="exact").pvalue
     assert found.p == pytest.approx(exact, rel=0.02)
+    nearer = min(float(ranks.signed_rank_above(each)) for each in (values, -values))
+    assert nearer == pytest.approx(found.p / 2, rel=1e-9)
     assert found.low is not None
     assert found.low < found.estimate < (found.high or -math.inf)
     assert ranks.signed_rank(np.ones(ranks.LARGEST_N + 1), confidence=0.95) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from support import textbook
 from support.analysis_cases import Case, invalid
-from support.exchanged import by_t, raised_inside
+from support.exchanged import by_t, raised_inside, raised_unpaired
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis, Comparison, Interval
@@ -109,11 +110,17 @@ def agrees(found: Comparison, expected: textbook.Expected) -> None:
 
 
 def held(found: Comparison, expected: textbook.Expected) -> float | None:
-    """The textbook's p of equivalence, and what the exchange of arms makes of one that claims something."""
-    if expected.p_equivalence is None or expected.apart is None:
+    """The textbook's p of equivalence, and what exact tests make of one that claims something."""
+    if expected.p_equivalence is None or expected.scaled is None:
         return expected.p_equivalence
     bound = math.log(1 + MARGIN)
-    return raised_inside(expected.p_equivalence, expected.apart, bound=bound, family=found.family_size)
+    before, after = expected.scaled
+    if found.method.startswith("paired"):
+        apart = [late - early for early, late in zip(before, after, strict=True)]
+        return raised_inside(expected.p_equivalence, apart, bound=bound, family=found.family_size)
+    higher, lower = (after, before) if statistics.fmean(after) >= statistics.fmean(before) else (before, after)
+    arms = higher, [each + bound for each in lower]
+    return raised_unpaired(expected.p_equivalence, arms, sides=1, family=found.family_size)
 
 
 def could_claim(found: Comparison) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
+from scipy import stats
 from support.analysis_cases import Case
 
 from fairtrial.analyse import analyse, spreads
@@ -63,9 +65,42 @@ def test_the_ratio_is_the_arms_over_the_baselines() -> None:
 
 @pytest.mark.parametrize(("n", "share", "worth"), [(6, 0.393, 0.062), (10, 0.259, 0.041), (59, 0.0495, 0.008)])
 def test_what_stalls_may_be_worth_that_nobody_has_seen(n: int, share: float, worth: float) -> None:
-    found = spreads.stalls(n, confidence=0.95)
+    found = spreads.stalls(n, level=0.05)
     assert (1 - found.share) ** n == pytest.approx(0.05)
-    assert (found.share, found.worth) == (pytest.approx(share, abs=5e-4), pytest.approx(worth, abs=5e-4))
+    assert [found.share, found.worth] == pytest.approx([share, worth], abs=5e-4)
+
+
+def test_the_mean_is_left_open_by_unseen_stalls_at_both_ends() -> None:
+    seen = math.log(1.05), math.log(1.03), math.log(1.07)
+    found = spreads.mean_interval(seen, n=10, level=0.05, size=None)
+    assert found is not None
+    assert found.low == pytest.approx(1.03 * (1 - spreads.stalls(10, level=0.05).worth))
+    assert found.high == pytest.approx(1.07 / (1 - spreads.stalls(10, level=0.05).worth))
+    in_units = spreads.mean_interval((5.0, 3.0, 7.0), n=10, level=0.05, size=200.0)
+    assert in_units is not None
+    worth = 200 * spreads.stalls(10, level=0.05).worth
+    assert (in_units.low, in_units.high) == pytest.approx((3 - worth, 7 + worth))
+    assert spreads.mean_interval((0.0, -800.0, 800.0), n=10, level=0.05, size=None) is None, "no number is so large"
+
+
+def test_the_mean_of_a_family_is_left_open_at_its_hardest_step() -> None:
+    """One cell and three of the same trials: the more comparisons, the less is known of each."""
+    wide = Case({"kernel": ["base", "patched"], "load": ["1", "2", "3"]}, blocks=10)
+    alone = Case({"kernel": ["base", "patched"]}, blocks=10)
+
+    def value(levels: Mapping[str, str], block: int) -> float:
+        return 100.0 + block + (8 + block % 3) * (levels["kernel"] == "patched")
+
+    found = [analyse(case.plan(), case.trials(tpm=value)).cells[0].comparisons["tpm"][0] for case in (alone, wide)]
+    ratios = [math.log((108 + block + block % 3) / (100 + block)) for block in range(1, 11)]
+    for each, size in zip(found, (1, 3), strict=True):
+        low, high = stats.ttest_1samp(ratios, 0).confidence_interval(1 - 0.05 / size)
+        share = 1 - (0.05 / size) ** 0.1
+        assert each.mean is not None
+        assert (each.mean.low, each.mean.high) == pytest.approx(
+            (math.exp(low) * 0.85**share, math.exp(high) / 0.85**share)
+        )
+    assert (found[0].verdict, found[0].estimand) == ("faster", "mean")
 
 
 def test_an_arm_of_its_own_noise_is_a_doubt_of_its_comparison() -> None:

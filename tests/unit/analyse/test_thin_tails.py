@@ -1,4 +1,4 @@
-"""A comparison whose p the exchange of arms raised: where it is done, what is said of it, and that R does the same."""
+"""A comparison whose p exact tests raised: where it is done, what is said of it, and that R does the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 from support.analysis_cases import Case
-from support.exchanged import by_t, raised
+from support.exchanged import by_t, raised, raised_unpaired
 from support.skips import require
 
 from fairtrial import report
@@ -68,7 +68,7 @@ def test_the_text_of_the_report_says_so() -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(report.terminal(study(EIGHT_OF_TEN)[1]))
     printed = " ".join(console.export_text().split())
-    assert "exchanging arms within blocks" in printed
+    assert "exact tests of the same trials raise" in printed
     assert "undecided" in printed
 
 
@@ -128,10 +128,18 @@ def test_every_role_is_held_against_it(role: str) -> None:
     assert "thin_tails" in codes(found)
 
 
-def test_trials_without_blocks_have_nothing_to_exchange_within() -> None:
-    found = only(study(EIGHT_OF_TEN, order="sequential")[1])
+def test_trials_without_blocks_are_held_against_their_ranks() -> None:
+    case = Case(TWO, blocks=6, order="sequential", roles={"primary": ["tpm"]})
+    values = {"a": [100.0, 100.1, 99.9, 100.2, 99.8, 100.05], "b": [103, 103.1, 102.9, 103.2, 100.15, 103.05]}
+    (found,) = (
+        analyse(case.plan(), case.trials(tpm=lambda levels, block: values[levels["kernel"]][block - 1]))
+        .cells[0]
+        .comparisons["tpm"]
+    )
     assert found.method == "Welch on logs"
-    assert found.p_by_t is None
+    logs = [[math.log(each) for each in values[arm]] for arm in "ab"]
+    assert found.p_by_t is not None
+    assert found.p == pytest.approx(raised_unpaired(found.p_by_t, (logs[0], logs[1]), sides=2, family=1))
 
 
 def test_a_run_that_could_stop_early_has_boundaries_of_its_own() -> None:
@@ -170,7 +178,8 @@ def test_values_known_by_class_have_the_largest_p_their_classes_allow() -> None:
     )
     (found,) = analyse(case.plan(), trials).cells[0].comparisons[name]
     assert found.method.endswith("values known by class")
-    assert found.p_by_t is None
+    assert found.rank is not None
+    assert by_t(found) <= found.p <= max(by_t(found), found.rank.p)
 
 
 def modes(random: np.random.Generator, n: int) -> Values:
@@ -232,10 +241,20 @@ def test_r_exchanges_the_same_arms_exactly_and_by_saddle_point(n: int, tmp_path:
 
 
 @pytest.mark.servers
-def test_r_leaves_alone_what_is_left_alone_here(tmp_path: Path) -> None:
-    """Without blocks, R's p is Welch's."""
-    analysis = study(EIGHT_OF_TEN, order="sequential")[1]
-    (row,) = rscript(r_script.render(analysis), tmp_path)
-    assert float(row["p"]) == pytest.approx(only(analysis).p, rel=1e-9)
-    assert "exchanged = FALSE" in r_script.render(analysis)
-    assert "exchanged = TRUE" in r_script.render(study(EIGHT_OF_TEN)[1])
+def test_r_ranks_trials_without_blocks_ties_included(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    loads = [str(each) for each in range(10)]
+    case = Case({"kernel": ["a", "b"], "load": loads}, blocks=7, order="sequential")
+    noise = np.round(random.normal(0, 1, (10, 2, 7)), 1)  # tenths: most cells have a tie
+
+    def value(levels: Mapping[str, str], block: int) -> float:
+        return (
+            100.0 + noise[int(levels["load"]), int(levels["kernel"] == "b"), block - 1] + 2 * (levels["kernel"] == "b")
+        )
+
+    analysis = analyse(case.plan(), case.trials(tpm=value))
+    found = [each for cell in analysis.cells for each in cell.comparisons["tpm"]]
+    rows = rscript(r_script.render(analysis), tmp_path)
+    assert sum(each.p_by_t is not None for each in found) > 3
+    for row, each in zip(rows, found, strict=True):
+        assert float(row["p"]) == pytest.approx(each.p, rel=1e-6), each.cell

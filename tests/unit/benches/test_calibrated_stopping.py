@@ -109,7 +109,7 @@ def test_only_designs_with_something_to_save_are_simulated(n: int) -> None:
 
 def test_it_is_one_of_the_benchmarks_paths_and_prints() -> None:
     assert "stopping" in PATHS
-    lines = table(list(rates("normal").values()), "blocks")
+    lines = table(list(rates("normal").values()), "blocks", list(KINDS))
     assert lines[0].startswith("| path | n | normal |")
     assert sum(line.startswith(f"| {DEFAULT}, one cell") for line in lines) == 2
     assert all(line.count("|") == len(KINDS) + 3 for line in lines)
@@ -129,8 +129,8 @@ def looked_at(first: int, *, noise: str = "bimodal", scale: float = 3.0, runs: i
 def test_a_lone_comparison_looked_at_after_three_blocks_would_claim_and_cover_worse_than_after_four() -> None:
     """Why the first look of one comparison is a block later: three of two modes lie on one side in 1 of 32 cases."""
     (early, early_covers), (usual, usual_covers) = looked_at(3), looked_at(4)
-    assert usual < 0.052 < early
-    assert early_covers < 0.942 < usual_covers
+    assert usual < 0.75 * early
+    assert early_covers < usual_covers - 0.005
 
 
 def test_looking_as_at_a_fixed_design_every_time_would_be_seen() -> None:

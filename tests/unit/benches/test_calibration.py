@@ -93,7 +93,7 @@ def test_bounds_are_clopper_and_pearsons_and_counts_add_up() -> None:
     assert one.missed
     number = setup.number("path", "blocks", np.array([4.0, 6.0]))
     assert number.bounds == pytest.approx((5 - 1.96, 5 + 1.96))
-    assert "| path | 6 | **10.0** (0.3–44.5) |" in "\n".join(table([one], "false"))
+    assert "| path | 6 | **10.0** (0.3–44.5) |" in "\n".join(table([one], "false", ["normal"]))
 
 
 def test_noise_is_what_it_is_called() -> None:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from fairtrial.analyse.models import Analysis, Guardrail, Interval, Outcome, Stalls, Verdict
+from fairtrial.analyse.models import Analysis, Estimand, Guardrail, Interval, Outcome, Stalls, Verdict
 from fairtrial.report import summary
 
 
-def _judged(analysis: Analysis, *verdicts: Verdict) -> Analysis:
+def _judged(analysis: Analysis, *verdicts: Verdict, estimand: Estimand = "typical") -> Analysis:
     """The analysis with these verdicts on its primary metric, cell by cell, and no word on its guardrail."""
     cells = [
         cell.model_copy(
@@ -15,7 +15,12 @@ def _judged(analysis: Analysis, *verdicts: Verdict) -> Analysis:
                 | {
                     "throughput_tpm": tuple(
                         comparison.model_copy(
-                            update={"verdict": verdict, "ratio": Interval(estimate=1.305, low=1.251, high=1.361)}
+                            update={
+                                "verdict": verdict,
+                                "ratio": Interval(estimate=1.305, low=1.251, high=1.361),
+                                "estimand": None if verdict in ("undecided", "none") else estimand,
+                                "stalls": Stalls(share=0.26, depth=0.15, worth=0.041),
+                            }
                         )
                         for comparison in cell.comparisons["throughput_tpm"]
                     ),
@@ -31,7 +36,7 @@ def _judged(analysis: Analysis, *verdicts: Verdict) -> Analysis:
 
 
 def test_a_claim_names_ratio_interval_and_where_and_the_rest_is_not_hidden(analysis: Analysis) -> None:
-    (paragraph,) = summary.sentences(_judged(analysis, "faster", "undecided"))
+    paragraph, *_ = summary.sentences(_judged(analysis, "faster", "undecided"))
     assert paragraph == (
         "With journal wal instead of delete, throughput was 1.305 times as high (95 % interval 1.251 – 1.361, faster)"
         " at users low. There was no statistically significant change at users high."
@@ -39,7 +44,7 @@ def test_a_claim_names_ratio_interval_and_where_and_the_rest_is_not_hidden(analy
 
 
 def test_no_claim_at_all(analysis: Analysis) -> None:
-    (paragraph,) = summary.sentences(_judged(analysis, "undecided", "undecided"))
+    paragraph, *_ = summary.sentences(_judged(analysis, "undecided", "undecided"))
     assert paragraph == (
         "There was no statistically significant change in throughput with journal wal instead of delete at users low"
         " and users high."
@@ -47,7 +52,7 @@ def test_no_claim_at_all(analysis: Analysis) -> None:
 
 
 def test_equivalence_names_its_margin_and_a_missing_verdict_is_said(analysis: Analysis) -> None:
-    (sentence,) = summary.sentences(_judged(analysis, "equivalent", "none"))
+    sentence, *_ = summary.sentences(_judged(analysis, "equivalent", "none"))
     assert "within 2 %" in sentence
     assert "no verdict" in sentence
     assert "users high" in sentence
@@ -55,7 +60,7 @@ def test_equivalence_names_its_margin_and_a_missing_verdict_is_said(analysis: An
 
 def test_without_a_primary_metric_every_metric_is_summarised(analysis: Analysis) -> None:
     demoted = analysis.model_copy(update={"roles": dict.fromkeys(analysis.roles, "secondary")})
-    assert len(summary.sentences(demoted)) == len(analysis.metrics)
+    assert len(summary.sentences(demoted)) == len(analysis.metrics) + len(summary.estimands(demoted))
 
 
 def test_headline_counts_primary_verdicts(analysis: Analysis) -> None:
@@ -73,7 +78,7 @@ def test_a_change_without_a_ratio_is_told_in_units(analysis: Analysis) -> None:
         }
     )
     changed = cell.model_copy(update={"comparisons": {"throughput_tpm": (none,)}})
-    (paragraph,) = summary.sentences(judged.model_copy(update={"cells": (changed,)}))
+    paragraph, *_ = summary.sentences(judged.model_copy(update={"cells": (changed,)}))
     assert "throughput was 120 transactions/min lower (95 % interval [-150, -90], slower) at users low." in paragraph
 
 
@@ -100,7 +105,7 @@ def _guarded(analysis: Analysis, outcome: Outcome) -> Analysis:
 
 def test_a_guardrail_that_got_worse_stands_beside_the_claim(analysis: Analysis) -> None:
     found = _guarded(analysis, "breached")
-    claim, breach = summary.sentences(found)
+    claim, breach, _ = summary.sentences(found)
     assert "faster" in claim
     assert breach.startswith("Guardrail breached: with journal wal, latency, 99 % was 2.960 times as high")
     assert "users low" in breach
@@ -111,7 +116,7 @@ def test_a_guardrail_that_got_worse_stands_beside_the_claim(analysis: Analysis) 
 def test_a_guardrail_of_which_nothing_is_shown_is_not_passed_over(analysis: Analysis) -> None:
     found = _guarded(analysis, "unclear")
     assert summary.breaches(found) == ()
-    _, unclear = summary.sentences(found)
+    _, unclear, _ = summary.sentences(found)
     assert unclear.startswith("Guardrail unclear: with journal wal, latency, 99 % is not shown to stay within 2 % at")
     assert summary.headline(found) == "2 faster, 1 guardrail unclear"
 
@@ -122,24 +127,41 @@ def test_a_guardrail_that_held_is_not_mentioned(analysis: Analysis, outcome: Out
     assert summary.breaches(found) == summary.unclear(found) == ()
 
 
-@pytest.mark.parametrize(("first", "second", "said"), [("equivalent", "faster", True), ("faster", "slower", False)])
-def test_stalls_that_nobody_saw_stand_beside_what_claims_no_difference(
-    analysis: Analysis, *, first: Verdict, second: Verdict, said: bool
+STALLS = "Stalls in up to 26 % of an arm's trials cannot be excluded: at 15 % each they are worth up to 4.1 %."
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "estimand", "said"),
+    [
+        (("faster", "undecided"), "typical", f"Claims are about the typical trial, not about the mean. {STALLS}"),
+        (("equivalent", "none"), "typical", f"Claims are about the typical trial, not about the mean. {STALLS}"),
+        (
+            ("faster", "slower"),
+            "mean",
+            "Claims are about the typical trial and the mean: unseen stalls could not account for them.",
+        ),
+        (
+            ("faster", "undecided"),
+            "mean",
+            f"Claims are about the typical trial and the mean: unseen stalls could not account for them. {STALLS}",
+        ),
+        (("undecided", "undecided"), "mean", STALLS),
+        (("none", "none"), "mean", None),
+    ],
+)
+def test_what_claims_are_about_is_said_once(
+    analysis: Analysis, *, verdicts: tuple[Verdict, Verdict], estimand: Estimand, said: str | None
 ) -> None:
-    found = _judged(analysis, first, second)
-    cells = [
-        cell.model_copy(
-            update={
-                "comparisons": {
-                    metric: tuple(
-                        each.model_copy(update={"stalls": Stalls(share=0.26, depth=0.15, worth=0.041)})
-                        for each in every
-                    )
-                    for metric, every in cell.comparisons.items()
-                }
-            }
-        )
-        for cell in found.cells
-    ]
-    sentence = "Stalls in up to 26 % of an arm's trials cannot be excluded: at 15 % each they are worth up to 4.1 %."
-    assert (sentence in summary.sentences(found.model_copy(update={"cells": tuple(cells)}))) == said
+    found = _judged(analysis, *verdicts, estimand=estimand)
+    assert summary.estimands(found) == (() if said is None else (said,))
+    assert summary.sentences(found)[-1:] == (said,) if said else True
+
+
+def test_claims_about_the_mean_are_told_from_those_that_are_not(analysis: Analysis) -> None:
+    found = _judged(analysis, "faster", "faster")
+    low = found.cells[0]
+    (compared,) = low.comparisons["throughput_tpm"]
+    of_mean = {"throughput_tpm": (compared.model_copy(update={"estimand": "mean"}),)}
+    cells = low.model_copy(update={"comparisons": low.comparisons | of_mean}), *found.cells[1:]
+    (said,) = summary.estimands(found.model_copy(update={"cells": cells}))
+    assert said == f"Claims are about the typical trial, and about the mean as well at low. {STALLS}"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from scipy import special
 
-from fairtrial.analyse import doubts, guardrails, sensitivity
+from fairtrial.analyse import doubts, guardrails, sensitivity, spreads
 from fairtrial.analyse.comparing import PAIRED_LOGS, PAIRED_UNITS
+from fairtrial.analyse.judging import CLAIMS
 from fairtrial.analyse.models import Comparison, Doubt, Guardrail, Interval
 from fairtrial.analyse.sequential import guarding
 from fairtrial.analyse.sequential.following import Followed, Pairs, Seen, standard_error
@@ -22,8 +22,6 @@ from fairtrial.study.catalogue import MetricDefinition
 # The boundary of a look is near p = 0.01; the signs of n blocks allow no exact p below 2 / 2ⁿ, which n = 8 reaches.
 BLOCKS_FOR_EXACT: Final = 8
 STUDENTS: Final = (PAIRED_LOGS, PAIRED_UNITS)
-CLAIMS: Final = ("faster", "slower", "equivalent")
-_LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
 _SPENDING: Final[Mapping[str, str]] = {"pocock": "Pocock", "obrien_fleming": "O'Brien–Fleming"}
 
 
@@ -83,6 +81,7 @@ def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Compari
             "p": p,
             "p_equivalence": p_equivalence,
             "ratio": ratio,
+            "mean": _mean_interval(comparison, pair, rule),
             "equivalence_interval": within,
             "difference": difference,
             "smallest_effect": _smallest_effect(pair, comparison, followed),
@@ -102,6 +101,21 @@ def _guardrail(comparison: Comparison, pair: Pairs, definition: MetricDefinition
 def _mean(values: Values, *, size: float) -> guarding.Mean:
     """And its standard error; 0 and infinite without values."""
     return (float(values.mean()) if len(values) else 0.0), standard_error(values, size=size)
+
+
+def _mean_interval(comparison: Comparison, pair: Pairs, rule: Rule) -> Interval | None:
+    """What is left open of the mean, at the level that the family's hardest step asks for at this look."""
+    if comparison.mean is None:
+        return None
+    level = rule.alpha / max(1, comparison.family_size)
+    logs, values = pair.whole.logs, pair.whole.values if pair.whole.logs else pair.differences
+    size = pair.whole.size if logs else _size(values)
+    low, high = _interval(values, away=reach(comparison.n, level=level, rule=rule), size=size)
+    if low is None or high is None:
+        return None
+    seen = float(values.mean()), low, high
+    found = spreads.mean_interval(seen, n=comparison.n, level=level, size=None if logs else size)
+    return found if found is None or _looked_at_as_tested(comparison) else _wider(found, comparison.mean)
 
 
 def _size(differences: Values) -> float:
@@ -124,7 +138,7 @@ def _interval(values: Values, *, away: float, size: float) -> tuple[float | None
 
 
 def _ratio(ratio: Interval, low: float | None, high: float | None) -> Interval:
-    if low is None or high is None or high > _LARGEST_LOGARITHM:
+    if low is None or high is None or high > spreads.LARGEST_LOGARITHM:
         return Interval(estimate=ratio.estimate, low=None, high=None)
     return Interval(estimate=ratio.estimate, low=math.exp(low), high=math.exp(high))
 
@@ -164,4 +178,4 @@ def _smallest_effect(pair: Pairs, comparison: Comparison, followed: Followed) ->
     df = comparison.n - 1
     nominal = 2 * float(special.stdtr(df, -critical))
     effect = sensitivity.shift(df, alpha=nominal) * error if nominal > 0 else math.inf
-    return math.expm1(effect) if effect < _LARGEST_LOGARITHM else None
+    return math.expm1(effect) if effect < spreads.LARGEST_LOGARITHM else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from statistics import fmean
@@ -21,7 +21,7 @@ from fairtrial.analyse.comparing import matched
 from fairtrial.analyse.measured import Measured, measured
 from fairtrial.analyse.models import CellStop
 from fairtrial.analyse.selection import ContrastCell, select
-from fairtrial.analyse.sequential.rule import Estimates, Rule, reach
+from fairtrial.analyse.sequential.rule import Estimates, Rule, estimates, reach
 from fairtrial.analyse.sequential.standing import Standing
 from fairtrial.analyse.t_tests import Values
 from fairtrial.record.models import CellLook, ComparisonLook, Design, Plan, StopReason, TrialRecord
@@ -208,12 +208,16 @@ class _Course:
     def _estimates(self, round_: int) -> Estimates:
         so_far = [pair.until(round_) for pair in self.pairs]
         bound = self.standing.rule.bound
-        return Estimates(
-            n=np.array([len(seen.values) for seen in so_far]),
-            mean=np.array([float(seen.values.mean()) if len(seen.values) else 0.0 for seen in so_far]),
-            error=np.array([standard_error(seen.values, size=seen.size) for seen in so_far]),
-            bound=np.array([bound if seen.logs else 0.0 for seen in so_far]),
-        )
+        each = [
+            estimates(
+                seen.values,
+                n=np.array(len(seen.values)),
+                error=np.array(standard_error(seen.values, size=seen.size)),
+                bound=np.array(bound if seen.logs else 0.0),
+            )
+            for seen in so_far
+        ]
+        return Estimates(*(np.array([getattr(of, field.name) for of in each]) for field in fields(Estimates)))
 
     def _cell(self, name: str, *, late: bool) -> CellLook:
         standing, rule = self.standing, self.standing.rule

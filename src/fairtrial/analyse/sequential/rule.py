@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fairtrial.analyse import confirming, ranks
 from fairtrial.analyse.sequential import anytime, precision
 from fairtrial.analyse.sequential.boundaries import Boundaries, boundaries, looks
 from fairtrial.analyse.sequential.spending import Spending
@@ -26,6 +27,8 @@ Kind = Literal["sequential", "anytime", "precision"]
 
 HOPELESS: Final = 0.05  # a claim this improbable by the last block is not worth its trials
 QUIETEST: Final = 0.5  # of a pool's spread: a comparison that seems quieter than that is not believed at first
+ENOUGH_NEIGHBOURS: Final = 5  # blocks; neighbours of fewer say nothing
+DEPENDENT_FROM: Final = 1.645  # standard deviations: one side of 5 %
 ENOUGH_TO_GIVE_UP: Final = 5  # blocks; below it the spread is too uncertain to call anything hopeless
 
 
@@ -77,36 +80,107 @@ class Estimates:
         n: blocks.
         mean, error: of log ratios, and its standard error; infinite where it cannot be computed.
         bound: equivalence margin; 0 where there are no logarithms, so that nothing is equivalent.
+        ranked: two-sided p of the signed ranks for a difference in the mean's direction.
+        ranked_inside: their one-sided p against the nearer end of the margin.
+        neighbours: lag-1 autocorrelation of the blocks; NaN for fewer than `ENOUGH_NEIGHBOURS` or without spread.
     """
 
     n: Counts
     mean: Values
     error: Values
     bound: Values
+    ranked: Values
+    ranked_inside: Values
+    neighbours: Values
 
 
-def p_difference(seen: Estimates, rule: Rule) -> Values:
-    """Two-sided p of no difference, valid for looking often; 1 where the rule does not look."""
+def estimates(differences: Values, *, n: Counts, error: Values, bound: Values) -> Estimates:
+    """Of blocks in the order of their rounds, shape (…, blocks); `n` may be fewer where they are not counted."""
+    by_ranks, inside = ranked(differences, bound=bound)
+    none = not differences.shape[-1]
+    return Estimates(
+        n=n,
+        mean=np.zeros(n.shape) if none else differences.mean(axis=-1),
+        error=error,
+        bound=bound,
+        ranked=by_ranks,
+        ranked_inside=inside,
+        neighbours=neighbours(differences),
+    )
+
+
+def ranked(differences: Values, *, bound: Values | float) -> tuple[Values, Values]:
+    """What `Estimates` asks of ranks, of differences of shape (…, n); 1 without any."""
+    if not differences.shape[-1]:
+        return (np.ones(differences.shape[:-1]),) * 2
+    sign = np.where(differences.mean(axis=-1, keepdims=True) >= 0, 1.0, -1.0)
+    inside = ranks.signed_rank_above(np.asarray(bound)[..., None] - sign * differences)
+    return confirming.signed_ranks(differences), inside
+
+
+def neighbours(differences: Values) -> Values:
+    """Lag-1 autocorrelation of blocks, shape (…, n) → (…); NaN for too few."""
+    if differences.shape[-1] < ENOUGH_NEIGHBOURS:
+        return np.full(differences.shape[:-1], np.nan)
+    centred = differences - differences.mean(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Values = (centred[..., :-1] * centred[..., 1:]).sum(axis=-1) / np.square(centred).sum(axis=-1)
+    return found
+
+
+def dependent(seen: Estimates, *, pools: Counts, cells: Counts) -> Flags:
+    """Whether blocks of what a pool measures resemble their neighbours: in 1 of 20 pools of independent ones.
+
+    By the exact mean and variance of a normal sample's autocorrelation, over all cells of the pool; comparisons of a
+    cell share a baseline and count as one. Source: Dufour and Roy (1985).
+    """
+    n = np.maximum(seen.n, ENOUGH_NEIGHBOURS).astype(np.float64)
+    variance = (n**4 - 4 * n**3 + 3 * n**2 + 4 * n - 4) / ((n + 1) * n**2 * (n - 1) ** 2)
+    known = np.isfinite(seen.neighbours)
+    excess = np.where(known, seen.neighbours + 1 / n, 0.0)
+    found = np.zeros(seen.n.shape, dtype=bool)
+    for pool in np.unique(pools):
+        total, spread = np.zeros(seen.n.shape[:-1]), np.zeros(seen.n.shape[:-1])
+        for cell in np.unique(cells[pools == pool]):
+            of = (pools == pool) & (cells == cell)
+            count = np.maximum(1, known[..., of].sum(axis=-1))
+            total += excess[..., of].sum(axis=-1) / count
+            spread += np.where(known[..., of], variance[..., of], 0.0).sum(axis=-1) / count
+        alike = total > DEPENDENT_FROM * np.sqrt(spread)
+        found[..., pools == pool] = alike[..., None]
+    return found
+
+
+def p_difference(seen: Estimates, rule: Rule, *, level: float) -> Values:
+    """Two-sided p of no difference, valid for looking often; 1 where the rule does not look.
+
+    Held against signed ranks as far as they can reach the boundary of one comparison at `level`.
+    """
     t = _over(seen.mean, seen.error)
 
-    def at(n: int, t: Values) -> Values:
+    def at(n: int, here: Flags) -> Values:
+        nominal = 2 * special.stdtr(n - 1, -np.abs(t[here]))
+        share = confirming.weight(n, level=_nominal(n, level=level, rule=rule, sides=2))
+        p = confirming.towards(nominal, seen.ranked[here], share)
         if rule.kind == "anytime":
-            return anytime.p(t, n)
-        return rule.boundaries(2).sequential_p(2 * special.stdtr(n - 1, -np.abs(t)), n)
+            return anytime.p(special.stdtrit(n - 1, p / 2), n)
+        return rule.boundaries(2).sequential_p(p, n)
 
-    return _by_look(seen.n, t, rule=rule, at=at)
+    return _by_look(seen.n, rule=rule, at=at)
 
 
-def p_equivalence(seen: Estimates, rule: Rule) -> Values:
+def p_equivalence(seen: Estimates, rule: Rule, *, level: float) -> Values:
     """The larger p of two one-sided tests against the margin, valid for looking often; 1 where there is no look."""
     t = _over(np.abs(seen.mean) - seen.bound, seen.error)
 
-    def at(n: int, t: Values) -> Values:
+    def at(n: int, here: Flags) -> Values:
+        share = confirming.weight(n, level=2 * _nominal(n, level=level, rule=rule, sides=1))
+        p = confirming.towards(special.stdtr(n - 1, t[here]), seen.ranked_inside[here], share)
         if rule.kind == "anytime":
-            return np.where(t < 0, anytime.p(t, n), 1.0)
-        return rule.boundaries(1).sequential_p(special.stdtr(n - 1, t), n)
+            return np.where(t[here] < 0, anytime.p(special.stdtrit(n - 1, p), n), 1.0)
+        return rule.boundaries(1).sequential_p(p, n)
 
-    return _by_look(seen.n, t, rule=rule, at=at)
+    return _by_look(seen.n, rule=rule, at=at)
 
 
 def reach(n: int, *, level: float, rule: Rule) -> float:
@@ -142,6 +216,13 @@ def _reach_to_claim(n: int, *, level: float, rule: Rule) -> float:
     if rule.kind == "anytime":
         return anytime.reach(n, level=level)
     return _critical(n, level=level, rule=rule, sides=2)
+
+
+def _nominal(n: int, *, level: float, rule: Rule, sides: int) -> float:
+    """What one look must reach for a claim at `level`, as a p of Student's t."""
+    if rule.kind == "anytime":
+        return sides * float(special.stdtr(n - 1, -anytime.reach(n, level=level)))
+    return rule.boundaries(sides).nominal_level(n, level=level)
 
 
 def _critical(n: int, *, level: float, rule: Rule, sides: int) -> float:
@@ -247,10 +328,10 @@ def _over(number: Values, divisor: Values) -> Values:
         return np.where(number == 0, 0.0, np.divide(number, divisor))
 
 
-def _by_look(n: Counts, t: Values, *, rule: Rule, at: Callable[[int, Values], Values]) -> Values:
-    found = np.ones_like(t)
+def _by_look(n: Counts, *, rule: Rule, at: Callable[[int, Flags], Values]) -> Values:
+    found = np.ones(n.shape)
     for look in np.unique(n).tolist():
         if look in rule.looks:
             here = n == look
-            found[here] = at(look, t[here])
+            found[here] = at(look, here)
     return found

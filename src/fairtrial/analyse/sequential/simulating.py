@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse.sequential.rule import Counts, Estimates, Flags, Rule, reaches
+from fairtrial.analyse import spreads
+from fairtrial.analyse.sequential.rule import Counts, Flags, Rule, estimates, reaches
 from fairtrial.analyse.sequential.standing import Standing
 from fairtrial.analyse.t_tests import Values
 
@@ -26,6 +27,7 @@ class Outcome:
         blocks: how many the comparison's cell had when it stopped.
         futile: given up, because a claim had become improbable, and without a verdict in the end.
         estimate, low, high: log ratio with its interval at confidence 1 - alpha, unadjusted for the family.
+        of_mean: whether a verdict holds for the mean as well, not for the typical trial only.
     """
 
     verdict: Counts
@@ -34,6 +36,7 @@ class Outcome:
     estimate: Values
     low: Values
     high: Values
+    of_mean: Flags
 
 
 def simulate(log_ratios: Values, rule: Rule, *, cells: Counts | None = None, pools: Counts | None = None) -> Outcome:
@@ -57,9 +60,8 @@ def simulate(log_ratios: Values, rule: Rule, *, cells: Counts | None = None, poo
     for n in rule.looks:
         so_far = log_ratios[..., :n]
         error = so_far.std(axis=-1, ddof=1) / np.sqrt(n)
-        now = Estimates(
-            n=np.where(standing.live, n, 0), mean=so_far.mean(axis=-1), error=error, bound=np.array(rule.bound)
-        )
+        counted = np.where(standing.live, n, 0)
+        now = estimates(so_far, n=counted, error=error, bound=np.full(error.shape, rule.bound))
         standing.look(now)
         if not standing.live.any():
             break
@@ -72,6 +74,9 @@ def _outcome(standing: Standing) -> Outcome:
     verdict = np.where(standing.differs_adjusted < alpha, claimed, UNDECIDED)
     verdict = np.where(standing.same_adjusted < alpha, EQUIVALENT, verdict)
     away = reaches(seen.n, level=alpha, rule=standing.rule) * seen.error
+    by_family = reaches(seen.n, level=standing.level, rule=standing.rule) * seen.error
+    left_open = by_family + spreads.unseen(seen.n, level=standing.level)
+    size, bound = np.abs(seen.mean), standing.rule.bound
     return Outcome(
         verdict=verdict,
         blocks=seen.n,
@@ -79,4 +84,5 @@ def _outcome(standing: Standing) -> Outcome:
         estimate=seen.mean,
         low=seen.mean - away,
         high=seen.mean + away,
+        of_mean=np.where(verdict == EQUIVALENT, size + left_open < bound, size > left_open) & (verdict != UNDECIDED),
     )

@@ -16,6 +16,7 @@ from fairtrial.analyse.sequential.rule import (
     Goal,
     Rule,
     chance_of_claim,
+    dependent,
     exact_from,
     goal,
     holm,
@@ -41,6 +42,7 @@ class Standing:
         differs_adjusted, same_adjusted: the same, Holm over the family.
         different, equivalent: claims that settle a comparison, as of the last look.
         settled: decided at some look. futile: given up at some look.
+        waits: whose neighbouring blocks are alike, so that this look counts for nothing, unless it is the last.
         live: comparisons whose cells get more blocks.
     """
 
@@ -59,15 +61,19 @@ class Standing:
     equivalent: Flags = field(init=False)
     settled: Flags = field(init=False)
     futile: Flags = field(init=False)
+    waits: Flags = field(init=False)
     live: Flags = field(init=False)
 
     def __post_init__(self) -> None:
         zero = np.zeros(self.shape)
-        self.seen = Estimates(n=np.zeros(self.shape, dtype=np.int64), mean=zero, error=zero, bound=zero)
+        one, unknown = np.ones(self.shape), np.full(self.shape, np.nan)
+        n = np.zeros(self.shape, dtype=np.int64)
+        self.seen = Estimates(n, zero, zero, zero, ranked=one, ranked_inside=one, neighbours=unknown)
         self.p, self.same, self.chance = (np.ones(self.shape) for _ in range(3))
         self.differs_adjusted, self.same_adjusted = np.ones(self.shape), np.ones(self.shape)
         self.different, self.equivalent = (np.zeros(self.shape, dtype=bool) for _ in range(2))
         self.settled, self.futile = (np.zeros(self.shape, dtype=bool) for _ in range(2))
+        self.waits = np.zeros(self.shape, dtype=bool)
         self.live = np.ones(self.shape, dtype=bool)
 
     @property
@@ -83,12 +89,17 @@ class Standing:
             mean=np.where(new, now.mean, self.seen.mean),
             error=np.where(new, now.error, self.seen.error),
             bound=np.broadcast_to(now.bound, self.shape),
+            ranked=np.where(new, now.ranked, self.seen.ranked),
+            ranked_inside=np.where(new, now.ranked_inside, self.seen.ranked_inside),
+            neighbours=np.where(new, now.neighbours, self.seen.neighbours),
         )
         until = np.where(self.family, exact_from(self.level), self.rule.enough)
         steady = steadied(self.seen, pools=self.pools, until=until)
-        self.p = np.where(new, np.minimum(self.p, p_difference(steady, self.rule)), self.p)
-        same = np.where(self.seen.n < self.rule.enough, 1.0, p_equivalence(self.seen, self.rule))
-        self.same = np.where(new, np.minimum(self.same, same), self.same)
+        self.waits = dependent(self.seen, pools=self.pools, cells=self.cells) & (self.seen.n < self.rule.last)
+        counts = new & ~self.waits
+        self.p = np.where(counts, np.minimum(self.p, p_difference(steady, self.rule, level=self.level)), self.p)
+        same = np.where(self.seen.n < self.rule.enough, 1.0, p_equivalence(self.seen, self.rule, level=self.level))
+        self.same = np.where(counts, np.minimum(self.same, same), self.same)
         self._adjust()
         self.chance = np.where(new, chance_of_claim(self.seen, self.rule, self._goal()), self.chance)
         self._decide()
@@ -112,7 +123,7 @@ class Standing:
         """A difference inside the margin settles nothing: the verdict may still be `equivalent`, which comes first."""
         rule, family, seen = self.rule, self.family, self.seen
         if rule.kind == "precision":
-            self.settled |= self._narrow()
+            self.settled |= self._narrow() & ~self.waits
         else:
             matters = (np.abs(seen.mean) > seen.bound) | (not rule.equivalence)
             self.different = (self.differs_adjusted < rule.alpha) & matters

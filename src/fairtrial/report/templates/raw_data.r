@@ -53,17 +53,53 @@ exchange_p <- function(d) {
   min(1, max(smallest, 2 * (pnorm(-w) + dnorm(w) * (1 / v - 1 / w))))
 }
 
-# A p that would claim something goes from t's towards the exact one where that is larger: the further, the more
-# choices of signs lie at the level of the family's hardest step.
-confirmed <- function(p, d, size) {
-  alpha <- 1 - confidence
-  choices <- alpha / size * 2^min(length(d) - 1, 1000)
-  if (is.na(p) || p >= alpha || choices <= 1) return(p)
-  weight <- 1 - 1 / sqrt(choices)
-  max(p, p^(1 - weight) * exchange_p(d)^weight)
+# The chance of a rank statistic that is at least as large, given the ties: of whole numbers, so of twice the ranks.
+tail <- function(chances, statistic) min(1, sum(chances[(round(statistic) + 1):length(chances)]))
+beyond <- function(away, spread) if (spread > 0) pnorm(-(away - 0.5) / spread) else 1
+signed_rank_above <- function(d) {
+  signed <- d[d != 0]
+  if (!length(signed)) return(1)
+  ranks <- rank(abs(signed))
+  statistic <- sum(ranks[signed > 0])
+  if (length(d) > 50) return(beyond(statistic - sum(ranks) / 2, sqrt(sum(ranks^2)) / 2))
+  chances <- 1
+  for (each in round(2 * ranks)) chances <- (c(chances, numeric(each)) + c(numeric(each), chances)) / 2
+  tail(chances, 2 * statistic)
+}
+rank_sum_above <- function(a, b) {
+  n <- length(a)
+  m <- length(b)
+  ranks <- rank(c(b, a))
+  total <- sum(ranks[seq_len(m)])
+  tied <- anyDuplicated(c(a, b)) > 0
+  if (max(n, m) > 50 || (tied && n + m > 40))
+    return(beyond(total - m * (m + 1) / 2 - n * m / 2, sqrt(n * m / (n + m) * var(ranks))))
+  if (!tied) return(pwilcox(total - m * (m + 1) / 2 - 1, m, n, lower.tail = FALSE))
+  whole <- round(2 * ranks)
+  ways <- matrix(0, m + 1, sum(sort(whole, decreasing = TRUE)[seq_len(m)]) + 1)
+  ways[1, 1] <- 1
+  for (each in whole) {
+    kept <- ncol(ways) - each
+    if (kept > 0) ways[-1, each + seq_len(kept)] <- ways[-1, each + seq_len(kept)] + ways[-(m + 1), seq_len(kept)]
+  }
+  tail(ways[m + 1, ] / choose(n + m, m), 2 * total)
 }
 
-compare <- function(metric, cell, baseline, arm, paired, family, share, exchanged, size) {
+# A p that would claim something goes from t's towards the exact ones where those are larger: the further, the more
+# choices lie at the level of the family's hardest step.
+confirmed <- function(p, a, b, paired, size) {
+  alpha <- 1 - confidence
+  d <- if (paired) b - a else mean(b) - mean(a)
+  choices <- alpha / size * if (paired) 2^min(length(d) - 1, 1000) else choose(length(a) + length(b), length(a)) / 2
+  if (is.na(p) || p >= alpha || choices <= 1) return(p)
+  up <- if (mean(d) >= 0) 1 else -1
+  ranked <- if (paired) signed_rank_above(up * d) else rank_sum_above(up * a, up * b)
+  exact <- c(if (paired) exchange_p(d), min(1, 2 * ranked))
+  weight <- 1 - 1 / sqrt(choices)
+  max(p, p^(1 - weight) * exact^weight)
+}
+
+compare <- function(metric, cell, baseline, arm, paired, family, share, held, size) {
   x <- pick(metric, cell, baseline)
   y <- pick(metric, cell, arm)
   positive <- all(x$value > 0) && all(y$value > 0)
@@ -77,6 +113,8 @@ compare <- function(metric, cell, baseline, arm, paired, family, share, exchange
     estimate <- mean(b - a)
     ranks <- if (positive) rank_test(log(a), log(b), TRUE) else rank_test(a, b, TRUE)
   } else {
+    a <- x$value
+    b <- y$value
     ranks <- if (positive) rank_test(log(x$value), log(y$value), FALSE) else rank_test(x$value, y$value, FALSE)
     ratio <- if (positive) t_test(log(y$value), log(x$value)) else NULL
     centre <- if (positive) mean(log(y$value)) - mean(log(x$value)) else NA
@@ -84,7 +122,7 @@ compare <- function(metric, cell, baseline, arm, paired, family, share, exchange
     estimate <- mean(y$value) - mean(x$value)
   }
   p <- number(if (positive) ratio else difference, function(t) t$p.value)
-  if (exchanged) p <- confirmed(p, if (positive) log(b) - log(a) else b - a, size)
+  if (held) p <- confirmed(p, if (positive) log(a) else a, if (positive) log(b) else b, paired, size)
   welch <- t_test(y$value, x$value)
   data.frame(
     metric = metric, cell = cell, arm = arm,

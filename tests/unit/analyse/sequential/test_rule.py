@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -22,14 +22,18 @@ from fairtrial.analyse.sequential.rule import (
     Goal,
     Rule,
     chance_of_claim,
+    dependent,
+    estimates,
     goal,
     hopeless,
     p_difference,
     p_equivalence,
+    ranked,
     reach,
     reaches,
 )
 from fairtrial.analyse.sequential.spending import FUNCTIONS, Spending
+from fairtrial.analyse.t_tests import Values
 from fairtrial.record.models import Plan
 
 BOUND = math.log1p(0.02)
@@ -38,7 +42,11 @@ SPENDINGS: tuple[Spending, ...] = ("pocock", "obrien_fleming")
 
 
 def seen(n: int, mean: float, error: float, *, bound: float = BOUND) -> Estimates:
-    return Estimates(n=np.array([n]), mean=np.array([mean]), error=np.array([error]), bound=np.array([bound]))
+    """Of blocks whose ranks are as certain as can be."""
+    none = np.zeros(1)
+    mean_, error_, bound_ = np.array([mean]), np.array([error]), np.array([bound])
+    unknown = np.array([math.nan])
+    return Estimates(np.array([n]), mean_, error_, bound_, ranked=none, ranked_inside=none, neighbours=unknown)
 
 
 # How the error is spent.
@@ -69,44 +77,100 @@ def test_half_way_pocock_has_spent_most_and_obrien_and_fleming_little() -> None:
 @pytest.mark.parametrize("n", [1, 2])
 def test_before_the_first_look_there_is_no_p_however_clear_it_is(n: int) -> None:
     clear = seen(n, 1.0, 1e-6)
-    assert p_difference(clear, RULE).tolist() == [1.0]
-    assert p_equivalence(seen(n, 0.0, 1e-6), RULE).tolist() == [1.0]
+    assert p_difference(clear, RULE, level=0.05).tolist() == [1.0]
+    assert p_equivalence(seen(n, 0.0, 1e-6), RULE, level=0.05).tolist() == [1.0]
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.floats(-0.2, 0.2), st.floats(1e-3, 0.1), st.integers(3, 12))
 def test_a_look_is_never_more_certain_than_a_test_that_looks_once(mean: float, error: float, n: int) -> None:
     once = 2 * stats.t.sf(abs(mean) / error, n - 1)
-    found = float(p_difference(seen(n, mean, error), RULE)[0])
+    found = float(p_difference(seen(n, mean, error), RULE, level=0.05)[0])
     assert found >= once - 1e-12
-    assert found == float(p_difference(seen(n, -mean, error), RULE)[0])
-    same = float(p_equivalence(seen(n, mean, error), RULE)[0])
+    assert found == float(p_difference(seen(n, -mean, error), RULE, level=0.05)[0])
+    same = float(p_equivalence(seen(n, mean, error), RULE, level=0.05)[0])
     assert same >= stats.t.cdf((abs(mean) - BOUND) / error, n - 1) - 1e-12
-    assert same == float(p_equivalence(seen(n, -mean, error), RULE)[0])
+    assert same == float(p_equivalence(seen(n, -mean, error), RULE, level=0.05)[0])
 
 
 def test_what_has_no_logarithm_is_never_equivalent() -> None:
     for mean in (0.0, 1e-9, 0.5):
-        assert float(p_equivalence(seen(8, mean, 1e-3, bound=0.0), RULE)[0]) >= 0.5
+        assert float(p_equivalence(seen(8, mean, 1e-3, bound=0.0), RULE, level=0.05)[0]) >= 0.5
 
 
 def test_beyond_the_bound_anytime_has_no_evidence_of_equivalence() -> None:
     rule = replace(RULE, kind="anytime")
-    assert float(p_equivalence(seen(9, 2 * BOUND, 1e-4), rule)[0]) == 1.0
-    inside = float(p_equivalence(seen(9, 0.0, BOUND / 30), rule)[0])
+    assert float(p_equivalence(seen(9, 2 * BOUND, 1e-4), rule, level=0.05)[0]) == 1.0
+    inside = float(p_equivalence(seen(9, 0.0, BOUND / 30), rule, level=0.05)[0])
     assert inside == pytest.approx(float(anytime.p(np.array(30.0), 9)))
 
 
 def test_a_comparison_that_cannot_be_computed_has_a_p_of_1() -> None:
-    assert p_difference(seen(6, 0.4, math.inf), RULE).tolist() == [1.0]
-    assert p_difference(seen(6, 0.0, math.inf), RULE).tolist() == [1.0]
+    assert p_difference(seen(6, 0.4, math.inf), RULE, level=0.05).tolist() == [1.0]
+    assert p_difference(seen(6, 0.0, math.inf), RULE, level=0.05).tolist() == [1.0]
 
 
 def test_comparisons_of_different_length_are_each_judged_at_their_own_look() -> None:
-    many = Estimates(n=np.array([2, 3, 7, 12]), mean=np.full(4, 0.05), error=np.full(4, 0.01), bound=np.full(4, BOUND))
-    alone = [float(p_difference(seen(n, 0.05, 0.01), RULE)[0]) for n in (2, 3, 7, 12)]
-    assert p_difference(many, RULE).tolist() == pytest.approx(alone)
+    looks = [seen(n, 0.05, 0.01) for n in (2, 3, 7, 12)]
+    many = Estimates(*(np.concatenate([getattr(look, each.name) for look in looks]) for each in fields(Estimates)))
+    alone = [float(p_difference(seen(n, 0.05, 0.01), RULE, level=0.05)[0]) for n in (2, 3, 7, 12)]
+    assert p_difference(many, RULE, level=0.05).tolist() == pytest.approx(alone)
     assert len(set(alone)) == 4
+
+
+# What ranks and neighbours say of a look.
+
+
+@pytest.mark.parametrize("kind", ["sequential", "anytime"])
+def test_ranks_hold_back_a_claim_as_far_as_they_can_reach_the_boundary(kind: str) -> None:
+    rule = replace(RULE, kind=kind)  # type: ignore[arg-type]
+    sure = {n: seen(n, 0.05, 0.004) for n in (4, 12)}
+    doubtful = {n: replace(of, ranked=np.array([0.4])) for n, of in sure.items()}
+    of_t, held = ({n: float(p_difference(each[n], rule, level=0.05)[0]) for n in each} for each in (sure, doubtful))
+    assert held[4] == pytest.approx(of_t[4]), "four blocks have no exact p this small"
+    assert held[12] > 10 * of_t[12]
+    inside = seen(12, 0.0, BOUND / 30)
+    assert float(p_equivalence(replace(inside, ranked_inside=np.array([0.4])), rule, level=0.05)[0]) > 10 * float(
+        p_equivalence(inside, rule, level=0.05)[0]
+    )
+
+
+def test_what_ranks_say_is_wilcoxons_in_the_direction_of_the_mean() -> None:
+    blocks = np.array([[0.01, 0.03, -0.005, 0.02, 0.015, 0.04], [-0.01, -0.03, 0.005, -0.02, -0.015, -0.04]])
+    difference, inside = ranked(blocks, bound=np.full(2, 0.05))
+    expected = stats.wilcoxon(blocks[0], alternative="greater", method="exact").pvalue
+    assert difference.tolist() == pytest.approx([2 * expected] * 2)
+    assert inside.tolist() == pytest.approx([2.0**-6] * 2), "every block lies within the margin"
+    nothing = ranked(np.zeros((2, 0)), bound=np.full(2, 0.05))
+    assert [each.tolist() for each in nothing] == [[1.0, 1.0]] * 2
+
+
+@pytest.mark.parametrize(("cells", "n"), [(1, 6), (1, 20), (6, 10)])
+def test_blocks_that_do_not_resemble_their_neighbours_are_told_to_wait_in_one_of_twenty_looks(
+    cells: int, n: int
+) -> None:
+    blocks = np.random.default_rng(cells + n).normal(0, 1, (4000, cells, n))
+    waits = dependent(of_blocks(blocks), pools=np.zeros(cells, dtype=int), cells=np.arange(cells))
+    assert 0.03 < waits.any(axis=1).mean() < 0.07
+    assert (waits.all(axis=1) == waits.any(axis=1)).all(), "the pool waits together"
+
+
+def test_comparisons_that_share_a_baseline_count_as_one_and_pools_by_themselves() -> None:
+    random = np.random.default_rng(4)
+    baseline = random.normal(0, 1, (4000, 1, 10))
+    both = random.normal(0, 0.3, (4000, 2, 10)) - baseline
+    waits = dependent(of_blocks(both), pools=np.zeros(2, dtype=int), cells=np.zeros(2, dtype=int))
+    assert 0.03 < waits.any(axis=1).mean() < 0.07
+    rising = np.concatenate([np.linspace(0, 1, 10)[None, None] + 0.1 * both[:50, :1], both[:50, 1:]], axis=1)
+    apart = dependent(of_blocks(rising), pools=np.arange(2), cells=np.zeros(2, dtype=int))
+    assert apart[:, 0].mean() > 0.9
+    assert apart[:, 1].mean() < 0.2
+
+
+def of_blocks(blocks: Values) -> Estimates:
+    shape = blocks.shape[:-1]
+    n = np.full(shape, blocks.shape[-1])
+    return estimates(blocks, n=n, error=np.ones(shape), bound=np.full(shape, BOUND))
 
 
 # How far an interval reaches.
@@ -125,7 +189,9 @@ def test_the_interval_leaves_out_nothing_exactly_where_p_reaches_the_level(kind:
     rule = replace(RULE, kind=kind)  # type: ignore[arg-type]
     for n in (6, 9, 12):
         away = reach(n, level=0.05, rule=rule)
-        just_in, just_out = (float(p_difference(seen(n, away * each, 1.0), rule)[0]) for each in (0.999, 1.001))
+        just_in, just_out = (
+            float(p_difference(seen(n, away * each, 1.0), rule, level=0.05)[0]) for each in (0.999, 1.001)
+        )
         assert just_out < 0.05 < just_in
 
 

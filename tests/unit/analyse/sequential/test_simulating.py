@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.noises import STALLED, TYPICAL_OF_STALLS, own_stalls
 
 from fairtrial.analyse import families
 from fairtrial.analyse.sequential import Rule, simulate
@@ -101,7 +103,10 @@ def test_a_difference_inside_the_margin_settles_only_what_is_not_to_be_equivalen
     rule = Rule(first=3, last=10, alpha=0.05, bound=BOUND, equivalence=equivalence)
     one = np.array([0])
     standing = Standing(rule=rule, shape=(1,), cells=one, pools=one, family=np.array([True]))
-    seen = Estimates(n=np.array([8]), mean=np.array([0.98 * BOUND]), error=np.array([0.001]), bound=np.array([BOUND]))
+    none = np.array([0.0])
+    mean, error, bound = np.array([0.98 * BOUND]), np.array([0.001]), np.array([BOUND])
+    unknown = np.array([math.nan])
+    seen = Estimates(np.array([8]), mean, error, bound, ranked=none, ranked_inside=none, neighbours=unknown)
     standing.look(seen)
     assert standing.differs_adjusted[0] < 0.05 < standing.same_adjusted[0]
     assert standing.live[0] == equivalence
@@ -111,7 +116,7 @@ def test_comparisons_of_a_cell_stop_together() -> None:
     ratios = np.stack([np.full((50, 10), 0.3), np.zeros((50, 10))], axis=1) + normal((50, 2, 10), seed=6) / 20
     apart, together = simulate(ratios * 1.0, DEFAULT), simulate(ratios, DEFAULT, cells=np.array([0, 0]))
     assert (together.blocks[:, 0] == together.blocks[:, 1]).all()
-    assert (together.blocks.max(axis=1) >= apart.blocks.max(axis=1)).all()
+    assert (together.blocks.max(axis=1) >= apart.blocks.max(axis=1)).mean() > 0.9, "but where one of them waits"
 
 
 def test_the_interval_is_as_narrow_as_asked_where_that_stops() -> None:
@@ -131,7 +136,9 @@ def test_holm_is_statsmodels(p: list[float]) -> None:
 
 def test_only_comparisons_that_seem_too_quiet_are_steadied_and_only_at_first() -> None:
     error = np.array([0.001, 0.1, 0.1, math.inf])
-    seen = Estimates(n=np.array([3, 3, 3, 1]), mean=np.zeros(4), error=error, bound=np.zeros(4))
+    none = np.zeros(4)
+    n = np.array([3, 3, 3, 1])
+    seen = Estimates(n, none, error, none, ranked=none, ranked_inside=none, neighbours=none)
     pools, until = np.array([0, 0, 0, 0]), np.array([8, 8, 8, 8])
     pooled = math.sqrt((0.001**2 + 2 * 0.1**2) / 3)
     assert steadied(seen, pools=pools, until=until).error == pytest.approx([pooled / 2, 0.1, 0.1, math.inf])
@@ -141,3 +148,39 @@ def test_only_comparisons_that_seem_too_quiet_are_steadied_and_only_at_first() -
 
 def test_blocks_from_which_an_exact_test_could_agree() -> None:
     assert [exact_from(level) for level in (0.05, 0.05 / 6, 0.05 / 10)] == [6, 8, 9]
+
+
+@pytest.mark.parametrize("cells", [1, 6])
+def test_stalls_of_one_arm_are_no_claim_of_typical_trials_and_none_of_the_mean(cells: int) -> None:
+    """Of rules that stop early, where t alone claimed in a third of runs of one cell and in two thirds of six."""
+    rule = replace(DEFAULT, first=4 if cells == 1 else 3, last=20)
+    alike = own_stalls((600, cells, 20), seed=cells)
+    false = np.isin(simulate(alike, rule).verdict, (HIGHER, LOWER)).any(axis=1)
+    assert stats.binomtest(int(false.sum()), len(false), 0.05, alternative="greater").pvalue > 0.01
+    equal_means = alike + TYPICAL_OF_STALLS - 0.1 * STALLED
+    found = simulate(equal_means, rule)
+    claimed = np.isin(found.verdict, (HIGHER, LOWER))
+    assert claimed.any(axis=1).mean() > 0.25, "typical trials do differ"
+    assert (claimed & found.of_mean).any(axis=1).mean() < 0.01
+    cost = simulate(equal_means - BOUND, rule)
+    assert ((cost.verdict == EQUIVALENT) & cost.of_mean).sum() == 0
+
+
+def test_a_claim_is_of_the_mean_only_beyond_what_unseen_stalls_may_be_worth() -> None:
+    quiet = normal((200, 1, 20), seed=9) / 40
+    rule = replace(DEFAULT, first=4, last=20)
+    small, large = simulate(quiet + math.log(1.03), rule), simulate(quiet + math.log(1.2), rule)
+    assert (small.verdict == HIGHER).all()
+    assert (large.verdict == HIGHER).all()
+    assert not small.of_mean.any()
+    assert large.of_mean.mean() > 0.95
+
+
+def test_a_rule_waits_while_neighbouring_blocks_are_alike_and_claims_at_the_last() -> None:
+    steady = np.linspace(0.03, 0.06, 12) + normal((100, 1, 12), seed=2) / 200
+    rule = Rule(first=5, last=12, alpha=0.05, bound=BOUND)
+    found = simulate(steady, rule)
+    assert (found.blocks == 12).mean() > 0.9
+    assert (found.verdict == HIGHER).all()
+    shuffled = np.random.default_rng(3).permuted(steady, axis=-1)
+    assert simulate(shuffled, rule).blocks.mean() < 7

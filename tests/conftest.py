@@ -25,6 +25,7 @@ MACHINES = itertools.count()
 FIRST = ("test_api.py", "test_settings_in_guest.py", "test_vm.py", "test_two_hosts.py")
 # Ten seconds and more, outside of `end_to_end`: after these come only short ones, so that all workers end together.
 LONG = {
+    "test_attack.py",
     "test_beside_command.py",
     "test_calibrated_stopping.py",
     "test_calibration.py",

@@ -29,7 +29,8 @@ _NOTES = {
     "`report/by-ARM/` below it.",
     "verify": "Hashes first; if they agree, every trial's metrics and the report's numbers are computed again.",
     "analyse": "A table has a header and a row per trial; the separator is a comma, semicolon, tab or bar. Without "
-    "`--block` trials are taken as independent. An empty cell or `NA` is a missing value and is counted. Outputs of "
+    "`--block` trials are taken as independent. With `--cluster`, rows that are samples of one run, such as seconds, "
+    "become one trial. An empty cell or `NA` is a missing value and is counted. Outputs of "
     "fio and sysbench are a row per file, or per file and job of fio's; they have columns `label`, `number` (of the "
     "file among those of its label), `file` and `job`, and need no `--value` and, with labels, no `--arm`. "
     "[More](../compare.md#numbers-that-others-measured).",

@@ -132,6 +132,8 @@ def analyse_table(table: Table, asked: Asked, course: Course) -> Analysis:
         without_verdict=lambda each: not course.finished or course.without_verdict(each),
         missing={role: setting.size(role) - sum(pair.named.role == role for pair in pairs) for role in FAMILIES},
     )
+    if setting.once:
+        judged = [_with_power(each, table, setting=setting) for each in judged]
     return Analysis(
         study=asked.study,
         question=asked.question,
@@ -203,7 +205,13 @@ def _pairs(table: Table, asked: Asked) -> list[_Pair]:
     first, *others = asked.levels
     return [
         _Pair(
-            Named(metric=metric, role=asked.roles[metric], cell=cell, resolution=asked.metrics[metric].resolution),
+            Named(
+                metric=metric,
+                role=asked.roles[metric],
+                cell=cell,
+                resolution=asked.metrics[metric].resolution,
+                total=asked.metrics[metric].total,
+            ),
             baseline=arms[first],
             arm=arms[level],
         )
@@ -217,6 +225,16 @@ def _compared(pair: _Pair, setting: Setting, asked: Asked) -> Comparison:
     comparison = compare(pair.baseline, pair.arm, named=pair.named, setting=setting)
     found = doubts.about(comparison, pair.baseline, pair.arm, alpha=setting.alpha)
     return comparison.model_copy(update={"doubts": tuple(found), "guardrail": _guardrail(pair, setting, asked)})
+
+
+def _with_power(comparison: Comparison, table: Table, *, setting: Setting) -> Comparison:
+    """Adds what a claim's size is worth, which only its verdict tells to ask."""
+    if comparison.role == "guardrail":
+        return comparison
+    arms = table[comparison.cell, comparison.metric]
+    level = setting.level(comparison.role)
+    found = doubts.little_power(comparison, arms[comparison.baseline], arms[comparison.arm], level=level)
+    return comparison.model_copy(update={"doubts": (*comparison.doubts, *found)})
 
 
 def _guardrail(pair: _Pair, setting: Setting, asked: Asked) -> Guardrail | None:

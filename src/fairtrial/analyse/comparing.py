@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import censoring, confirming, permuting, ranks, sensitivity, spreads, t_tests
+from fairtrial.analyse import censoring, confirming, permuting, ranks, sensitivity, shares, spreads, t_tests
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Interval, RankOpinion, Role, Spreads, Welch
 from fairtrial.analyse.t_tests import TTest, Values
@@ -104,12 +104,13 @@ def comparable(baseline: Measured, arm: Measured, *, paired: bool) -> bool:
 
 @dataclass(frozen=True)
 class Named:
-    """What a comparison is of; `resolution` as in the metric's definition."""
+    """What a comparison is of; `resolution` and `total` as in the metric's definition."""
 
     metric: str
     role: Role
     cell: str
     resolution: float = 0.0
+    total: float = 0.0
 
 
 def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting) -> Comparison:
@@ -129,6 +130,7 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
     rank = _rank(used, setting=setting, logs=logs)
     by_t = 1.0 if deciding is None else deciding.p
     scaled = _logarithms(used) if logs else used
+    bound = shares.bound(used.baseline, used.arm, margin=setting.margin, total=named.total) if logs else 0.0
     p = _permuted(scaled, setting) if exchanged else _confirmed(by_t, scaled, setting=setting, level=level)
     return Comparison(
         metric=named.metric,
@@ -147,7 +149,10 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
         p=p,
         p_by_t=by_t if p > by_t and not exchanged else None,
         p_adjusted=None,
-        p_equivalence=_inside(on_logs, used if logs and not censored else None, setting=setting, level=level),
+        margin=math.expm1(bound),
+        p_equivalence=_inside(
+            on_logs, used if logs and not censored else None, bound=bound, setting=setting, level=level
+        ),
         family_size=setting.size(named.role),
         verdict="undecided",
         smallest_effect=_smallest_effect(on_logs, alpha=level),
@@ -215,9 +220,8 @@ def confirmed_above(p: float, scaled: Matched, *, setting: Setting, level: float
     return float(confirming.unpaired_beyond(by_t, scaled.baseline, scaled.arm, level=level, alpha=setting.alpha))
 
 
-def _inside(test: TTest | None, used: Matched | None, *, setting: Setting, level: float) -> float | None:
+def _inside(test: TTest | None, used: Matched | None, *, bound: float, setting: Setting, level: float) -> float | None:
     """The p of equivalence, against the margin's nearer end likewise; `used`: None where there are no logarithms."""
-    bound = math.log1p(setting.margin)
     if test is None:
         return None if used is None else _inside_by_exchange(_logarithms(used), bound=bound, setting=setting)
     p = sensitivity.equivalence(test, bound=bound)

@@ -5,14 +5,15 @@ Owns the checks that look at two arms on one metric in one cell. What shows only
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import t_tests
+from fairtrial.analyse import sensitivity, t_tests
 from fairtrial.analyse.censoring import DISTINCT_SHARE, SMALLEST_N_TO_TIE
-from fairtrial.analyse.comparing import CENSORED, EXCHANGED
+from fairtrial.analyse.comparing import CENSORED, EXCHANGED, PAIRED_LOGS, WELCH_LOGS, matched
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Doubt
 
@@ -262,3 +263,51 @@ def _thin_tails(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
         f"{comparison.p:.3g}: the interval leaves out no difference while p does not",
         advice="look whether trials fall into two groups, and what decides it; add blocks to settle the difference",
     )
+
+
+def little_power(comparison: Comparison, baseline: Measured, arm: Measured, *, level: float) -> Iterator[Doubt]:
+    """About a claimed difference that may be as small as the margin, where so small a one is seldom found.
+
+    Computed from the trials' own spread, so it is as uncertain as that. Not where the interval leaves the margin out:
+    then the difference is no chance find of a small one.
+
+    Args:
+        comparison: judged.
+        baseline: values of one side.
+        arm: values of the other.
+        level: of the test that claimed.
+    """
+    test = _on_logarithms(comparison, baseline, arm)
+    if comparison.verdict not in ("faster", "slower") or test is None or not comparison.margin:
+        return
+    margin = math.log1p(comparison.margin)
+    low, high = test.interval(confidence=comparison.confidence)
+    nearer = low if test.estimate > 0 else -high
+    critical, noncentrality = t_tests.quantile(1 - level / 2, test.df), margin / test.standard_error
+    power = sensitivity.power(test.df, critical=critical, noncentrality=noncentrality)
+    if power >= sensitivity.POWER or nearer >= margin:
+        return
+    more = sensitivity.exaggeration(test.df, critical=critical, noncentrality=noncentrality) - 1
+    yield of(
+        comparison,
+        code="little_power",
+        message=f"if the true difference is the margin, {_percent(comparison.margin)}, such a study finds it with a "
+        f"probability of {_percent(power)}, and estimates that pass are exaggerated by {_percent(more)} on average",
+        advice="do not plan with the size that was found: it is more likely too large than too small; more trials "
+        "tell it, or another run with as many",
+    )
+
+
+def _on_logarithms(comparison: Comparison, baseline: Measured, arm: Measured) -> t_tests.TTest | None:
+    """The t test that decided, where one of logarithms did."""
+    if comparison.method not in (PAIRED_LOGS, WELCH_LOGS):
+        return None
+    paired = comparison.method == PAIRED_LOGS
+    used = matched(baseline, arm, paired=paired)
+    test = t_tests.paired if paired else t_tests.welch
+    return test(np.log(used.baseline), np.log(used.arm), confidence=comparison.confidence)
+
+
+def _percent(share: float) -> str:
+    percent = 100 * share
+    return f"{percent:.2g} %" if percent < 10 else f"{percent:,.0f} %"  # noqa: PLR2004 - two digits tell enough

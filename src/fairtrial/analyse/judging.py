@@ -60,13 +60,11 @@ def _with_verdict(
     if not comparison.claimable:
         return withheld(comparison.model_copy(update={"verdict": "undecided"}), "unclear")
     found = verdict(comparison, definition, alpha=setting.alpha)
-    about = comparison.model_copy(
-        update={"verdict": found, "estimand": _estimand(comparison, found, margin=setting.margin)}
-    )
+    about = comparison.model_copy(update={"verdict": found, "estimand": _estimand(comparison, found)})
     return guardrails.about(about, better=definition.better)
 
 
-def _estimand(comparison: Comparison, found: Verdict, *, margin: float) -> Estimand | None:
+def _estimand(comparison: Comparison, found: Verdict) -> Estimand | None:
     """What a claim is about: the mean, too, where what is left open of it bears the claim out."""
     if found not in CLAIMS:
         return None
@@ -74,7 +72,8 @@ def _estimand(comparison: Comparison, found: Verdict, *, margin: float) -> Estim
     if left is None or left.low is None or left.high is None:
         return "typical"
     if found == "equivalent":
-        return "mean" if 1 / (1 + margin) < left.low and left.high < 1 + margin else "typical"
+        within = 1 / (1 + comparison.margin) < left.low and left.high < 1 + comparison.margin
+        return "mean" if within else "typical"
     nothing = 0.0 if comparison.ratio.estimate is None else 1.0
     rise = left.low > nothing if rises(comparison) else left.high < nothing
     return "mean" if rise else "typical"

@@ -31,6 +31,7 @@ DOUBT_CODES: Final = (
     "stopped_early",
     "fixed_slots",
     "dependent_blocks",
+    "dependent_rows",
     "not_randomised",
     "voided",
     "not_at_rest",
@@ -49,6 +50,7 @@ DOUBT_CODES: Final = (
     "other_rule",
     "few_blocks",
     "rests_on_normality",
+    "little_power",
     "non_positive",
     "interval_censored",
     "few_exceedances",
@@ -230,6 +232,8 @@ class Comparison(Result):
             and Holm across cells and metrics; secondary ones by `benjamini_hochberg`, which is exploratory.
         baseline_share: the part of the comparison's variance that it shares with the other arms of its cell because
             they have one baseline, as `dunnett` used it; 0 counts as independent.
+        margin: of equivalence on the ratio, as a share: the study's, or less where a share leaves little of its total
+            (`analyse.shares`); 0 without a ratio.
         p_equivalence: larger of the two one-sided tests against the margin; None if it cannot be computed.
         p_equivalence_adjusted: the same over the family, Holm or Benjamini-Hochberg; None outside a family or if it
             cannot be computed.
@@ -268,6 +272,7 @@ class Comparison(Result):
     p_by_t: float | None = None
     p_once: float | None = None
     p_adjusted: float | None
+    margin: float = 0.0
     p_equivalence: float | None
     p_equivalence_adjusted: float | None = None
     family_size: int
@@ -327,7 +332,11 @@ class CellResult(Result):
 
 
 class Counts(Result):
-    """How many trials and blocks stand behind the analysis. Diagnostic trials are in none of the other figures."""
+    """How many trials and blocks stand behind the analysis. Diagnostic trials are in none of the other figures.
+
+    Attributes:
+        rows: of a table, where rows were averaged into trials; 0 where every row is a trial.
+    """
 
     planned: int
     finished: int
@@ -337,6 +346,7 @@ class Counts(Result):
     blocks_voided: int
     blocks_replaced: int
     diagnostic: int = 0
+    rows: int = 0
 
 
 class CellStop(Result):

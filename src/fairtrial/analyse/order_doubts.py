@@ -1,7 +1,7 @@
-"""Reasons to trust a whole analysis less that lie in the order of its trials: fixed slots, and blocks that are alike.
+"""Reasons to trust a whole analysis less that lie in the order of its trials: fixed slots, neighbours that are alike.
 
 Pairing within blocks asks for two things that the numbers can show to be missing: that no arm always has the same slot,
-and that what one block shows says nothing of the next.
+and that what one block shows says nothing of the next. Without blocks the same is asked of each row of an arm.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
+from scipy import special
 
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Doubt
@@ -21,6 +22,9 @@ DEPENDENT_LEVEL: Final = 0.05  # false alarms per primary metric: so few blocks 
 SMALLEST_N_TO_DEPEND: Final = 5  # neighbours of fewer blocks say nothing
 LARGEST_N: Final = 1000  # blocks; the orders of more take gigabytes
 RESAMPLES: Final = 999
+ROWS_LEVEL: Final = 0.01  # false alarms per metric of independent rows: dependence that matters is found with far less
+MOST_ROWS_PERMUTED: Final = 10_000  # 160 MB; so many are normal enough
+SMALLEST_ROWS: Final = 20  # of an arm in a cell: fewer are no samples of one run, and the normal bound needs some
 _ROUNDING: Final = 1e-12
 
 Cells = Sequence[Sequence[Measured]]  # every arm of each cell, the baseline first
@@ -71,6 +75,64 @@ def dependent_blocks(metric: str, cells: Cells) -> Iterator[Doubt]:
             "blocks, find what changes over several of them, or add blocks",
             metric=metric,
         )
+
+
+def dependent_rows(metric: str, arms: Sequence[Measured], *, unit: str = "row") -> Iterator[Doubt]:
+    """Whether neighbouring rows of an arm are alike, over all arms and cells together. False alarms: `ROWS_LEVEL`.
+
+    The products of neighbours' ranks, which no outlier carries, against orders of the same rows at random. Where their
+    moments over all orders (Wald and Wolfowitz 1943) and the normal distribution find nothing, or rows are many, those
+    are enough.
+
+    Args:
+        metric: its name.
+        arms: every arm in every cell, values in time order.
+        unit: what a value stands for.
+    """
+    found = [each for arm in arms if (each := _scores(arm.values)) is not None]
+    if not found:
+        return
+    seen, count = sum(float(each[:-1] @ each[1:]) for each in found), sum(each.size for each in found)
+    moments = [_over_orders(each) for each in found]
+    away = (seen - sum(mean for mean, _ in moments)) / math.sqrt(sum(variance for _, variance in moments))
+    p = float(special.ndtr(-away))
+    if p < ROWS_LEVEL and count <= MOST_ROWS_PERMUTED:
+        p = _share_of_orders(found, seen=seen)
+    if p < ROWS_LEVEL:
+        groups = f"{len(found)} groups" if len(found) > 1 else "one group"
+        yield Doubt(
+            code="dependent_rows",
+            message=f"neighbouring {unit}s of an arm are alike: the autocorrelation of their ranks is "
+            f"{seen / count:.2f} (p = {p:.2g}, {count} {unit}s in {groups}), as of samples of one run",
+            advice="p values and intervals take each of them as a trial, and are then far too sure: name the column "
+            "that tells runs apart with `--cluster`, conditions with `--by`, trials side by side with `--block`",
+            metric=metric,
+        )
+
+
+def _scores(values: Values) -> Values | None:
+    """Ranks, ties at their mean, centred and of unit variance; None of too few values, or where all are equal."""
+    if len(values) < SMALLEST_ROWS or np.ptp(values) == 0:
+        return None
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    return np.asarray((ranks - ranks.mean()) / ranks.std())
+
+
+def _share_of_orders(scores: Sequence[Values], *, seen: float) -> float:
+    """How often random orders have neighbours as alike as seen: few values that differ are nowhere near normal."""
+    random, sums = np.random.default_rng(0), np.zeros(RESAMPLES)
+    for each in scores:
+        orders = random.permuted(np.tile(each, (RESAMPLES, 1)), axis=1)
+        sums += np.einsum("ij,ij->i", orders[:, :-1], orders[:, 1:])
+    return (1 + int((sums >= seen - _ROUNDING * abs(seen)).sum())) / (1 + RESAMPLES)
+
+
+def _over_orders(scores: Values) -> tuple[float, float]:
+    """Mean and variance of the sum of neighbours' products over all orders of centred scores of unit variance."""
+    n, fourth = scores.size, float((scores**4).sum())
+    variance = (n * n - fourth) / n + (n * n - 2 * fourth) / (n * (n - 1)) - 1
+    return -1.0, variance
 
 
 def _orders(arms: Sequence[Measured]) -> list[tuple[str, ...]]:

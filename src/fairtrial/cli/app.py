@@ -146,6 +146,10 @@ def analyse(
     block: Annotated[
         str | None, typer.Option("--block", metavar="COLUMN", help="Trials measured side by side, to be paired.")
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="COLUMN", help="Runs: rows of one, in an arm and cell, become one trial."),
+    ] = None,
     time: Annotated[
         str | None, typer.Option("--time", metavar="COLUMN", help="Order of time; without it, the order of rows.")
     ] = None,
@@ -171,6 +175,7 @@ def analyse(
         arm=arm,
         by=by or [],
         block=block,
+        cluster=cluster,
         time=time,
         baseline=baseline,
         better=better or [],
@@ -438,7 +443,7 @@ def audit(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute every published claim from the raw data: confirmed, contradicted or not checkable."""
+    """Recompute every published claim from the raw data: confirmed, contradicted, not decided or not checkable."""
     from fairtrial.cli import audit as command
 
     command.audit(claims, data=data, as_json=as_json)

@@ -10,11 +10,13 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from fairtrial.analyse import order_doubts
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Counts, Doubt
 from fairtrial.analyse.selection import ONLY_CELL
 from fairtrial.analyse.tidy import Asked, Course, Table
 from fairtrial.errors import InputError, Problem
+from fairtrial.foreign import clustering
 from fairtrial.foreign.rows import Rows
 from fairtrial.study.catalogue import Better, MetricDefinition
 from fairtrial.study.problems import did_you_mean, listed
@@ -24,7 +26,8 @@ STOPPED_BY: Final = "stopped_by"  # a column: the rule that ended the trials ear
 PROBLEMS_SHOWN: Final = 20  # more of one kind say nothing new
 _BY_THOUSANDS: Final = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d*)?")
 _LARGEST_EXACT: Final = 2.0**53  # beyond it two whole numbers may be one of these
-_BLOCK, _POSITION, _ROW = "·block", "·position", "·row"  # columns of ours; the dot keeps clear of the user's
+_BLOCK = "·block"  # a column of ours; the dot keeps clear of the user's
+_POSITION, _ROW = clustering.POSITION, clustering.ROW
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Question:
         arm: the column whose levels are compared.
         by: columns whose combinations are judged apart from each other.
         block: trials with equal values were measured side by side; None: trials are taken as independent.
+        cluster: rows of one arm, cell and block with equal values are samples of one trial, and are averaged; None:
+            every row is a trial.
         time: the column to sort by; None: rows are in time order.
         baseline: a level of `arm`; None: the first row's.
         better: of values, in order; one stands for all; empty: what the format defines, else higher.
@@ -45,6 +50,7 @@ class Question:
     arm: str = ""
     by: tuple[str, ...] = ()
     block: str | None = None
+    cluster: str | None = None
     time: str | None = None
     baseline: str | None = None
     better: tuple[Better, ...] = ()
@@ -62,10 +68,11 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
     arm = question.arm or rows.arm
     _require_columns(rows, question, values=values, arm=arm)
     definitions = _definitions(rows, values, question.better)
-    frame = _frame(rows, question, values=values, arm=arm)
+    every = _frame(rows, question, values=values, arm=arm)
+    frame = every if question.cluster is None else clustering.averaged(every, values=values, by=question.by)
     levels = _levels(rows, frame, arm=arm, baseline=question.baseline)
     if question.block is not None:
-        _refuse_twins(rows, frame)
+        _refuse_twins(rows, frame, clustered=question.cluster is not None)
         _refuse_one_number_of_two_blocks(rows, frame, question.block)
         _require_a_common_block(rows, frame, levels)
         if question.baseline is None:
@@ -85,23 +92,40 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
         margin=question.margin,
     )
     counts = Counts(
-        planned=count, finished=count, valid=count, invalid=0, used=count, blocks_voided=0, blocks_replaced=0
+        planned=count,
+        finished=count,
+        valid=count,
+        invalid=0,
+        used=count,
+        blocks_voided=0,
+        blocks_replaced=0,
+        rows=0 if question.cluster is None else every.height,
     )
-    return table, asked, _course(rows, counts)
+    doubts = () if question.cluster is None else clustering.doubts(every, values=values)
+    return table, asked, _course(rows, counts, doubts=(*doubts, *_dependent(table, question, values=values)))
 
 
-def _course(rows: Rows, counts: Counts) -> Course:
+def _dependent(table: Table, question: Question, *, values: Sequence[str]) -> Iterator[Doubt]:
+    """Of blocks the differences are asked, as a run's are; without blocks the rows themselves."""
+    if question.block is None:
+        unit = "row" if question.cluster is None else "cluster"
+        for metric in values:
+            arms = [each for (_, name), levels in table.items() if name == metric for each in levels.values()]
+            yield from order_doubts.dependent_rows(metric, arms, unit=unit)
+
+
+def _course(rows: Rows, counts: Counts, *, doubts: tuple[Doubt, ...]) -> Course:
     """Without verdicts where a rule stopped the trials, at what they showed: no p here allows for that."""
     told = [] if STOPPED_BY not in rows.frame.columns else rows.frame[STOPPED_BY].cast(pl.String).unique().to_list()
     rules = sorted(rule for rule in told if rule is not None and rule not in ABSENT)
     if not rules:
-        return Course(counts=counts)
-    doubt = Doubt(
+        return Course(counts=counts, doubts=doubts)
+    stopped = Doubt(
         code="stopped_early",
         message=f"the trials were stopped by what they showed: {'; '.join(rules)}",
         advice="take verdicts from the report of the run itself, whose p values allow for its looks",
     )
-    return Course(counts=counts, doubts=(doubt,), without_verdict=lambda _comparison: True)
+    return Course(counts=counts, doubts=(stopped, *doubts), without_verdict=lambda _comparison: True)
 
 
 def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -> None:
@@ -109,6 +133,7 @@ def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], a
     named = [("--value", name) for name in values] + [("--arm", arm)] * bool(arm)
     named += [("--by", name) for name in question.by]
     named += [("--block", name) for name in (question.block,) if name is not None]
+    named += [("--cluster", name) for name in (question.cluster,) if name is not None]
     named += [("--time", name) for name in (question.time,) if name is not None]
     problems = [
         Problem(f"no column `{name}`; there are {listed(known)}", rows.name, field=option, suggestion=near)
@@ -122,14 +147,14 @@ def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], a
         )
     if not arm:
         problems.append(Problem(f"which column is compared? there are {listed(known)}", rows.name, field="--arm"))
-    roles = [name for _, name in named if name]
     problems += [
         Problem(f"column `{name}` cannot be two things at once", rows.name, field=", ".join(options))
-        for name in dict.fromkeys(roles)
+        for name in dict.fromkeys(name for _, name in named if name)
         if len(options := [option for option, other in named if other == name and option != "--time"]) > 1
+        and options != ["--block", "--cluster"]  # a block then is a run of each arm
     ]
     if problems:
-        raise InputError(problems, hint="name columns of the header: --value, --arm, --by, --block")
+        raise InputError(problems, hint="name columns of the header: --value, --arm, --by, --block, --cluster")
 
 
 def _definitions(rows: Rows, values: Sequence[str], better: Sequence[Better]) -> dict[str, MetricDefinition]:
@@ -140,10 +165,18 @@ def _definitions(rows: Rows, values: Sequence[str], better: Sequence[Better]) ->
     found = {}
     for index, name in enumerate(values):
         known = rows.definitions.get(name) or MetricDefinition(
-            name=name, label=name, unit="", better="higher", kind="wall_clock", source=rows.name
+            name=name, label=name, unit=_unit(name), better="higher", kind="wall_clock", source=rows.name
         )
         found[name] = known.model_copy(update={"better": directions[index]}) if directions else known
     return found
+
+
+def _unit(name: str) -> str:
+    """Of a share, as its column's name tells; others need none."""
+    words = set(re.split(r"[^a-z%]+", name.lower()))
+    if words & {"%", "percent", "percentage", "pct"}:
+        return "%"
+    return "share" if words & {"share", "fraction"} or {"hit", "ratio"} <= words or {"miss", "ratio"} <= words else ""
 
 
 def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -> pl.DataFrame:
@@ -151,9 +184,11 @@ def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -
     names = [arm, *question.by, *([question.block] if question.block else [])]
     text = rows.frame.select(pl.col(name).cast(pl.String).fill_null("") for name in names)
     problems = [problem for name in names for problem in _empty(rows, text, name)]
+    if question.cluster is not None:
+        text = text.with_columns(_clusters(rows, question.cluster, problems))
     numbers = {name: _numbers(rows, name, problems) for name in values}
     if problems:
-        raise InputError(problems[:PROBLEMS_SHOWN], hint="mend the cells named; NA or an empty cell is a missing value")
+        raise InputError(problems[:PROBLEMS_SHOWN], hint="fix the cells named; a missing --value is NA or empty")
     frame = text.with_columns(
         pl.int_range(pl.len()).alias(_ROW),
         pl.int_range(pl.len()).alias(_POSITION),
@@ -167,6 +202,15 @@ def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -
 def _empty(rows: Rows, text: pl.DataFrame, name: str) -> Iterator[Problem]:
     for row in text[name].eq("").arg_true().head(PROBLEMS_SHOWN):
         yield rows.problem(int(row), name, "an empty cell; every row needs one")
+
+
+def _clusters(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
+    """Clusters as text. Rows without one would become one trial together, so here NA is no name."""
+    found = rows.frame[name].cast(pl.String).fill_null("")
+    for row in found.is_in(ABSENT).arg_true().head(PROBLEMS_SHOWN):
+        message = f"expected the name of a cluster, found {found[int(row)]!r}"
+        problems.append(rows.problem(int(row), name, message, suggestion="name the run that the row is a sample of"))
+    return found.alias(clustering.CLUSTER)
 
 
 def _numbers(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
@@ -233,20 +277,21 @@ def _require_a_baseline(rows: Rows, frame: pl.DataFrame, levels: Sequence[str]) 
         raise InputError([problem], hint=f"--baseline {levels[0]}, or another of {listed(levels)}")
 
 
-def _refuse_twins(rows: Rows, frame: pl.DataFrame) -> None:
+def _refuse_twins(rows: Rows, frame: pl.DataFrame, *, clustered: bool) -> None:
     """One trial per arm, cell and block."""
+    unit = "cluster" if clustered else "row"
     columns = frame.columns[: frame.columns.index(_ROW)]
     twin = frame.with_columns(pl.struct(columns).is_first_distinct().alias(_BLOCK)).filter(~pl.col(_BLOCK))
     if twin.height == 0:
         return
     first = twin.row(0, named=True)
     where = ", ".join(f"{name} {first[name]}" for name in columns)
-    problem = rows.problem(int(first[_ROW]), columns[-1], f"a second row of {where}")
-    more = f" ({twin.height} such rows)" if twin.height > 1 else ""
+    problem = rows.problem(int(first[_ROW]), columns[-1], f"a second {unit} of {where}")
+    more = f" ({twin.height} such {unit}s)" if twin.height > 1 else ""
     raise InputError(
         [problem],
-        hint=f"a block holds one trial of each arm{more}: name the columns that tell trials apart with --by, or put "
-        "the rows of one trial together first",
+        hint=f"a block holds one trial of each arm{more}: name the columns that tell trials apart with --by, or "
+        "average the rows of one trial with --cluster",
     )
 
 

@@ -52,8 +52,16 @@ def render(analysis: Analysis) -> RenderableType:
     parts += [Text(sentence, style="dim") for sentence in estimands(analysis)]
     if found := kinds(concerns(doubts(analysis))):
         parts.append(Doubts(found))
+    parts.append(Text(_fate(analysis), style="dim"))
+    return Group(*parts)
+
+
+def _fate(analysis: Analysis) -> str:
+    """`30 of 32 finished trials used, 2 invalid`."""
     counts = analysis.counts
     fate = [f"{counts.used} of {counts.finished} finished trials used"]
+    if counts.rows:
+        fate.append(f"{counted(counts.rows, 'row')} in {counted(counts.used, 'cluster')}")
     if counts.diagnostic:
         fate.append(f"{counted(counts.diagnostic, 'diagnostic trial')} beside them")
     if counts.invalid:
@@ -62,8 +70,7 @@ def render(analysis: Analysis) -> RenderableType:
         fate.append(f"{counted(counts.blocks_voided, 'block')} voided, {counts.blocks_replaced} replaced")
     if said := share_of_blocks(analysis):
         fate.append(f"{said} run")
-    parts.append(Text(", ".join(fate), style="dim"))
-    return Group(*parts)
+    return ", ".join(fate)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ def counted(analysis: Analysis) -> list[tuple[str, int]]:
     """How many trials and blocks stand behind the analysis."""
     counts = analysis.counts
     diagnostic = [("diagnostic, not among these", counts.diagnostic)] if counts.diagnostic else []
+    rows = [("rows, averaged into these", counts.rows)] if counts.rows else []
     return [
         ("planned", counts.planned),
         ("finished", counts.finished),
@@ -22,6 +23,7 @@ def counted(analysis: Analysis) -> list[tuple[str, int]]:
         ("blocks voided", counts.blocks_voided),
         ("blocks replaced", counts.blocks_replaced),
         *diagnostic,
+        *rows,
     ]
 
 

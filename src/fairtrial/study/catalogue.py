@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
@@ -17,6 +17,16 @@ from fairtrial.study.problems import Problems
 
 Better = Literal["higher", "lower"]
 MetricKind = Literal["wall_clock", "count"]
+
+
+_TOTALS: Final[Mapping[str, float]] = {
+    "%": 100.0,
+    "share": 1.0,
+    "share of all processors": 1.0,
+    "share of time": 1.0,
+    "share of timed acquisitions": 1.0,
+    "share of trials": 1.0,
+}
 
 
 class MetricDefinition(BaseModel):
@@ -41,6 +51,11 @@ class MetricDefinition(BaseModel):
     kind: MetricKind
     source: str = ""
     resolution: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """What values are shares of, by the unit; 0 if they are none."""
+        return _TOTALS.get(self.unit, 0.0)
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,7 @@ def test_an_invalid_trial_takes_its_block_out_of_both_arms_and_a_new_block_in() 
         "used": 40,
         "blocks_voided": 1,
         "blocks_replaced": 1,
+        "rows": 0,
     }
     (doubt,) = [doubt for doubt in analysis.doubts if doubt.code == "voided"]
     assert "1 invalid trial voided 1 block (1 of over), 1 replaced; 2 finished trials in no estimate" in doubt.message

@@ -273,6 +273,21 @@ def rate(check: Callable[[np.random.Generator], bool]) -> float:
     return sum(check(random) for _ in range(REPLICATES)) / REPLICATES
 
 
+def test_a_drift_larger_than_any_number_is_said_as_a_factor() -> None:
+    rising = arm(10.0 ** np.arange(-320, 301, 62))
+    (doubt,) = run_doubts.drift("tpm", [("all", rising)], unit="", advice="")
+    assert "by a factor of 1.8e+308 from" in doubt.message
+
+
+@pytest.mark.parametrize("exponent", [-1000, 990])
+def test_the_slope_of_values_whose_squares_no_number_holds(exponent: int) -> None:
+    values = np.random.default_rng(3).normal(0, 1, 8)
+    found, other = (run_doubts.slope([("all", arm(np.ldexp(values, by)))]) for by in (0, exponent))
+    assert found is not None
+    assert other is not None
+    assert (other.change, other.p) == (np.ldexp(found.change, exponent), found.p)
+
+
 def test_false_alarms_of_the_drift_check() -> None:
     def drifts(random: np.random.Generator) -> bool:
         groups = [("a", arm(random.normal(100, 1, 6), start=start, step=2)) for start in (0, 1)]

@@ -63,6 +63,26 @@ def test_the_ratio_is_the_arms_over_the_baselines() -> None:
     assert spreads.compared(baseline, np.full(6, 3.0), paired=False) is None, "no spread"
 
 
+@pytest.mark.parametrize("paired", [True, False])
+def test_squares_that_no_number_holds_change_neither(*, paired: bool) -> None:
+    baseline, arm = np.random.default_rng(6).normal(0, 1, (2, 9))
+    found = [spreads.compared(np.ldexp(baseline, by), np.ldexp(arm, by), paired=paired) for by in (0, 1000, -1000)]
+    assert found[0] is not None
+    assert found == [found[0]] * 3
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_another_unit_changes_neither_ratio_nor_p(*, paired: bool) -> None:
+    """Two values are as far from a median between them, in any unit; and equal values have no spread in any."""
+    random = np.random.default_rng(5)
+    baseline, arm = (100 + random.normal(0, each, 8) for each in (1, 2))
+    found = [
+        spreads.compared(np.log(2.0**by * baseline), np.log(2.0**by * arm), paired=paired) for by in range(-20, 20)
+    ]
+    assert {round(each.p, 9) for each in found if each} == {round(found[0].p, 9)}  # type: ignore[union-attr]
+    assert not any(spreads.compared(np.log(np.full(9, 3.0**by)), arm[:9], paired=False) for by in range(-20, 20))
+
+
 @pytest.mark.parametrize(("n", "share", "worth"), [(6, 0.393, 0.062), (10, 0.259, 0.041), (59, 0.0495, 0.008)])
 def test_what_stalls_may_be_worth_that_nobody_has_seen(n: int, share: float, worth: float) -> None:
     found = spreads.stalls(n, level=0.05)

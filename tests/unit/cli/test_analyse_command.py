@@ -17,6 +17,7 @@ OPTIONS = Options(
     arm="kernel",
     by=["memory, users", "disk"],
     block="b",
+    cluster="run",
     time=None,
     baseline=None,
     better=["lower"],
@@ -32,6 +33,7 @@ def test_options_become_a_question() -> None:
     assert question.by == ("memory", "users", "disk")
     assert (question.margin, question.confidence) == (0.03, 0.9)
     assert question.better == ("lower",)
+    assert (question.block, question.cluster) == ("b", "run")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from support.tables import judged, only_comparison
 
 from fairtrial.analyse import analyse
 from fairtrial.errors import InputError
+from fairtrial.foreign import asking
 
 HEADER = "kernel,memory,block,tpm,p99\n"
 CASE = Case(
@@ -176,3 +177,18 @@ def test_the_unit_changes_no_ratio(factor: float) -> None:
     other = only_comparison(judged(table(*scaled), **asked), "tpm", "low")
     assert other.ratio.estimate == pytest.approx(one.ratio.estimate, rel=1e-9)
     assert other.verdict == one.verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("hit_ratio", "share"),
+        ("busy share", "share"),
+        ("hits [%]", "%"),
+        ("cpu_percent", "%"),
+        ("speedup_ratio", ""),
+        ("shared_buffers", ""),
+    ],
+)
+def test_a_columns_name_tells_shares(name: str, unit: str) -> None:
+    assert asking._unit(name) == unit

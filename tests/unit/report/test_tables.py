@@ -237,9 +237,13 @@ def test_every_count_is_named(analysis: Analysis) -> None:
         "blocks replaced": 1,
     }
     every = analysis.counts.model_dump()
-    assert list(dict(words.counted(analysis)).values()) == [every[name] for name in every if name != "diagnostic"]
+    assert list(dict(words.counted(analysis)).values()) == [
+        every[name] for name in every if name not in {"diagnostic", "rows"}
+    ]
     probed = analysis.model_copy(update={"counts": analysis.counts.model_copy(update={"diagnostic": 4})})
     assert dict(words.counted(probed))["diagnostic, not among these"] == 4
+    clustered = analysis.model_copy(update={"counts": analysis.counts.model_copy(update={"rows": 600})})
+    assert dict(words.counted(clustered))["rows, averaged into these"] == 600
 
 
 def test_a_run_of_all_its_blocks_says_nothing_about_stopping(analysis: Analysis) -> None:

@@ -14,7 +14,7 @@ from fairtrial.analyse.comparing import PAIRED_LOGS, PAIRED_UNITS
 from fairtrial.analyse.judging import CLAIMS
 from fairtrial.analyse.models import Comparison, Doubt, Guardrail, Interval
 from fairtrial.analyse.sequential import guarding
-from fairtrial.analyse.sequential.following import Followed, Pairs, Seen, standard_error
+from fairtrial.analyse.sequential.following import Followed, Pairs, standard_error
 from fairtrial.analyse.sequential.rule import Rule, one_sided_reach, reach
 from fairtrial.analyse.t_tests import Values
 from fairtrial.study.catalogue import MetricDefinition
@@ -63,7 +63,7 @@ def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Compari
     away = reach(comparison.n, level=rule.alpha, rule=rule)
     low, high = _interval(pair.whole.values, away=away, size=pair.whole.size)
     below, above = _interval(pair.differences, away=away, size=_size(pair.differences))
-    within = _within(comparison, pair.whole, rule)
+    within = _within(comparison, pair, rule)
     p, same = float(standing.p[index]), float(standing.same[index])
     p_equivalence = None if comparison.p_equivalence is None else same
     ratio = _ratio(comparison.ratio, low, high) if pair.whole.logs else comparison.ratio
@@ -143,20 +143,21 @@ def _ratio(ratio: Interval, low: float | None, high: float | None) -> Interval:
     return Interval(estimate=ratio.estimate, low=math.exp(low), high=math.exp(high))
 
 
-def _within(comparison: Comparison, seen: Seen, rule: Rule) -> Interval | None:
+def _within(comparison: Comparison, pair: Pairs, rule: Rule) -> Interval | None:
     """The interval of the one-sided tests of equivalence at the look that claimed it, else at the last one.
 
     A claim stands although the interval of a later look, made for other comparisons' sake, may reach further.
     """
     if comparison.equivalence_interval is None:
         return None
-    found = None
+    found, seen = None, pair.whole
     for look in (*(look for look in rule.looks if rule.enough <= look < comparison.n), comparison.n):
         away = one_sided_reach(look, level=rule.alpha, rule=rule)
         low, high = _interval(seen.values[:look], away=away, size=seen.size)
         middle = Interval(estimate=math.exp(float(seen.values[:look].mean())), low=None, high=None)
         found = None if low is None else _ratio(middle, low, high)
-        if low is not None and high is not None and -rule.bound < low <= high < rule.bound:
+        bound = pair.bound(look, margin=math.expm1(rule.bound))
+        if low is not None and high is not None and -bound < low <= high < bound:
             break
     return found
 

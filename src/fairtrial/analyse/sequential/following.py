@@ -16,7 +16,7 @@ from statistics import fmean
 
 import numpy as np
 
-from fairtrial.analyse import t_tests
+from fairtrial.analyse import shares, t_tests
 from fairtrial.analyse.comparing import matched
 from fairtrial.analyse.measured import Measured, measured
 from fairtrial.analyse.models import CellStop
@@ -25,6 +25,7 @@ from fairtrial.analyse.sequential.rule import Estimates, Rule, estimates, reach
 from fairtrial.analyse.sequential.standing import Standing
 from fairtrial.analyse.t_tests import Values
 from fairtrial.record.models import CellLook, ComparisonLook, Design, Plan, StopReason, TrialRecord
+from fairtrial.study.catalogue import MetricDefinition
 
 Key = tuple[str, str, str]  # cell, metric, arm
 
@@ -38,6 +39,7 @@ class Pairs:
         rounds: the round in which each block was complete.
         baseline, arm: values, in the metric's unit.
         no_logs_from: the round of the first value that has no logarithm; infinite if there is none.
+        total: what the metric is a share of; 0 if it is none.
     """
 
     key: Key
@@ -46,6 +48,7 @@ class Pairs:
     baseline: Values
     arm: Values
     no_logs_from: float
+    total: float
 
     def until(self, round_: float) -> Seen:
         """What a look after a round compares. What a later value is must not change it: decisions were made by it."""
@@ -55,6 +58,10 @@ class Pairs:
         before, after = scale(self.baseline[seen]), scale(self.arm[seen])
         size = max(float(np.abs(each).mean()) if len(each) else 0.0 for each in (before, after))
         return Seen(logs=logs, values=after - before, size=size)
+
+    def bound(self, blocks: int, *, margin: float) -> float:
+        """Of equivalence on the log scale, as the first blocks give it."""
+        return shares.bound(self.baseline[:blocks], self.arm[:blocks], margin=margin, total=self.total)
 
     @cached_property
     def whole(self) -> Seen:
@@ -117,7 +124,7 @@ def follow(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None = 
     selection = select(plan, trials, contrast=contrast)
     rounds = {(trial.trial.cell, trial.trial.block): trial.trial.round for trial in trials}
     pairs = tuple(
-        _pairs(cell, (metric, primary), level=level, first=selection.levels[0], rounds=rounds)
+        _pairs(cell, (plan.metrics.definitions[metric], primary), level=level, first=selection.levels[0], rounds=rounds)
         for cell in selection.cells
         for metric, primary in _metrics(plan).items()
         for level in selection.levels[1:]
@@ -146,9 +153,15 @@ def _metrics(plan: Plan) -> dict[str, bool]:
 
 
 def _pairs(
-    cell: ContrastCell, named: tuple[str, bool], *, level: str, first: str, rounds: Mapping[tuple[str, int], int]
+    cell: ContrastCell,
+    of: tuple[MetricDefinition, bool],
+    *,
+    level: str,
+    first: str,
+    rounds: Mapping[tuple[str, int], int],
 ) -> Pairs:
-    metric, primary = named
+    definition, primary = of
+    metric = definition.name
     base, arm = (measured(cell.groups[each], metric=metric, arm=each) for each in (first, level))
     used = matched(base, arm, paired=True)
     when = np.array([_round(cell, block, levels=(first, level), rounds=rounds) for block in _common(base, arm)])
@@ -166,6 +179,7 @@ def _pairs(
         baseline=used.baseline[order],
         arm=used.arm[order],
         no_logs_from=min(no_logs, default=math.inf),
+        total=definition.total,
     )
 
 
@@ -207,15 +221,15 @@ class _Course:
 
     def _estimates(self, round_: int) -> Estimates:
         so_far = [pair.until(round_) for pair in self.pairs]
-        bound = self.standing.rule.bound
+        margin = self.plan.design.margin
         each = [
             estimates(
                 seen.values,
                 n=np.array(len(seen.values)),
                 error=np.array(standard_error(seen.values, size=seen.size)),
-                bound=np.array(bound if seen.logs else 0.0),
+                bound=np.array(pair.bound(len(seen.values), margin=margin) if seen.logs else 0.0),
             )
-            for seen in so_far
+            for pair, seen in zip(self.pairs, so_far, strict=True)
         ]
         return Estimates(*(np.array([getattr(of, field.name) for of in each]) for field in fields(Estimates)))
 

@@ -113,7 +113,8 @@ def test_a_server_on_the_far_host_is_loaded_from_here(here: Desk, far: Host, far
 def test_postgres_listens_for_the_other_host_only_where_it_is_asked_for(
     here: Desk, far: Host, far_side: Namespace
 ) -> None:
-    system = "{postgres: {options: {shared_buffers: 16MB}}}"
+    # A deadlock is looked for after a second by default, which is the whole window.
+    system = "{postgres: {options: {shared_buffers: 16MB, deadlock_timeout: 50ms}}}"
     here.fairtrial("run", study(here, system=system, client=ssh(here, far), duration="1s"))
     for trial in record.read(here.run).trials:
         assert measured(trial)["throughput_tps"] > 0

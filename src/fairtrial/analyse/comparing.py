@@ -10,7 +10,7 @@ import numpy as np
 
 from fairtrial.analyse import censoring, confirming, permuting, ranks, sensitivity, shares, spreads, t_tests
 from fairtrial.analyse.measured import Measured
-from fairtrial.analyse.models import Comparison, Interval, RankOpinion, Role, Spreads, Welch
+from fairtrial.analyse.models import Comparison, Interval, RankOpinion, Role, Welch
 from fairtrial.analyse.t_tests import TTest, Values
 
 PAIRED_LOGS: Final = "paired t on log ratios over blocks"
@@ -82,6 +82,11 @@ class Matched:
         """Whether every value has a logarithm."""
         return bool((self.baseline > 0).all() and (self.arm > 0).all())
 
+    @property
+    def logarithms(self) -> Matched:
+        """Of values that all have one."""
+        return Matched(baseline=np.log(self.baseline), arm=np.log(self.arm))
+
 
 def matched(baseline: Measured, arm: Measured, *, paired: bool) -> Matched:
     """Pairs values by block; blocks that only one arm has are left out, and `doubts` says how many."""
@@ -127,9 +132,9 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
     exchanged = (deciding is None and not censored) or (not logs and permuting.heaped(used.baseline, used.arm))
     method = _method(paired=setting.paired, logs=logs, exchanged=exchanged)
     level = setting.level(named.role)
-    rank = _rank(used, setting=setting, logs=logs)
     by_t = 1.0 if deciding is None else deciding.p
-    scaled = _logarithms(used) if logs else used
+    scaled = used.logarithms if logs else used
+    rank = _rank(scaled, setting=setting, logs=logs)
     bound = shares.bound(used.baseline, used.arm, margin=setting.margin, total=named.total) if logs else 0.0
     p = _permuted(scaled, setting) if exchanged else _confirmed(by_t, scaled, setting=setting, level=level)
     return Comparison(
@@ -141,7 +146,7 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
         method=method + CENSORED if censored else method,
         n=min(len(used.baseline), len(used.arm)),
         confidence=setting.confidence,
-        ratio=_ratio(used, on_logs) if logs else Interval(estimate=None, low=None, high=None),
+        ratio=_ratio(scaled, on_logs) if logs else Interval(estimate=None, low=None, high=None),
         mean=None if exchanged else _mean(deciding, scaled, level=level, logs=logs),
         equivalence_interval=_at_both_ends(on_logs, alpha=setting.alpha),
         difference=_difference(used, in_units),
@@ -151,7 +156,7 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
         p_adjusted=None,
         margin=math.expm1(bound),
         p_equivalence=_inside(
-            on_logs, used if logs and not censored else None, bound=bound, setting=setting, level=level
+            on_logs, scaled if logs and not censored else None, bound=bound, setting=setting, level=level
         ),
         family_size=setting.size(named.role),
         verdict="undecided",
@@ -159,7 +164,7 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
         smallest_difference=None if in_units is None else _detectable(in_units, alpha=level),
         claimable=not setting.once or rank is None or ranks.could_claim(rank.smallest_p, alpha=setting.alpha),
         rank=rank,
-        spreads=None if censored else _spreads(used, setting=setting, logs=logs),
+        spreads=None if censored else spreads.compared(scaled.baseline, scaled.arm, paired=setting.paired),
         stalls=spreads.stalls(min(len(used.baseline), len(used.arm)), level=level),
         assumptions=(_LIKE_NORMAL[method], _TRIALS_COUNT),
     )
@@ -179,7 +184,8 @@ def _tested(used: Matched, setting: Setting) -> tuple[TTest | None, TTest | None
     in_units = test(used.baseline, used.arm, confidence=setting.confidence)
     if not used.positive:
         return in_units, None
-    return in_units, test(np.log(used.baseline), np.log(used.arm), confidence=setting.confidence)
+    logs = used.logarithms
+    return in_units, test(logs.baseline, logs.arm, confidence=setting.confidence)
 
 
 def _censored(used: Matched, *, resolution: float, setting: Setting) -> tuple[TTest | None, TTest | None]:
@@ -220,14 +226,13 @@ def confirmed_above(p: float, scaled: Matched, *, setting: Setting, level: float
     return float(confirming.unpaired_beyond(by_t, scaled.baseline, scaled.arm, level=level, alpha=setting.alpha))
 
 
-def _inside(test: TTest | None, used: Matched | None, *, bound: float, setting: Setting, level: float) -> float | None:
-    """The p of equivalence, against the margin's nearer end likewise; `used`: None where there are no logarithms."""
+def _inside(test: TTest | None, logs: Matched | None, *, bound: float, setting: Setting, level: float) -> float | None:
+    """The p of equivalence, against the margin's nearer end likewise; `logs`: None where there are none."""
     if test is None:
-        return None if used is None else _inside_by_exchange(_logarithms(used), bound=bound, setting=setting)
+        return None if logs is None else _inside_by_exchange(logs, bound=bound, setting=setting)
     p = sensitivity.equivalence(test, bound=bound)
-    if used is None or not setting.once or p >= setting.alpha:
+    if logs is None or not setting.once or p >= setting.alpha:
         return p
-    logs = _logarithms(used)
     higher, lower = (logs.arm, logs.baseline) if _mean_shift(logs) >= 0 else (logs.baseline, logs.arm)
     return confirmed_above(p, Matched(baseline=higher, arm=lower + bound), setting=setting, level=level)
 
@@ -244,13 +249,8 @@ def _mean_shift(used: Matched) -> float:
     return float(np.mean(used.arm) - np.mean(used.baseline))
 
 
-def _logarithms(used: Matched) -> Matched:
-    return Matched(baseline=np.log(used.baseline), arm=np.log(used.arm))
-
-
-def _ratio(used: Matched, test: TTest | None) -> Interval:
+def _ratio(logs: Matched, test: TTest | None) -> Interval:
     """Ratio of geometric means: the estimate is there even where no interval is, or none that a number can hold."""
-    logs = _logarithms(used)
     estimate = math.exp(min(spreads.LARGEST_LOGARITHM, _mean_shift(logs)))
     if test is None or test.high > spreads.LARGEST_LOGARITHM:
         return Interval(estimate=estimate, low=None, high=None)
@@ -287,14 +287,8 @@ def _difference(used: Matched, test: TTest | None) -> Interval:
     return Interval(estimate=estimate, low=test.low, high=test.high)
 
 
-def _spreads(used: Matched, *, setting: Setting, logs: bool) -> Spreads | None:
-    scaled = _logarithms(used) if logs else used
-    return spreads.compared(scaled.baseline, scaled.arm, paired=setting.paired)
-
-
-def _rank(used: Matched, *, setting: Setting, logs: bool) -> RankOpinion | None:
+def _rank(scaled: Matched, *, setting: Setting, logs: bool) -> RankOpinion | None:
     """The exact test on the same values and the same scale as the t test that decides."""
-    scaled = _logarithms(used) if logs else used
     if setting.paired:
         test = ranks.signed_rank(scaled.arm - scaled.baseline, confidence=setting.confidence)
     else:

@@ -303,9 +303,9 @@ def _on_logarithms(comparison: Comparison, baseline: Measured, arm: Measured) ->
     if comparison.method not in (PAIRED_LOGS, WELCH_LOGS):
         return None
     paired = comparison.method == PAIRED_LOGS
-    used = matched(baseline, arm, paired=paired)
+    logs = matched(baseline, arm, paired=paired).logarithms
     test = t_tests.paired if paired else t_tests.welch
-    return test(np.log(used.baseline), np.log(used.arm), confidence=comparison.confidence)
+    return test(logs.baseline, logs.arm, confidence=comparison.confidence)
 
 
 def _percent(share: float) -> str:

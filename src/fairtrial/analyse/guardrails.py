@@ -38,7 +38,7 @@ def guarded(baseline: Measured, arm: Measured, *, rail: Rail, setting: Setting) 
     """Tests one arm on one guardrail; the outcome is `judging`'s to withhold."""
     used = matched(baseline, arm, paired=setting.paired)
     in_units = _test(used, setting=setting)
-    logs = _test(_logarithms(used), setting=setting) if baseline.positive and arm.positive else None
+    logs = _test(used.logarithms, setting=setting) if baseline.positive and arm.positive else None
     kept, breached = _p_values(_at_the_margin(baseline, arm, used, rail=rail), rail=rail, setting=setting)
     return Guardrail(
         margin=rail.margin,
@@ -93,7 +93,7 @@ def _at_the_margin(baseline: Measured, arm: Measured, used: Matched, *, rail: Ra
     A baseline whose mean is not positive has no share; nothing is claimed of it.
     """
     if baseline.positive and arm.positive:
-        logs = _logarithms(used)
+        logs = used.logarithms
         return Matched(baseline=logs.baseline + rail.worse * math.log1p(rail.margin), arm=logs.arm)
     if float(np.mean(used.baseline)) <= 0:
         return None
@@ -112,10 +112,6 @@ def _p_values(moved: Matched | None, *, rail: Rail, setting: Setting) -> tuple[f
         confirmed_above(p, side, setting=setting, level=setting.alpha) for p, side in zip(by_t, sides, strict=True)
     )
     return kept, breached
-
-
-def _logarithms(used: Matched) -> Matched:
-    return Matched(baseline=np.log(used.baseline), arm=np.log(used.arm))
 
 
 def _test(used: Matched, *, setting: Setting) -> TTest | None:

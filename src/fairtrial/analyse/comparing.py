@@ -180,12 +180,13 @@ def _method(*, paired: bool, logs: bool, exchanged: bool) -> str:
 
 def _tested(used: Matched, setting: Setting) -> tuple[TTest | None, TTest | None]:
     """In units and, where all values have one, on logarithms."""
+    return t_test(used, setting), t_test(used.logarithms, setting) if used.positive else None
+
+
+def t_test(used: Matched, setting: Setting) -> TTest | None:
+    """Student's over blocks, or Welch's; None if it cannot be computed."""
     test = t_tests.paired if setting.paired else t_tests.welch
-    in_units = test(used.baseline, used.arm, confidence=setting.confidence)
-    if not used.positive:
-        return in_units, None
-    logs = used.logarithms
-    return in_units, test(logs.baseline, logs.arm, confidence=setting.confidence)
+    return test(used.baseline, used.arm, confidence=setting.confidence)
 
 
 def _censored(used: Matched, *, resolution: float, setting: Setting) -> tuple[TTest | None, TTest | None]:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from fairtrial.analyse import t_tests
-from fairtrial.analyse.comparing import Matched, Setting, confirmed_above, matched
+from fairtrial.analyse.comparing import Matched, Setting, confirmed_above, matched, t_test
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Estimand, Guardrail, Outcome
 from fairtrial.analyse.t_tests import TTest, TTests, Values
@@ -37,8 +37,8 @@ class Rail:
 def guarded(baseline: Measured, arm: Measured, *, rail: Rail, setting: Setting) -> Guardrail:
     """Tests one arm on one guardrail; the outcome is `judging`'s to withhold."""
     used = matched(baseline, arm, paired=setting.paired)
-    in_units = _test(used, setting=setting)
-    logs = _test(used.logarithms, setting=setting) if baseline.positive and arm.positive else None
+    in_units = t_test(used, setting)
+    logs = t_test(used.logarithms, setting) if baseline.positive and arm.positive else None
     kept, breached = _p_values(_at_the_margin(baseline, arm, used, rail=rail), rail=rail, setting=setting)
     return Guardrail(
         margin=rail.margin,
@@ -102,7 +102,7 @@ def _at_the_margin(baseline: Measured, arm: Measured, used: Matched, *, rail: Ra
 
 def _p_values(moved: Matched | None, *, rail: Rail, setting: Setting) -> tuple[float, float]:
     """Of kept and of breached, as ranks and the exchange of arms leave them; 1 where there is no test."""
-    test = None if moved is None else _test(moved, setting=setting)
+    test = None if moved is None else t_test(moved, setting)
     if moved is None or test is None:
         return 1.0, 1.0
     by_t = (float(p) for p in non_inferiority(test.many, worse=rail.worse, bound=0.0))
@@ -112,11 +112,6 @@ def _p_values(moved: Matched | None, *, rail: Rail, setting: Setting) -> tuple[f
         confirmed_above(p, side, setting=setting, level=setting.alpha) for p, side in zip(by_t, sides, strict=True)
     )
     return kept, breached
-
-
-def _test(used: Matched, *, setting: Setting) -> TTest | None:
-    test = t_tests.paired if setting.paired else t_tests.welch
-    return test(used.baseline, used.arm, confidence=setting.confidence)
 
 
 def _bound(test: TTest, *, rail: Rail, setting: Setting) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -72,10 +72,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class Matched:
-    """The values that one comparison uses: of common blocks in the same order if paired, else all of them."""
+    """The values that one comparison uses: of common blocks in the same order if paired, else all of them.
+
+    Attributes:
+        baseline, arm: shapes (n,) and (m,).
+        unit: what rounding is of, at the least: 1 for logarithms, whose values were rounded before them.
+    """
 
     baseline: Values
     arm: Values
+    unit: float = 0.0
 
     @property
     def positive(self) -> bool:
@@ -85,7 +91,37 @@ class Matched:
     @property
     def logarithms(self) -> Matched:
         """Of values that all have one."""
-        return Matched(baseline=np.log(self.baseline), arm=np.log(self.arm))
+        return Matched(baseline=np.log(self.baseline), arm=np.log(self.arm), unit=1.0)
+
+    @property
+    def size(self) -> float:
+        """How large the values are; 0 without any."""
+        return max(float(np.abs(each).mean()) if len(each) else 0.0 for each in (self.baseline, self.arm))
+
+    @property
+    def rounding(self) -> float:
+        """What differs by no more is equal."""
+        return t_tests.ROUNDING * max(self.unit, self.size)
+
+    @property
+    def differences(self) -> Values:
+        """Of the arm from the baseline over blocks, equal where rounding alone tells them apart."""
+        return ranks.settled(self.arm - self.baseline, rounding=self.rounding)
+
+    @property
+    def settled(self) -> tuple[Values, Values]:
+        """Baseline and arm, equal where rounding alone tells them apart."""
+        both = ranks.settled(np.concatenate([self.baseline, self.arm]), rounding=self.rounding)
+        return both[: len(self.baseline)], both[len(self.baseline) :]
+
+    def moved(self, *, baseline: float = 0.0, arm: float = 0.0) -> Matched:
+        """Further by so much."""
+        return replace(self, baseline=self.baseline + baseline, arm=self.arm + arm)
+
+    @property
+    def exchanged(self) -> Matched:
+        """The arm as the baseline."""
+        return replace(self, baseline=self.arm, arm=self.baseline)
 
 
 def matched(baseline: Measured, arm: Measured, *, paired: bool) -> Matched:
@@ -206,7 +242,7 @@ def _censored(used: Matched, *, resolution: float, setting: Setting) -> tuple[TT
 
 def _permuted(used: Matched, setting: Setting) -> float:
     p = permuting.paired_p if setting.paired else permuting.unpaired_p
-    return p(used.baseline, used.arm, seed=setting.seed)
+    return p(used.baseline, used.arm, rounding=used.rounding, seed=setting.seed)
 
 
 def _confirmed(p: float, scaled: Matched, *, setting: Setting, level: float) -> float:
@@ -215,16 +251,16 @@ def _confirmed(p: float, scaled: Matched, *, setting: Setting, level: float) -> 
         return p
     by_t = np.asarray(p)
     if setting.paired:
-        return float(confirming.paired(by_t, scaled.arm - scaled.baseline, level=level, alpha=setting.alpha))
-    return float(confirming.unpaired(by_t, scaled.baseline, scaled.arm, level=level, alpha=setting.alpha))
+        return float(confirming.paired(by_t, scaled.differences, level=level, alpha=setting.alpha))
+    return float(confirming.unpaired(by_t, *scaled.settled, level=level, alpha=setting.alpha))
 
 
 def confirmed_above(p: float, scaled: Matched, *, setting: Setting, level: float) -> float:
     """The same for a one-sided p of "the arm is not above the baseline", whether looked at once or often."""
     by_t = np.asarray(p)
     if setting.paired:
-        return float(confirming.paired_beyond(by_t, scaled.arm - scaled.baseline, level=level, alpha=setting.alpha))
-    return float(confirming.unpaired_beyond(by_t, scaled.baseline, scaled.arm, level=level, alpha=setting.alpha))
+        return float(confirming.paired_beyond(by_t, scaled.differences, level=level, alpha=setting.alpha))
+    return float(confirming.unpaired_beyond(by_t, *scaled.settled, level=level, alpha=setting.alpha))
 
 
 def _inside(test: TTest | None, logs: Matched | None, *, bound: float, setting: Setting, level: float) -> float | None:
@@ -234,15 +270,15 @@ def _inside(test: TTest | None, logs: Matched | None, *, bound: float, setting: 
     p = sensitivity.equivalence(test, bound=bound)
     if logs is None or not setting.once or p >= setting.alpha:
         return p
-    higher, lower = (logs.arm, logs.baseline) if _mean_shift(logs) >= 0 else (logs.baseline, logs.arm)
-    return confirmed_above(p, Matched(baseline=higher, arm=lower + bound), setting=setting, level=level)
+    from_above = logs.exchanged if _mean_shift(logs) >= 0 else logs
+    return confirmed_above(p, from_above.moved(arm=bound), setting=setting, level=level)
 
 
 def _inside_by_exchange(logs: Matched, *, bound: float, setting: Setting) -> float | None:
     """The same of values without spread: the arm moved by the margin, either way, against the baseline."""
     if min(len(logs.baseline), len(logs.arm)) < t_tests.SMALLEST_N:
         return None
-    moved = [(Matched(logs.baseline, logs.arm + by), by) for by in (-bound, bound)]
+    moved = [(logs.moved(arm=by), by) for by in (-bound, bound)]
     return max(_permuted(each, setting) / 2 if _mean_shift(each) * by > 0 else 1.0 for each, by in moved)
 
 
@@ -264,11 +300,7 @@ def _mean(test: TTest | None, scaled: Matched, *, level: float, logs: bool) -> I
         return None
     n = min(len(scaled.baseline), len(scaled.arm))
     low, high = test.interval(confidence=1 - level)
-    return spreads.mean_interval((test.estimate, low, high), n=n, level=level, size=None if logs else _size(scaled))
-
-
-def _size(used: Matched) -> float:
-    return max(float(np.abs(each).mean()) for each in (used.baseline, used.arm))
+    return spreads.mean_interval((test.estimate, low, high), n=n, level=level, size=None if logs else scaled.size)
 
 
 def _at_both_ends(on_logs: TTest | None, *, alpha: float) -> Interval | None:
@@ -291,9 +323,9 @@ def _difference(used: Matched, test: TTest | None) -> Interval:
 def _rank(scaled: Matched, *, setting: Setting, logs: bool) -> RankOpinion | None:
     """The exact test on the same values and the same scale as the t test that decides."""
     if setting.paired:
-        test = ranks.signed_rank(scaled.arm - scaled.baseline, confidence=setting.confidence)
+        test = ranks.signed_rank(scaled.differences, confidence=setting.confidence)
     else:
-        test = ranks.rank_sum(scaled.baseline, scaled.arm, confidence=setting.confidence)
+        test = ranks.rank_sum(*scaled.settled, confidence=setting.confidence)
     if test is None:
         return None
     estimate, low, high = (_back(value, logs=logs) for value in (test.estimate, test.low, test.high))

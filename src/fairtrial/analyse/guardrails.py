@@ -93,8 +93,7 @@ def _at_the_margin(baseline: Measured, arm: Measured, used: Matched, *, rail: Ra
     A baseline whose mean is not positive has no share; nothing is claimed of it.
     """
     if baseline.positive and arm.positive:
-        logs = used.logarithms
-        return Matched(baseline=logs.baseline + rail.worse * math.log1p(rail.margin), arm=logs.arm)
+        return used.logarithms.moved(baseline=rail.worse * math.log1p(rail.margin))
     if float(np.mean(used.baseline)) <= 0:
         return None
     return Matched(baseline=(1 + rail.margin) ** rail.worse * used.baseline, arm=used.arm)
@@ -106,8 +105,7 @@ def _p_values(moved: Matched | None, *, rail: Rail, setting: Setting) -> tuple[f
     if moved is None or test is None:
         return 1.0, 1.0
     by_t = (float(p) for p in non_inferiority(test.many, worse=rail.worse, bound=0.0))
-    worse, fine = (moved.arm, moved.baseline) if rail.worse > 0 else (moved.baseline, moved.arm)
-    sides = Matched(baseline=worse, arm=fine), Matched(baseline=fine, arm=worse)
+    sides = (moved.exchanged, moved) if rail.worse > 0 else (moved, moved.exchanged)
     kept, breached = (
         confirmed_above(p, side, setting=setting, level=setting.alpha) for p, side in zip(by_t, sides, strict=True)
     )

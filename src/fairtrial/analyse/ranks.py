@@ -102,6 +102,20 @@ def rank_sum(first: Values, second: Values, *, confidence: float) -> RankTest | 
     return RankTest(estimate=centre, low=low, high=high, p=p, exact=exact, tied=tied, smallest_p=least)
 
 
+def settled(values: Values, *, rounding: float) -> Values:
+    """The same, shape (n,), but equal in size where they differ by no more than rounding, and 0 where they are no more.
+
+    Ranks would else say how a unit is rounded: 1 → 2 and 2 → 4 are one ratio, and their logarithms may differ.
+    """
+    sizes = np.abs(values)
+    order = np.argsort(sizes)
+    ordered = sizes[order]
+    new = np.diff(ordered, prepend=0.0) > rounding
+    found = np.empty_like(sizes)
+    found[order] = np.maximum.accumulate(np.where(new, ordered, 0.0))
+    return np.copysign(found, values)
+
+
 def smallest_signed_rank_p(n: int) -> float:
     """All signs alike: one of 2ⁿ ways, on either side."""
     return min(1.0, 2 / 2.0**n)

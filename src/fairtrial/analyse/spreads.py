@@ -80,17 +80,7 @@ def compared(baseline: Values, arm: Values, *, paired: bool) -> Spreads | None:
         p = float(exchanging.exchange_p((difference - difference.mean()) * (total - total.mean())))
     else:
         away = np.concatenate([np.abs(each - np.median(each)) for each in (baseline, arm)])
-        tied = _tied(away, rounding)
+        tied = ranks.settled(away, rounding=rounding)
         test = ranks.rank_sum(tied[: len(baseline)], tied[len(baseline) :], confidence=0.95)
         p = 1.0 if test is None else test.p
     return Spreads(ratio=second / first, p=p)
-
-
-def _tied(distances: Values, rounding: float) -> Values:
-    """The same, but those equal that differ by rounding only: ranks would else say how a unit is rounded."""
-    order = np.argsort(distances)
-    ordered = distances[order]
-    first = np.diff(ordered, prepend=-math.inf) > rounding
-    tied = np.empty_like(distances)
-    tied[order] = np.maximum.accumulate(np.where(first, ordered, 0.0))
-    return tied

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from fairtrial.study.problems import did_you_mean, listed
 
 ABSENT: Final = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # how tables write that there is no value
 STOPPED_BY: Final = "stopped_by"  # a column: the rule that ended the trials early
+LARGEST: Final = 1e300  # of values: sums of larger ones are soon no numbers
 PROBLEMS_SHOWN: Final = 20  # more of one kind say nothing new
 _BY_THOUSANDS: Final = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d*)?")
 _LARGEST_EXACT: Final = 2.0**53  # beyond it two whole numbers may be one of these
@@ -238,9 +240,10 @@ def _near(found: str) -> str:
 
 def _finite(rows: Rows, numbers: pl.Series, problems: list[Problem]) -> pl.Series:
     """Numbers, none infinite: a trial that never ended is no missing one, and leaving it out flatters its arm."""
-    for row in numbers.is_infinite().arg_true().head(PROBLEMS_SHOWN):
+    for row in (numbers.abs().fill_nan(0.0) > LARGEST).arg_true().head(PROBLEMS_SHOWN):
+        found = "infinity" if math.isinf(numbers[int(row)]) else f"{numbers[int(row)]:g}"
         advice = "write the limit that it ran into, or NA"
-        problems.append(rows.problem(int(row), numbers.name, "infinity is no measurement", suggestion=advice))
+        problems.append(rows.problem(int(row), numbers.name, f"{found} is no measurement", suggestion=advice))
     return numbers
 
 

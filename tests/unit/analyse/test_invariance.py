@@ -114,6 +114,8 @@ def test_a_constant_factor_changes_units_and_no_ratio_p_or_verdict(
         other = scaled[key]
         for name in ("p", "p_adjusted", "p_equivalence", "p_equivalence_adjusted", "smallest_effect"):
             assert like(getattr(other, name), getattr(found, name)), name
+        assert (other.rank and other.rank.tied) == (found.rank and found.rank.tied)
+        assert like(other.rank and other.rank.p, found.rank and found.rank.p)
         assert all(
             map(
                 like,
@@ -137,6 +139,7 @@ def test_swapping_two_arms_inverts_the_ratio_and_keeps_p(table: list[float], ord
     for cell in ("c0", "c1"):
         there, here = ahead[cell, "a1"], back[cell, "a0"]
         assert like(here.p, there.p)
+        assert like(here.rank and here.rank.p, there.rank and there.rank.p)
         assert like(here.p_equivalence, there.p_equivalence)
         assert (there.ratio.low is None) == (here.ratio.low is None)
         assert like((here.ratio.estimate or 0) * (there.ratio.estimate or 0), 1)

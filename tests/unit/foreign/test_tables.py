@@ -63,6 +63,10 @@ def test_marks_comments_blanks_and_quotes_do_not_matter() -> None:
             "new,4,inf",
             "standard input:8:7: tpm: infinity is no measurement (write the limit that it ran into, or NA)",
         ),
+        (
+            "new,4,-1e301",
+            "standard input:8:7: tpm: -1e+301 is no measurement (write the limit that it ran into, or NA)",
+        ),
         ("new,03,1", "standard input:8:5: block: block `03` is the number of block `3`, written otherwise"),
         ("new,3.0,1", "standard input:8:5: block: block `3.0` is the number of block `3`, written otherwise"),
         (",4,1", "standard input:8:1: kernel: an empty cell; every row needs one"),

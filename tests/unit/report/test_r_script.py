@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.analysis_cases import Case
 from support.skips import require
 
 from fairtrial.analyse import analyse
@@ -71,6 +72,23 @@ def test_r_recomputes_every_figure(record: Record, tmp_path: Path, *, contrast: 
                 assert row[name] == "NA", name
             else:
                 assert float(row[name]) == pytest.approx(expected, rel=TOLERANCE), (comparison.metric, name)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("order", ["randomised_blocks", "sequential"])
+def test_r_takes_as_ties_what_only_rounding_tells_apart(tmp_path: Path, *, order: str) -> None:
+    ratios = [4, 2, 2, 0.5, 4, 2, 3, 3, 5, 1]
+    case = Case({"kernel": ["a", "b"]}, blocks=10, order=order)
+    trials = case.trials(
+        tpm=lambda levels, block: (ratios[block - 1] if levels["kernel"] == "b" else 1) * (2 + block % 3) / 3
+    )
+    analysis = analyse(case.plan(), trials)
+    (comparison,) = analysis.cells[0].comparisons["tpm"]
+    assert comparison.rank is not None
+    assert comparison.rank.tied > 0
+    assert comparison.p_by_t is not None  # ranks had a say
+    (row,) = _rscript(r_script.render(analysis), tmp_path)
+    assert float(row["p"]) == pytest.approx(comparison.p, rel=TOLERANCE)
 
 
 @pytest.mark.servers

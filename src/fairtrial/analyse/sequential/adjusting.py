@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-import numpy as np
 from scipy import special
 
 from fairtrial.analyse import doubts, guardrails, sensitivity, spreads
@@ -14,9 +13,8 @@ from fairtrial.analyse.comparing import PAIRED_LOGS, PAIRED_UNITS
 from fairtrial.analyse.judging import CLAIMS
 from fairtrial.analyse.models import Comparison, Doubt, Guardrail, Interval
 from fairtrial.analyse.sequential import guarding
-from fairtrial.analyse.sequential.following import Followed, Pairs, standard_error
+from fairtrial.analyse.sequential.following import Followed, Pairs, Seen
 from fairtrial.analyse.sequential.rule import Rule, one_sided_reach, reach
-from fairtrial.analyse.t_tests import Values
 from fairtrial.study.catalogue import MetricDefinition
 
 # The boundary of a look is near p = 0.01; the signs of n blocks allow no exact p below 2 / 2ⁿ, which n = 8 reaches.
@@ -61,8 +59,8 @@ def rests_on_normality(comparison: Comparison) -> Iterator[Doubt]:
 def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Comparison:
     pair, standing, rule = followed.pairs[index], followed.standing, followed.rule
     away = reach(comparison.n, level=rule.alpha, rule=rule)
-    low, high = _interval(pair.whole.values, away=away, size=pair.whole.size)
-    below, above = _interval(pair.differences, away=away, size=_size(pair.differences))
+    low, high = _interval(pair.whole, away=away)
+    below, above = _interval(pair.in_units, away=away)
     within = _within(comparison, pair, rule)
     p, same = float(standing.p[index]), float(standing.same[index])
     p_equivalence = None if comparison.p_equivalence is None else same
@@ -92,15 +90,11 @@ def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Compari
 def _guardrail(comparison: Comparison, pair: Pairs, definition: MetricDefinition, *, rule: Rule) -> Guardrail | None:
     if comparison.guardrail is None:
         return None
-    on_logs = _mean(pair.whole.values, size=pair.whole.size) if pair.whole.logs else (0.0, math.inf)
-    in_units = _mean(pair.differences, size=_size(pair.differences))
+    on_logs = pair.whole.mean() if pair.whole.logs else (0.0, math.inf)
     worse = guardrails.Rail(better=definition.better, margin=comparison.guardrail.margin).worse
-    return guarding.looked_at(comparison.guardrail, n=comparison.n, rule=rule, worse=worse, means=(on_logs, in_units))
-
-
-def _mean(values: Values, *, size: float) -> guarding.Mean:
-    """And its standard error; 0 and infinite without values."""
-    return (float(values.mean()) if len(values) else 0.0), standard_error(values, size=size)
+    return guarding.looked_at(
+        comparison.guardrail, n=comparison.n, rule=rule, worse=worse, means=(on_logs, pair.in_units.mean())
+    )
 
 
 def _mean_interval(comparison: Comparison, pair: Pairs, rule: Rule) -> Interval | None:
@@ -108,18 +102,13 @@ def _mean_interval(comparison: Comparison, pair: Pairs, rule: Rule) -> Interval 
     if comparison.mean is None:
         return None
     level = rule.alpha / max(1, comparison.family_size)
-    logs, values = pair.whole.logs, pair.whole.values if pair.whole.logs else pair.differences
-    size = pair.whole.size if logs else _size(values)
-    low, high = _interval(values, away=reach(comparison.n, level=level, rule=rule), size=size)
+    whole = pair.whole
+    low, high = _interval(whole, away=reach(comparison.n, level=level, rule=rule))
     if low is None or high is None:
         return None
-    seen = float(values.mean()), low, high
-    found = spreads.mean_interval(seen, n=comparison.n, level=level, size=None if logs else size)
+    seen = whole.mean()[0], low, high
+    found = spreads.mean_interval(seen, n=comparison.n, level=level, size=None if whole.logs else whole.used.size)
     return found if found is None or _looked_at_as_tested(comparison) else _wider(found, comparison.mean)
-
-
-def _size(differences: Values) -> float:
-    return float(np.abs(differences).mean()) if len(differences) else 0.0
 
 
 def _looked_at_as_tested(comparison: Comparison) -> bool:
@@ -130,8 +119,8 @@ def _looked_at_as_tested(comparison: Comparison) -> bool:
     return comparison.method in STUDENTS
 
 
-def _interval(values: Values, *, away: float, size: float) -> tuple[float | None, float | None]:
-    middle, error = _mean(values, size=size)
+def _interval(seen: Seen, *, away: float, blocks: int | None = None) -> tuple[float | None, float | None]:
+    middle, error = seen.mean(blocks)
     if not (math.isfinite(error) and math.isfinite(away)):
         return None, None
     return middle - away * error, middle + away * error
@@ -153,8 +142,8 @@ def _within(comparison: Comparison, pair: Pairs, rule: Rule) -> Interval | None:
     found, seen = None, pair.whole
     for look in (*(look for look in rule.looks if rule.enough <= look < comparison.n), comparison.n):
         away = one_sided_reach(look, level=rule.alpha, rule=rule)
-        low, high = _interval(seen.values[:look], away=away, size=seen.size)
-        middle = Interval(estimate=math.exp(float(seen.values[:look].mean())), low=None, high=None)
+        low, high = _interval(seen, away=away, blocks=look)
+        middle = Interval(estimate=math.exp(seen.mean(look)[0]), low=None, high=None)
         found = None if low is None else _ratio(middle, low, high)
         bound = pair.bound(look, margin=math.expm1(rule.bound))
         if low is not None and high is not None and -bound < low <= high < bound:
@@ -171,7 +160,7 @@ def _wider(adjusted: Interval, once: Interval) -> Interval:
 
 def _smallest_effect(pair: Pairs, comparison: Comparison, followed: Followed) -> float | None:
     """What these blocks would have found at this look, with the boundary that Holm's hardest step asks for."""
-    error = standard_error(pair.whole.values, size=pair.whole.size)
+    error = pair.whole.mean()[1]
     level = followed.rule.alpha / max(1, comparison.family_size)
     critical = reach(comparison.n, level=level, rule=followed.rule)
     if not (pair.whole.logs and math.isfinite(error) and math.isfinite(critical)):

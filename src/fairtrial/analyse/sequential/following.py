@@ -17,7 +17,7 @@ from statistics import fmean
 import numpy as np
 
 from fairtrial.analyse import shares, t_tests
-from fairtrial.analyse.comparing import matched
+from fairtrial.analyse.comparing import Matched, matched
 from fairtrial.analyse.measured import Measured, measured
 from fairtrial.analyse.models import CellStop
 from fairtrial.analyse.selection import ContrastCell, select
@@ -54,10 +54,8 @@ class Pairs:
         """What a look after a round compares. What a later value is must not change it: decisions were made by it."""
         seen = self.rounds <= round_
         logs = round_ < self.no_logs_from
-        scale = np.log if logs else np.positive
-        before, after = scale(self.baseline[seen]), scale(self.arm[seen])
-        size = max(float(np.abs(each).mean()) if len(each) else 0.0 for each in (before, after))
-        return Seen(logs=logs, values=after - before, size=size)
+        used = Matched(baseline=self.baseline[seen], arm=self.arm[seen])
+        return Seen(logs=logs, used=used.logarithms if logs else used)
 
     def bound(self, blocks: int, *, margin: float) -> float:
         """Of equivalence on the log scale, as the first blocks give it."""
@@ -68,10 +66,10 @@ class Pairs:
         """With every round."""
         return self.until(sys.float_info.max)
 
-    @property
-    def differences(self) -> Values:
-        """In the metric's unit."""
-        return self.arm - self.baseline
+    @cached_property
+    def in_units(self) -> Seen:
+        """With every round, in the metric's unit."""
+        return Seen(logs=False, used=Matched(baseline=self.baseline, arm=self.arm))
 
 
 @dataclass(frozen=True)
@@ -79,13 +77,24 @@ class Seen:
     """What is compared, up to some round.
 
     Attributes:
-        logs: whether `values` are log ratios: then no value so far was without logarithm; else differences.
-        size: how large the compared numbers are, to tell spread from rounding.
+        logs: whether `used` are logarithms: then no value so far was without one.
     """
 
     logs: bool
-    values: Values
-    size: float
+    used: Matched
+
+    @cached_property
+    def values(self) -> Values:
+        """Log ratios of blocks, or differences, shape (blocks,)."""
+        return self.used.differences
+
+    def mean(self, blocks: int | None = None) -> tuple[float, float]:
+        """Of the first blocks, and its standard error: infinite for one, and for what is constant up to rounding."""
+        values = self.values[:blocks]
+        if len(values) < t_tests.SMALLEST_N:
+            return float(values.sum()), math.inf
+        error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+        return float(values.mean()), error if error > self.used.rounding else math.inf
 
 
 @dataclass(frozen=True)
@@ -226,7 +235,7 @@ class _Course:
             estimates(
                 seen.values,
                 n=np.array(len(seen.values)),
-                error=np.array(standard_error(seen.values, size=seen.size)),
+                error=np.array(seen.mean()[1]),
                 bound=np.array(pair.bound(len(seen.values), margin=margin) if seen.logs else 0.0),
             )
             for pair, seen in zip(self.pairs, so_far, strict=True)
@@ -280,14 +289,6 @@ class _Course:
 def duration_s(trial: TrialRecord) -> float:
     """Wall time of a trial, with everything around its window."""
     return (datetime.fromisoformat(trial.finished) - datetime.fromisoformat(trial.started)).total_seconds()
-
-
-def standard_error(values: Values, *, size: float) -> float:
-    """Of the mean; infinite for one value, and for values that are constant up to rounding: nothing can be tested."""
-    if len(values) < t_tests.SMALLEST_N:
-        return math.inf
-    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return error if error > t_tests.ROUNDING * size else math.inf
 
 
 def _reason(standing: Standing, members: list[int]) -> StopReason:

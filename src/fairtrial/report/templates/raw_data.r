@@ -14,6 +14,23 @@ number <- function(test, get) {
   if (is.nan(found)) NA else found
 }
 
+# Values on the scale that decides, and what of them only rounding tells apart made equal: ranks would see it.
+settled <- function(x, rounding) {
+  at <- order(abs(x))
+  sizes <- abs(x)[at]
+  x[at] <- sign(x[at]) * cummax(ifelse(diff(c(0, sizes)) > rounding, sizes, 0))
+  x
+}
+decided_on <- function(a, b, paired, positive) {
+  if (positive) {
+    a <- log(a)
+    b <- log(b)
+  }
+  rounding <- 10 * .Machine$double.eps * max(as.numeric(positive), mean(abs(a)), mean(abs(b)))
+  both <- settled(if (paired) b - a else c(a, b), rounding)
+  if (paired) list(a = 0 * both, b = both) else list(a = both[seq_along(a)], b = both[-seq_along(a)])
+}
+
 # The exact rank test on the scale that decides. R has an exact p only without ties; with them there is NA here.
 rank_test <- function(a, b, paired) {
   values <- if (paired) b - a else c(a, b)
@@ -111,18 +128,18 @@ compare <- function(metric, cell, baseline, arm, paired, family, share, held, si
     centre <- if (positive) mean(log(b) - log(a)) else NA
     difference <- t_test(b - a)
     estimate <- mean(b - a)
-    ranks <- if (positive) rank_test(log(a), log(b), TRUE) else rank_test(a, b, TRUE)
   } else {
     a <- x$value
     b <- y$value
-    ranks <- if (positive) rank_test(log(x$value), log(y$value), FALSE) else rank_test(x$value, y$value, FALSE)
     ratio <- if (positive) t_test(log(y$value), log(x$value)) else NULL
     centre <- if (positive) mean(log(y$value)) - mean(log(x$value)) else NA
     difference <- t_test(y$value, x$value)
     estimate <- mean(y$value) - mean(x$value)
   }
   p <- number(if (positive) ratio else difference, function(t) t$p.value)
-  if (held) p <- confirmed(p, if (positive) log(a) else a, if (positive) log(b) else b, paired, size)
+  scaled <- decided_on(a, b, paired, positive)
+  ranks <- rank_test(scaled$a, scaled$b, paired)
+  if (held) p <- confirmed(p, scaled$a, scaled$b, paired, size)
   welch <- t_test(y$value, x$value)
   data.frame(
     metric = metric, cell = cell, arm = arm,

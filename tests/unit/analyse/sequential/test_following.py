@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.analysis_cases import Case, Value
 
-from fairtrial.analyse import analyse
+from fairtrial.analyse import analyse, spreads
 from fairtrial.analyse.models import Comparison
 from fairtrial.analyse.sequential import follow
 from fairtrial.record.models import Plan, TrialRecord
@@ -160,11 +160,14 @@ def test_differences_are_followed_where_a_value_has_no_logarithm() -> None:
     case = Case(CELLS, blocks=6)
     plan = plan_of(case)
     base = noisy({"low": 0.3, "high": 0.3})
-    trials = case.trials(tpm=lambda levels, block: base(levels, block) - 1000)
+    trials = case.trials(tpm=lambda levels, block: base(levels, block) - 5000)
     found = only(plan, trials, "low")
     assert found.ratio.estimate is None
     assert found.p_equivalence is None
     assert found.verdict == "faster"
+    assert found.mean is not None
+    stalls = spreads.stalls(found.n, level=0.05).worth
+    assert (found.difference.low or 0) - (found.mean.low or 0) > stalls * 3600  # of the values, not of their difference
 
 
 def test_a_claim_from_few_blocks_rests_on_normality_and_says_so() -> None:

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from scipy import special
 
+from fairtrial.analyse import ranks
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Doubt
 from fairtrial.analyse.t_tests import Values
@@ -114,9 +115,8 @@ def _scores(values: Values) -> Values | None:
     """Ranks, ties at their mean, centred and of unit variance; None of too few values, or where all are equal."""
     if len(values) < SMALLEST_ROWS or np.ptp(values) == 0:
         return None
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
-    return np.asarray((ranks - ranks.mean()) / ranks.std())
+    ranked = ranks.ranked(values)
+    return np.asarray((ranked - ranked.mean()) / ranked.std())
 
 
 def _share_of_orders(scores: Sequence[Values], *, seen: float) -> float:

@@ -60,7 +60,7 @@ def signed_rank(differences: Values, *, confidence: float) -> RankTest | None:
     signed = differences[differences != 0]
     sizes = np.abs(signed)
     tied = _tied(sizes) + n - len(signed)
-    ranks = _ranked(sizes)
+    ranks = ranked(sizes)
     statistic = float(ranks[signed > 0].sum())
     exact = n <= EXACT_N
     if exact and not _tied(sizes):
@@ -86,7 +86,7 @@ def rank_sum(first: Values, second: Values, *, confidence: float) -> RankTest | 
         return None
     both = np.concatenate([second, first])
     tied = _tied(both)
-    ranks = _ranked(both)
+    ranks = ranked(both)
     statistic = float(ranks[:m].sum()) - m * (m + 1) / 2
     exact = max(n, m) <= EXACT_N and (not tied or n + m <= EXACT_TIED_TOTAL)
     if exact and not tied:
@@ -155,7 +155,7 @@ def signed_rank_above(differences: Values) -> Values:
 
 def _signed_rank_above(differences: Values) -> float:
     signed = differences[differences != 0]
-    ranks = _ranked(np.abs(signed))
+    ranks = ranked(np.abs(signed))
     statistic = float(ranks[signed > 0].sum())
     if len(differences) <= EXACT_N:
         return float(_above(_halves(_doubled(ranks)), np.asarray(2 * statistic)))
@@ -182,7 +182,7 @@ def rank_sum_above(first: Values, second: Values) -> Values:
 
 
 def _rank_sum_above(both: Values, n: int, m: int) -> float:
-    ranks = _ranked(both)
+    ranks = ranked(both)
     total = float(ranks[:m].sum())
     if max(n, m) <= EXACT_N and n + m <= EXACT_TIED_TOTAL:
         return float(_above(_choices(_doubled(ranks), m), np.asarray(2 * total)))
@@ -315,7 +315,7 @@ def _doubled(ranks: Values) -> NDArray[np.int64]:
     return np.rint(2 * ranks).astype(np.int64)
 
 
-def _ranked(values: Values) -> Values:
+def ranked(values: Values) -> Values:
     """Ranks from 1, ties at their mean, as `scipy.stats.rankdata`; a library's cost a claim half its time."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Values = np.cumsum(counts) - (counts - 1) / 2

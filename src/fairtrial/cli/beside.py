@@ -71,7 +71,7 @@ def _how(found: Record) -> str:
 
 
 def _row(row: Beside, definition: MetricDefinition | None) -> list[str]:
-    from fairtrial.analyse.publications.checking import place
+    from fairtrial.analyse.publications.comparisons import place
 
     low, high = row.published.ratio_percent
     also = "".join(f", {level}" for level in row.also.values())

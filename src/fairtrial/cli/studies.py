@@ -191,7 +191,8 @@ def _boxed(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _tests(table: Table) -> Iterator[str]:
     """Welch's test as R prints it, and intervals of the change in percent: the publication's and the ratio's."""
-    from fairtrial.analyse.publications.checking import place, r_line
+    from fairtrial.analyse.publications.checking import r_line
+    from fairtrial.analyse.publications.comparisons import place
     from fairtrial.analyse.publications.r_printing import p_value
     from fairtrial.report import columns
 
@@ -220,7 +221,7 @@ def _percent(bounds: tuple[float, float]) -> str:
 
 def _pairs(comparisons: Sequence[Compared]) -> Iterator[str]:
     """Change in percent by trial number."""
-    from fairtrial.analyse.publications.checking import place
+    from fairtrial.analyse.publications.comparisons import place
 
     yield "change by trial, trials of equal number side by side:"
     for each in comparisons:

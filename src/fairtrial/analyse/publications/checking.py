@@ -17,8 +17,6 @@ from fairtrial.analyse.publications.noise_floor import Floors
 from fairtrial.analyse.publications.printed import read
 from fairtrial.analyse.publications.reading import Dataset
 
-__all__ = ["check", "place", "r_line"]
-
 
 def check(dataset: Dataset) -> Checked:
     """Compares every claim and every line of R output with the data."""

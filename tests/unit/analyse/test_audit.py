@@ -166,10 +166,26 @@ def test_lower_is_better_where_the_file_says_so(desk: Path) -> None:
         ("printed: 7, is: [27, '*', 0.25], than: more", "contradicted", "6.75"),
         ("printed: 7, is: [27, '*', 0.25], than: less", "confirmed", "6.75"),
         ("printed: 7, is: [27, '/', 0]", "not checkable", ""),
+        ("printed: 7, is: [1e308, '*', 1e10]", "not checkable", ""),
+        ("printed: 7, is: [1e308, '*', 1e10], than: more", "not checkable", ""),
     ],
 )
 def test_arithmetic_needs_no_data(*, figure: str, verdict: str, computed: str, desk: Path) -> None:
     assert verdicts(desk, f"- {{where: here, arithmetic: [{{{figure}}}]}}\n") == [(verdict, computed)]
+
+
+def test_a_range_of_changes_from_0_is_not_checkable(desk: Path) -> None:
+    (desk / "raw.csv").write_text("kind,cache,speed\na,cold,0\na,cold,2\nb,cold,3\nb,cold,4\n", encoding="utf-8")
+    found = audited(desk, "- {where: here, metric: speed, contrast: kind, pair_range: [1, 2]}\n").findings
+    assert [(each.verdict, each.why) for each in found] == [("not checkable", "the first value of a pair is 0")] * 2
+
+
+@pytest.mark.parametrize("what", ["rest: not significant", "pair_range: [1, 2]", "milder_at: {cache: warm}"])
+def test_without_raw_data_nothing_is_contradicted(what: str, desk: Path) -> None:
+    path = desk / "claims.yaml"
+    path.write_text(HEAD + f"claims:\n- {{where: here, metric: speed, contrast: kind, {what}}}\n", encoding="utf-8")
+    found = publications.audit(claims_file.read(path)).findings
+    assert {(each.verdict, each.why) for each in found} == {("not checkable", "the publication gives no raw data")}
 
 
 def test_what_nothing_can_be_held_against_says_why(desk: Path) -> None:
@@ -248,6 +264,16 @@ def test_sorted_values_are_named(desk: Path) -> None:
         ),
         ("- {metric: speed}\n", "where: required, but missing"),
         ("- {where: here, arithmetic: [{printed: 1, is: [1, '^', 2]}]}\n", "expected"),
+        (
+            "- {where: here, arithmetic: [{printed: 1, is: [nan, '+', 2]}]}\n",
+            "arithmetic.0.is.0: expected a finite number, found 'nan'",
+        ),
+        ("- {where: here, arithmetic: [{printed: '', is: [1, '+', 2]}]}\n", "printed: expected a figure"),
+        ("- {where: here, metric: speed, values: [{printed: ''}]}\n", "printed: expected a figure"),
+        (
+            "- {where: here, metric: speed, contrast: kind, cells: [{pairs: ['']}]}\n",
+            "pairs.0: expected a figure",
+        ),
     ],
 )
 def test_mistakes_in_the_claims_are_named_with_their_place(claims: str, expected: str, desk: Path) -> None:
@@ -262,6 +288,7 @@ def test_mistakes_in_the_claims_are_named_with_their_place(claims: str, expected
         ("kind,cache,sped\na,cold,1\n", "no column `speed`"),
         ("kind,cache,speed\na,cold,1\nb,cold,fast\n", "raw.csv:3:1: speed: expected a number, found `fast`"),
         ("kind,cache,speed\na,cold\n", "raw.csv:2:1: expected 3 fields"),
+        ("kind,cache,speed,speed\na,cold,1,2\n", "raw.csv:1:1: two columns are called `speed`"),
     ],
 )
 def test_mistakes_in_the_data_are_named_with_their_line(raw: str, expected: str, desk: Path) -> None:

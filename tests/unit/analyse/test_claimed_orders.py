@@ -12,6 +12,7 @@ import pytest
 from fairtrial.analyse import publications
 from fairtrial.analyse.publications import Audit, claims_file
 from fairtrial.cli import audit as command
+from fairtrial.errors import InputError
 from fairtrial.report import audit as report
 
 SPEEDS: dict[str, list[float]] = {
@@ -112,7 +113,13 @@ def test_equal_arms_are_decided_no_more_often_than_the_level_allows(tmp_path: Pa
     assert sum(verdict(tmp_path, "a", "b", "c", values=each) != "not decided" for each in values) <= 10
 
 
-def milder(desk: Path, at_y: list[float]) -> list[str]:
+@pytest.mark.parametrize("order", ["[]", "[a, a]"])
+def test_an_order_names_each_level_once(order: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"claims\.yaml:4:.*best_first: expected one level or more, each once"):
+        audited(tmp_path, f"orders: [{{best_first: {order}}}]")
+
+
+def milder(desk: Path, at_y: list[float], *, where: str = "{place: y}", places: str = "x, y") -> list[str]:
     effects: dict[tuple[str, str], list[float]] = {
         ("x", "a"): [99, 101, 100, 98, 102],
         ("x", "b"): [79, 81, 80, 78, 82],
@@ -122,11 +129,11 @@ def milder(desk: Path, at_y: list[float]) -> list[str]:
     rows = [f"{place},{kind},{value}" for (place, kind), every in effects.items() for value in every]
     (desk / "raw.csv").write_text("place,kind,speed\n" + "\n".join(rows) + "\n", encoding="utf-8")
     (desk / "claims.yaml").write_text(
-        textwrap.dedent("""\
-        factors: {place: [x, y], kind: [a, b]}
-        metrics: {speed: {better: higher}}
+        textwrap.dedent(f"""\
+        factors: {{place: [{places}], kind: [a, b]}}
+        metrics: {{speed: {{better: higher}}}}
         claims:
-        - {where: here, metric: speed, contrast: kind, milder_at: {place: y}}
+        - {{where: here, metric: speed, contrast: kind, milder_at: {where}}}
         """),
         encoding="utf-8",
     )
@@ -143,10 +150,29 @@ def milder(desk: Path, at_y: list[float]) -> list[str]:
         ([80.0, 82, 81, 79, 83], "not decided"),
         ([78.0, 80, 79, 77, 81], "not decided"),
         ([64.0, 66, 65, 63, 67], "contradicted"),
+        ([94.0, 96, 95, 93, 0], "not checkable"),  # no logarithm, and no ratio
+        ([95.0], "not checkable"),
     ],
 )
 def test_effects_said_to_be_smaller_are_separated_too(at_y: list[float], expected: str, tmp_path: Path) -> None:
     assert milder(tmp_path, at_y) == [expected]
+
+
+def test_a_level_without_data_is_not_checkable(tmp_path: Path) -> None:
+    assert milder(tmp_path, [94.0, 96, 95, 93, 97], places="x, y, z") == ["confirmed", "not checkable"]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("{place: z}", r"milder_at\.place: unknown level `z`; expected one of `x`, `y`"),
+        ("{memory: y}", r"milder_at\.memory: unknown factor besides the contrast `memory`; expected one of `place`"),
+        ("{kind: b}", r"milder_at\.kind: unknown factor besides the contrast `kind`; expected one of `place`"),
+    ],
+)
+def test_a_smaller_effect_names_a_level_of_another_factor(*, where: str, expected: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"claims\.yaml:4:\d+: claims\.0\." + expected):
+        milder(tmp_path, [95.0, 96], where=where)
 
 
 def test_not_decided_is_counted_shown_and_no_finding_of_the_exit_code(

@@ -1,6 +1,7 @@
 """One printed figure against one value; and every published figure, changed by a digit, is caught."""
 
 import json
+import math
 from decimal import Decimal
 
 import pytest
@@ -18,7 +19,15 @@ from fairtrial.analyse.publications.findings import EXPLAINED, Place, figure
     [
         ("1.5", 1.5, "1.5", None),
         ("1.50", 1.5, "1.50", None),
-        ("2", 1.5, "2", None),  # half goes away from 0
+        ("2", 1.5, "2", None),
+        ("2", 2.5, "2", None),  # as C, R and Python print it: ties to even
+        ("3", 2.5, "3", None),  # ties up
+        ("1.00", 1.005, "1.00", None),  # the binary value is a little less
+        ("1.01", 1.005, "1.01", None),
+        ("0.4", 1000.8 - 1000.45, "0.4", None),  # 0.34999999999991, of decimal values 0.35
+        ("0.2", 0.2501, "0.3", "cut"),
+        ("0.3", 0.2499, "0.2", "differs"),
+        ("0.1000000000000000055511", 0.1, "0.1000000000000000055511", None),
         ("-2", -1.5, "-2", None),
         ("1", 1.9, "2", "cut"),
         ("-1.5", -1.59, "-1.6", "cut"),
@@ -57,6 +66,11 @@ def test_a_value_printed_whole_always_agrees(value: Decimal) -> None:
     assert figure(f"{value:.3f}", float(value))[1] is None
 
 
+@given(st.decimals(-10_000, 10_000, places=3))
+def test_a_value_as_c_r_and_python_round_it_always_agrees(value: Decimal) -> None:
+    assert figure(f"{float(value):.2f}", float(value))[1] is None
+
+
 @given(st.floats(-1e6, 1e6), st.integers(0, 4))
 def test_what_is_computed_agrees_with_itself(value: float, places: int) -> None:
     printed = "0." + "0" * places if places else "0"
@@ -77,6 +91,12 @@ def test_a_finding_that_agrees_or_is_unknown_is_no_disagreement() -> None:
     assert place.agrees("what", "1", "1").disagreement is None
     assert place.unknown("what", "1", "no data").disagreement is None
     assert place.unknown("what", "1", "no data").computed == ""
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_a_value_that_is_not_finite_is_not_checkable(value: float) -> None:
+    assert figure("5", value)[1] == "differs"
+    assert Place("here").figure("what", "5", value).verdict == "not checkable"
 
 
 def nudged(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -10,7 +11,7 @@ from fairtrial.analyse.publications import cell_claims, noise_floor, order_claim
 from fairtrial.analyse.publications.cell_claims import p_text, percent_text
 from fairtrial.analyse.publications.claim_models import Arithmetic, Bounds, Claim
 from fairtrial.analyse.publications.comparisons import PERCENT, Compared, compared, place
-from fairtrial.analyse.publications.findings import Checked, Finding, Place
+from fairtrial.analyse.publications.findings import TOO_LARGE, Checked, Finding, Place
 from fairtrial.analyse.publications.methods import NO_TEST
 from fairtrial.analyse.publications.models import ROutput
 from fairtrial.analyse.publications.noise_floor import Floors
@@ -61,6 +62,10 @@ class _Claimed:
     def _comparisons(self) -> list[Compared]:
         return compared(self.dataset, metric=self.claim.metric, contrast=self.claim.contrast)
 
+    def _untested(self) -> str:
+        """Why there are no comparisons at all."""
+        return self.dataset.missing(self.claim.metric, {}) or NO_TEST
+
     def _matrix(self) -> Iterator[Finding]:
         combinations = self.dataset.combinations()
         if self.claim.configurations:
@@ -75,9 +80,11 @@ class _Claimed:
         listed = [cell.at for cell in self.claim.cells]
         rest = [each for each in self._comparisons() if each.at not in listed]
         text = "no significant change"
-        if not rest:
+        if listed and all(at in listed for at in self.dataset.combinations(without=self.claim.contrast)):
             computed = f"all {len(listed)} comparisons are listed"
             yield self.place.disagrees("the rest", text, computed=computed, kind="empty rest")
+        elif not rest:
+            yield self.place.unknown("the rest", text, self._untested())
         for each in rest:
             what = f"{place(each.at)}: claim"
             if each.significant:
@@ -86,19 +93,22 @@ class _Claimed:
                 yield self.place.agrees(what, text, p_text(each.units))
 
     def _pair_range(self, printed: Bounds) -> Iterator[Finding]:
-        every = [value for each in self._comparisons() for value in each.pair_percent]
-        for name, text, value in zip(
-            ("smallest", "largest"), printed, (min(every, default=None), max(every, default=None)), strict=True
-        ):
-            what = f"{name} of {len(every)} pairs"
-            yield self.place.unknown(what, text, NO_TEST) if value is None else self.place.figure(what, text, value)
+        comparisons = self._comparisons()
+        firsts = [first for each in comparisons for first, _ in zip(*each.values, strict=False)]
+        why = "" if firsts else self._untested()
+        if 0 in firsts:
+            why = "the first value of a pair is 0"
+        every = [] if why else [value for each in comparisons for value in each.pair_percent]
+        for name, text, end in zip(("smallest", "largest"), printed, (min, max), strict=True):
+            what = f"{name} of {len(firsts)} pairs"
+            yield self.place.unknown(what, text, why) if why else self.place.figure(what, text, end(every))
 
 
 def _arithmetic(where: Place, claim: Arithmetic) -> Finding:
     what = f"arithmetic: {claim.of}" if claim.of else "arithmetic"
     value = _result(claim)
-    if value is None:
-        return where.unknown(what, claim.printed, "division by 0")
+    if isinstance(value, str):
+        return where.unknown(what, claim.printed, value)
     if not claim.than:
         return where.figure(what, claim.printed, value)
     text, computed = f"{claim.than} than {claim.printed}", f"{value:.4g}"
@@ -148,11 +158,12 @@ def _r_line(dataset: Dataset, line: ROutput) -> Iterator[Finding]:
         yield where.disagrees(what, line.label, computed=label, kind="label")
 
 
-def _result(of: Arithmetic) -> float | None:
+def _result(of: Arithmetic) -> float | str:
+    """The figure; or why there is none."""
     left, operation, right = of.is_
     if operation in ("/", "% over", "% of") and right == 0:
-        return None
-    return {
+        return "division by 0"
+    value = {
         "/": lambda: left / right,
         "*": lambda: left * right,
         "+": lambda: left + right,
@@ -160,3 +171,4 @@ def _result(of: Arithmetic) -> float | None:
         "% over": lambda: PERCENT * (left - right) / right,
         "% of": lambda: PERCENT * left / right,
     }[operation]()
+    return value if math.isfinite(value) else TOO_LARGE

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, FiniteFloat, model_validator
 
 from fairtrial.analyse.publications.models import Levels, Order
 from fairtrial.analyse.publications.printed import Printed, RequiredFigure, read
@@ -35,6 +35,12 @@ def _statistic(name: str) -> str:
         expected = f"expected one of {listed(STATISTICS)}, or a percentile such as `p95`"
         raise ValueError(f"unknown statistic `{name}`; {expected}" + (f"; {hint}" if hint else ""))
     return name
+
+
+def _best_first(levels: list[str]) -> list[str]:
+    if not levels or len(set(levels)) < len(levels):
+        raise ValueError(f"expected one level or more, each once, best first; found {listed(levels)}")
+    return levels
 
 
 def percentile(statistic: str) -> float | None:
@@ -94,7 +100,7 @@ class CellClaim(_Written):
     medians: Bounds | None = None
     interval: Bounds | None = None
     percent: Bounds | None = None
-    pairs: list[Printed] = []
+    pairs: list[RequiredFigure] = []
 
 
 class Arithmetic(_Written):
@@ -105,8 +111,8 @@ class Arithmetic(_Written):
         than: `more` or `less` where the publication gives a bound.
     """
 
-    printed: Printed
-    is_: tuple[float, Literal["/", "*", "+", "-", "% over", "% of"], float]
+    printed: RequiredFigure
+    is_: tuple[FiniteFloat, Literal["/", "*", "+", "-", "% over", "% of"], FiniteFloat]
     of: str = ""
     than: Literal["more", "less", ""] = ""
 
@@ -118,7 +124,7 @@ class ValueClaim(_Written):
 
     at: Levels = {}
     statistic: Statistic = "mean"
-    printed: Printed
+    printed: RequiredFigure
 
 
 class IntervalClaim(_Written):
@@ -164,7 +170,7 @@ class OrderClaim(_Written):
     """
 
     at: Levels = {}
-    best_first: list[str]
+    best_first: Annotated[list[str], AfterValidator(_best_first)]
 
 
 class Unchecked(_Written):

@@ -95,10 +95,14 @@ def _rows(path: Path) -> list[dict[str, str]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
+            header = reader.fieldnames or []
+            if twice := sorted({name for name in header if header.count(name) > 1}):
+                problem = Problem(f"two columns are called `{twice[0]}`", str(path), reader.line_num, 1)
+                raise InputError([problem], hint="give every column a name of its own")
             rows = []
             for row in reader:
                 if None in row or None in row.values():
-                    message = f"expected {len(reader.fieldnames or [])} fields"
+                    message = f"expected {len(header)} fields"
                     raise InputError([Problem(message, str(path), reader.line_num, 1)], hint="one row per trial")
                 rows.append(row)
             return rows
@@ -202,9 +206,25 @@ def _check_names(node: Node, claims: ClaimsFile, description: PublicationDescrip
             where = item.where("contrast") if isinstance(item, Tree) else item.at
             known = [name for name in description.factors if len(_levels(description, name)) > 1]
             problems.unknown("contrast", claim.contrast, known, at=where, field=(*field, "contrast"))
+        written = item.tree("milder_at") if isinstance(item, Tree) else Tree({}, item.at)
+        _check_milder(claim, description, problems=problems, written=written, field=(*field, "milder_at"))
     if not claims.claims:
         problems.add("no claims", entries.at, field=("claims",))
     _raise_if_any(problems)
+
+
+def _check_milder(
+    claim: Claim, description: PublicationDescription, *, problems: Problems, written: Tree, field: tuple[str, ...]
+) -> None:
+    """A factor besides the contrast, with the level named and another one."""
+    levels = {name: _levels(description, name) for name in description.factors if name != claim.contrast}
+    known = [name for name, each in levels.items() if len(each) > 1]
+    for factor, level in claim.milder_at.items():
+        where, place = written.where(factor), (*field, factor)
+        if factor not in known:
+            problems.unknown("factor besides the contrast", factor, known, at=where, field=place)
+        elif level not in levels[factor]:
+            problems.unknown("level", level, levels[factor], at=where, field=place)
 
 
 def _needs_metric(claim: Claim) -> bool:

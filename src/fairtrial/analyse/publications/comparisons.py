@@ -28,7 +28,7 @@ class Compared:
     Attributes:
         units: Welch on the values, second minus first.
         logs: Welch on their logarithms: the ratio with the uncertainty of both means; on the values where one is not
-            positive, and `ratio_percent` says nothing then.
+            positive (`all_positive`), and `ratio_percent` says nothing then.
     """
 
     metric: str
@@ -44,6 +44,11 @@ class Compared:
     def means(self) -> tuple[float, float]:
         """Of first and second."""
         return float(np.mean(self.values[0])), float(np.mean(self.values[1]))
+
+    @property
+    def all_positive(self) -> bool:
+        """Whether every value is, so that `logs` is on logarithms."""
+        return all(bool((each > 0).all()) for each in self.values)
 
     @property
     def percent(self) -> tuple[float, float]:

@@ -72,7 +72,7 @@ def _counts(of: Table) -> Iterator[str]:
         f"{table.metric} by {table.contrast}: {claimed} of {len(comparisons)} intervals leave out 0, "
         f"{kept} comparisons stay significant after Holm"
     )
-    if all(min(values.min() for values in each.values) > 0 for each in comparisons):
+    if all(each.all_positive for each in comparisons):
         widths = [_width(each.ratio_percent) / _width(each.percent) for each in comparisons]
         yield (
             f"{table.metric} by {table.contrast}: percentages of a baseline taken as known; intervals of the ratio are "

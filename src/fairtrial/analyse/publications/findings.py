@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
 from typing import Final, Literal, get_args
@@ -10,6 +11,8 @@ from fairtrial.analyse.publications.noise_floor import Repeated
 from fairtrial.analyse.publications.printed import read
 
 _MOST_DIGITS: Final = 2000  # from the largest double down to the last digit that a printed exponent reaches
+_HALF: Final = Decimal("0.500001")  # of the last digit: a millionth more than the reach of rounding
+TOO_LARGE: Final = "the value exceeds the range of a floating-point number"
 
 Verdict = Literal["confirmed", "contradicted", "not decided", "not checkable"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
@@ -133,6 +136,8 @@ class Place:
 
     def figure(self, what: str, printed: str, value: float) -> Finding:
         """A figure against a value, at the digits printed."""
+        if not math.isfinite(value):
+            return self.unknown(what, printed, TOO_LARGE)
         computed, kind = figure(printed, value)
         if kind is None:
             return self.agrees(what, printed, computed)
@@ -140,14 +145,20 @@ class Place:
 
 
 def figure(text: str, value: float) -> tuple[str, Kind | None]:
-    """The value to the digits of the printed figure, and how they disagree; None if they agree."""
+    """The value to the digits of the printed figure, and how they disagree; None if they agree.
+
+    A value halfway between two figures agrees with both: C, R and Python print the binary value, ties to even, others
+    the decimal one, ties up; and the order of a sum moves its last bits.
+    """
     printed = read(text)
+    if not math.isfinite(value):
+        return str(value), "differs"
     if printed.bound:
         return f"{value:.3g}", None if printed.holds(value) else "bound"
     exact = Decimal(repr(float(value)))
     with localcontext(prec=_MOST_DIGITS):
+        if abs(exact - printed.value) <= _HALF * printed.unit + Decimal(math.ulp(value)):
+            return printed.shown(printed.value), None
         rounded = exact.quantize(printed.unit, rounding=ROUND_HALF_UP)
-        if printed.value == rounded:
-            return printed.shown(rounded), None
         cut = printed.value == exact.quantize(printed.unit, rounding=ROUND_DOWN)
     return printed.shown(rounded), "cut" if cut else "differs"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, product
 from typing import Final
@@ -14,7 +14,7 @@ from fairtrial.analyse import ranks, t_tests
 from fairtrial.analyse.families import holm
 from fairtrial.analyse.publications import methods
 from fairtrial.analyse.publications.claim_models import Claim, OrderClaim
-from fairtrial.analyse.publications.comparisons import CONFIDENCE, Compared, compared, place
+from fairtrial.analyse.publications.comparisons import CONFIDENCE, Compared, compared_at, place
 from fairtrial.analyse.publications.findings import Finding, Place
 from fairtrial.analyse.publications.models import Levels
 from fairtrial.analyse.publications.noise_floor import Floors
@@ -24,6 +24,7 @@ ALPHA: Final = 1 - CONFIDENCE
 UNRESOLVED: Final = "the data do not separate {first} from {second} ({p}); their means are in {order} order"
 ONE_VALUE: Final = "{level} has one value only: no test can be made"
 MILDER: Final = "the data do not separate the two effects (p = {p:.2g})"
+NO_RATIO: Final = "the effects are compared as ratios, but a value is not positive"
 
 
 @dataclass(frozen=True)
@@ -145,23 +146,37 @@ def _adjusted(steps: list[_Step]) -> list[_Step]:
 
 def milder(dataset: Dataset, claim: Claim) -> Iterator[Finding]:
     """The contrast's effect at one level of a factor against that at each other level, by Welch on logarithms."""
-    here = Place(claim.where)
-    better = dataset.description.metrics[claim.metric].better if claim.milder_at else "higher"
     for factor, level in claim.milder_at.items():
-        every = compared(dataset, metric=claim.metric, contrast=claim.contrast)
-        for one in (each for each in every if each.at[factor] == level):
-            for other in (each for each in every if {**each.at, factor: level} == one.at and each is not one):
-                if other.second != one.second:
-                    continue
-                what = f"{place(one.at)} against {other.at[factor]}"
-                is_milder = (one.logs.estimate > other.logs.estimate) == (better == "higher")
-                p, computed = _apart(one, other), "milder" if is_milder else "harder"
-                if p >= ALPHA:
-                    yield here.undecided(what, "milder", computed=computed, why=MILDER.format(p=p))
-                elif is_milder:
-                    yield here.agrees(what, "milder", computed)
-                else:
-                    yield here.disagrees(what, "milder", computed=computed, kind="order")
+        here = [at for at in dataset.combinations(without=claim.contrast) if at[factor] == level]
+        others = [each for each in dataset.levels(factor) if each != level]
+        for at, second, other in product(here, dataset.levels(claim.contrast)[1:], others):
+            effects = [_effect(dataset, claim, at=each, second=second) for each in (at, {**at, factor: other})]
+            yield _milder(dataset, claim, what=f"{place(at)} against {other}", effects=effects)
+
+
+def _effect(dataset: Dataset, claim: Claim, *, at: Levels, second: str) -> Compared | str:
+    """On logarithms; or why there is none."""
+    levels = dataset.levels(claim.contrast)[0], second
+    missing = [dataset.missing(claim.metric, {**at, claim.contrast: level}) for level in levels]
+    found = compared_at(dataset, metric=claim.metric, contrast=claim.contrast, at=at, levels=levels)
+    if found is None:
+        return next(filter(None, missing), methods.NO_TEST)
+    return found if found.all_positive else NO_RATIO
+
+
+def _milder(dataset: Dataset, claim: Claim, *, what: str, effects: Sequence[Compared | str]) -> Finding:
+    here = Place(claim.where)
+    one, other = effects
+    if isinstance(one, str) or isinstance(other, str):
+        return here.unknown(what, "milder", next(each for each in effects if isinstance(each, str)))
+    better = dataset.description.metrics[claim.metric].better
+    is_milder = (one.logs.estimate > other.logs.estimate) == (better == "higher")
+    p, computed = _apart(one, other), "milder" if is_milder else "harder"
+    if p >= ALPHA:
+        return here.undecided(what, "milder", computed=computed, why=MILDER.format(p=p))
+    if is_milder:
+        return here.agrees(what, "milder", computed)
+    return here.disagrees(what, "milder", computed=computed, kind="order")
 
 
 def _apart(one: Compared, other: Compared) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -78,13 +79,10 @@ def _percentiles(
     by_name = {name: np.percentile(found, percents, method=name).tolist() for name in DEFINITIONS}
     fits = (name for name, values in by_name.items() if _all_agree(printed, values))
     chosen = next(fits, DEFINITIONS[0])
+    named = "" if chosen == DEFINITIONS[0] else f" ({chosen.replace('_', ' ')})"
     for what, text, value in zip(whats, printed, by_name[chosen], strict=True):
-        computed, kind = figure(text, value)
-        if kind is None:
-            named = "" if chosen == DEFINITIONS[0] else f" ({chosen.replace('_', ' ')})"
-            yield place.agrees(what, text, computed + named)
-        else:
-            yield place.disagrees(what, text, computed=computed, kind=kind)
+        each = place.figure(what, text, value)
+        yield replace(each, computed=each.computed + named)
 
 
 def _all_agree(printed: Sequence[str], computed: Sequence[float]) -> bool:

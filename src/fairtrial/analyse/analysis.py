@@ -124,7 +124,9 @@ def analyse_table(table: Table, asked: Asked, course: Course) -> Analysis:
     """
     setting = _setting(table, asked, fixed=course.fixed)
     pairs = _pairs(table, asked)
-    compared = _with_shares([_compared(pair, setting, asked) for pair in pairs], table, setting=setting)
+    compared = [_compared(pair, setting, asked) for pair in pairs]
+    if setting.once:
+        compared = _with_shares(compared, table, setting=setting)
     judged = judging.judge(
         compared if course.followed is None else sequential.adjusted(compared, course.followed, asked.metrics),
         metrics=asked.metrics,
@@ -323,4 +325,4 @@ def _run_doubts(table: Table, asked: Asked, *, judged: Sequence[Comparison], set
 def _on_drift(cells: order_doubts.Cells, setting: Setting) -> str:
     if not setting.paired:
         return run_doubts.NOT_INTERLEAVED
-    return run_doubts.ONE_ORDER if order_doubts.one_order(cells) else run_doubts.PROTECTED
+    return run_doubts.PROTECTED if order_doubts.interleaved(cells) else run_doubts.ONE_SIDE

@@ -22,6 +22,7 @@ RANK_SUM: Final = "Mann-Whitney"
 PAIRED_FLIPS: Final = "paired permutation of differences over blocks"
 SHUFFLED: Final = "permutation of the values"
 EXCHANGED: Final = (PAIRED_FLIPS, SHUFFLED)
+FEWEST_UNPAIRED: Final = 4  # trials per arm, of which ranks of equally many could claim at 0.05
 CENSORED: Final = ", values known by class"  # what a method's name ends in
 
 _LIKE_NORMAL: Final = {
@@ -172,7 +173,7 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
     scaled = used.logarithms if logs else used
     rank = _rank(scaled, setting=setting, logs=logs)
     bound = shares.bound(used.baseline, used.arm, margin=setting.margin, total=named.total) if logs else 0.0
-    p = _permuted(scaled, setting) if exchanged else _confirmed(by_t, scaled, setting=setting, level=level)
+    p = _confirmed(permuted(scaled, setting) if exchanged else by_t, scaled, setting=setting, level=level)
     return Comparison(
         metric=named.metric,
         role=named.role,
@@ -198,8 +199,9 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
         verdict="undecided",
         smallest_effect=_smallest_effect(on_logs, alpha=level),
         smallest_difference=None if in_units is None else _detectable(in_units, alpha=level),
-        claimable=not setting.once or rank is None or ranks.could_claim(rank.smallest_p, alpha=setting.alpha),
+        claimable=not setting.once or rank is None or _enough(used, rank, setting),
         rank=rank,
+        typical_moves=_typical_moves(used, setting),
         spreads=None if censored else spreads.compared(scaled.baseline, scaled.arm, paired=setting.paired),
         stalls=spreads.stalls(min(len(used.baseline), len(used.arm)), level=level),
         assumptions=(_LIKE_NORMAL[method], _TRIALS_COUNT),
@@ -240,7 +242,8 @@ def _censored(used: Matched, *, resolution: float, setting: Setting) -> tuple[TT
     return found[0], found[1] if used.positive else None
 
 
-def _permuted(used: Matched, setting: Setting) -> float:
+def permuted(used: Matched, setting: Setting) -> float:
+    """Two-sided p of exchanging arms."""
     p = permuting.paired_p if setting.paired else permuting.unpaired_p
     return p(used.baseline, used.arm, rounding=used.rounding, seed=setting.seed)
 
@@ -279,7 +282,20 @@ def _inside_by_exchange(logs: Matched, *, bound: float, setting: Setting) -> flo
     if min(len(logs.baseline), len(logs.arm)) < t_tests.SMALLEST_N:
         return None
     moved = [(logs.moved(arm=by), by) for by in (-bound, bound)]
-    return max(_permuted(each, setting) / 2 if _mean_shift(each) * by > 0 else 1.0 for each, by in moved)
+    return max(permuted(each, setting) / 2 if _mean_shift(each) * by > 0 else 1.0 for each, by in moved)
+
+
+def _typical_moves(used: Matched, setting: Setting) -> bool:
+    if setting.paired:
+        return bool(np.median(used.differences) != 0)
+    first, second = used.settled
+    return bool(np.median(first) != np.median(second))
+
+
+def _enough(used: Matched, rank: RankOpinion, setting: Setting) -> bool:
+    """Many trials of one arm do not make up for few of the other: of 2 against 20 ranks could claim."""
+    few = not setting.paired and min(len(used.baseline), len(used.arm)) < FEWEST_UNPAIRED
+    return not few and ranks.could_claim(rank.smallest_p, alpha=setting.alpha)
 
 
 def _mean_shift(used: Matched) -> float:

@@ -122,7 +122,7 @@ def _nothing_varies(baseline: Measured, arm: Measured, place: dict[str, str]) ->
     count = len(baseline.values) + len(arm.values)
     return Doubt(
         code="zero_variance",
-        message=f"all {count} values of both arms are {arm.values[0]:g}: there is no test, p = 1 stands for that",
+        message=f"all {count} values of both arms are {arm.values[0]:g}: nothing tells the arms apart",
         advice="fine for a count of what never happened; else the metric cannot resolve what varies",
         arm=arm.arm,
         **place,
@@ -135,7 +135,7 @@ def zero_variance(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
         yield Doubt(
             code="zero_variance",
             message=f"all {len(each.values)} values are {each.values[0]:g}",
-            advice="the metric cannot resolve what varies here: its interval is too narrow to be believed",
+            advice="fine for an exact count; else the metric cannot resolve what varies here, and no spread is known",
             arm=each.arm,
             **place,
         )

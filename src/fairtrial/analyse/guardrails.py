@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from fairtrial.analyse import t_tests
-from fairtrial.analyse.comparing import Matched, Setting, confirmed_above, matched, t_test
+from fairtrial.analyse.comparing import Matched, Setting, confirmed_above, matched, permuted, t_test
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Estimand, Guardrail, Outcome
 from fairtrial.analyse.t_tests import TTest, TTests, Values
@@ -39,7 +39,10 @@ def guarded(baseline: Measured, arm: Measured, *, rail: Rail, setting: Setting) 
     used = matched(baseline, arm, paired=setting.paired)
     in_units = t_test(used, setting)
     logs = t_test(used.logarithms, setting) if baseline.positive and arm.positive else None
-    kept, breached = _p_values(_at_the_margin(baseline, arm, used, rail=rail), rail=rail, setting=setting)
+    if not used.baseline.any():
+        kept, breached = _p_values_of_nothing(used, rail=rail, setting=setting)
+    else:
+        kept, breached = _p_values(_at_the_margin(baseline, arm, used, rail=rail), rail=rail, setting=setting)
     return Guardrail(
         margin=rail.margin,
         outcome=outcome(kept, breached, alpha=setting.alpha),
@@ -77,6 +80,8 @@ def about(comparison: Comparison, *, better: Literal["higher", "lower"]) -> Comp
         below, above = left.high < bound, left.low > bound
         borne_out = below if (rail.worse > 0) == (guardrail.outcome == "kept") else above
         estimand = "mean" if borne_out else "typical"
+    elif guardrail.outcome == "breached" and not comparison.typical_moves:
+        estimand = "some"
     return comparison.model_copy(update={"guardrail": guardrail.model_copy(update={"estimand": estimand})})
 
 
@@ -100,16 +105,31 @@ def _at_the_margin(baseline: Measured, arm: Measured, used: Matched, *, rail: Ra
 
 
 def _p_values(moved: Matched | None, *, rail: Rail, setting: Setting) -> tuple[float, float]:
-    """Of kept and of breached, as ranks and the exchange of arms leave them; 1 where there is no test."""
-    test = None if moved is None else t_test(moved, setting)
-    if moved is None or test is None:
+    """Of kept and of breached, as ranks and the exchange of arms leave them; by these alone where nothing varies."""
+    if moved is None:
         return 1.0, 1.0
+    test = t_test(moved, setting)
+    if test is None:
+        return _by_exchange(moved, rail=rail, setting=setting)
     by_t = (float(p) for p in non_inferiority(test.many, worse=rail.worse, bound=0.0))
     sides = (moved.exchanged, moved) if rail.worse > 0 else (moved, moved.exchanged)
     kept, breached = (
         confirmed_above(p, side, setting=setting, level=setting.alpha) for p, side in zip(by_t, sides, strict=True)
     )
     return kept, breached
+
+
+def _by_exchange(moved: Matched, *, rail: Rail, setting: Setting) -> tuple[float, float]:
+    p = permuted(moved, setting) / 2
+    excess = rail.worse * float(np.mean(moved.arm) - np.mean(moved.baseline))
+    return p if excess < -moved.rounding else 1.0, p if excess > moved.rounding else 1.0
+
+
+def _p_values_of_nothing(used: Matched, *, rail: Rail, setting: Setting) -> tuple[float, float]:
+    """A share of nothing is nothing: kept where no value of the arm is worse than it, breached where they rise."""
+    none_worse = not (rail.worse * used.arm > 0).any()
+    kept = _by_exchange(used.moved(baseline=rail.worse), rail=rail, setting=setting)[0] if none_worse else 1.0
+    return kept, _by_exchange(used, rail=rail, setting=setting)[1]
 
 
 def _bound(test: TTest, *, rail: Rail, setting: Setting) -> float:

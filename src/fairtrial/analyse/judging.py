@@ -44,7 +44,8 @@ def judge(
     judged = list(comparisons)
     for role, adjust in _FAMILIES.items():
         family = [index for index, each in enumerate(comparisons) if each.role == role]
-        adjusted = adjust([comparisons[index] for index in family], missing.get(role, 0)) if family else []
+        of_role = [comparisons[index] for index in family]
+        adjusted = adjust(of_role, missing.get(role, 0), setting.once) if family else []
         for index, changed in zip(family, adjusted, strict=True):
             judged[index] = changed
     return [
@@ -65,9 +66,14 @@ def _with_verdict(
 
 
 def _estimand(comparison: Comparison, found: Verdict) -> Estimand | None:
-    """What a claim is about: the mean, too, where what is left open of it bears the claim out."""
+    """What a claim is about: the mean, too, where what is left open of it bears the claim out.
+
+    Only some trials where the typical one is the baseline's: stalls in six of 24 trials are a claim about no other.
+    """
     if found not in CLAIMS:
         return None
+    if found != "equivalent" and not comparison.typical_moves:
+        return "some"
     left = comparison.mean
     if left is None or left.low is None or left.high is None:
         return "typical"
@@ -79,9 +85,11 @@ def _estimand(comparison: Comparison, found: Verdict) -> Estimand | None:
     return "mean" if rise else "typical"
 
 
-def _claims(family: Sequence[Comparison], missing: int) -> list[Comparison]:
-    places = list(dict.fromkeys((each.cell, each.metric) for each in family))
-    members = [[index for index, each in enumerate(family) if (each.cell, each.metric) == place] for place in places]
+def _claims(family: Sequence[Comparison], missing: int, once: bool) -> list[Comparison]:  # noqa: FBT001 - of a table
+    """Rules that look often stop by Holm alone, so their verdicts are Holm's."""
+    groups = [(each.cell, each.metric, "" if once else each.arm) for each in family]
+    places = list(dict.fromkeys(groups))
+    members = [[index for index, group in enumerate(groups) if group == place] for place in places]
     width = max(map(len, members))
     p, shares = np.full((2, len(places) + missing, width), np.nan)
     shares[:] = 0.0
@@ -97,7 +105,7 @@ def _claims(family: Sequence[Comparison], missing: int) -> list[Comparison]:
     return _adjusted(family, differs, same, adjustment="holm" if width == 1 else "dunnett")
 
 
-def _screening(family: Sequence[Comparison], missing: int) -> list[Comparison]:
+def _screening(family: Sequence[Comparison], missing: int, _once: bool) -> list[Comparison]:  # noqa: FBT001
     lost = [1.0] * missing
     differs = families.benjamini_hochberg(np.array([each.p for each in family] + lost))
     same = families.benjamini_hochberg(np.array([*_equivalences(family), *lost])).tolist()
@@ -141,6 +149,6 @@ def rises(comparison: Comparison) -> bool:
     return comparison.difference.estimate is not None and comparison.difference.estimate > 0
 
 
-_FAMILIES: Final[Mapping[Role, Callable[[Sequence[Comparison], int], list[Comparison]]]] = MappingProxyType(
+_FAMILIES: Final[Mapping[Role, Callable[[Sequence[Comparison], int, bool], list[Comparison]]]] = MappingProxyType(
     {"primary": _claims, "secondary": _screening}
 )

@@ -17,7 +17,7 @@ Verdict = Literal["faster", "slower", "equivalent", "undecided", "none"]
 Role = Literal["primary", "secondary", "guardrail"]
 Adjustment = Literal["none", "holm", "dunnett", "benjamini_hochberg"]
 Outcome = Literal["kept", "breached", "unclear", "none"]
-Estimand = Literal["mean", "typical"]
+Estimand = Literal["mean", "typical", "some"]
 SteadinessVerdict = Literal["steady", "drifting", "unsteady"]
 
 # Every reason to trust a result less; docs/methodology.md explains each with its rate of false alarms.
@@ -242,12 +242,14 @@ class Comparison(Result):
             compared cell failed or the run is unfinished.
         estimand: what a claim is about. `typical`: the typical trial, the shift that most pairs of trials agree on
             (the pseudo-median; `rank.shift` estimates it). `mean`: the mean as well, rare stalls included, because
-            `mean` bears the claim out. None without a claim.
+            `mean` bears the claim out. `some`: some trials only, because the typical one does not move. None without a
+            claim.
         smallest_effect: ratio - 1 that this n and spread would have found with power 0.8 at the level the
             family's hardest step asks for; None if unknown, or larger than any number.
         smallest_difference: the same in the metric's unit.
         claimable: whether so many trials may claim anything, be it a difference, equivalence or a guardrail kept: an
             exact test of them could. Else noise with two modes, which so few trials cannot show, would claim too often.
+        typical_moves: whether the median difference of blocks is not 0; without blocks, whether the medians differ.
         rank: the exact rank test beside it; None with more values than it is made for.
         spreads: whether the arms' own spreads differ; None where there are too few values to tell.
         stalls: what stalls that nobody has seen may be worth.
@@ -283,6 +285,7 @@ class Comparison(Result):
     adjustment: Adjustment = "none"
     baseline_share: float = 0.0
     claimable: bool = True
+    typical_moves: bool = True
     rank: RankOpinion | None = None
     spreads: Spreads | None = None
     stalls: Stalls | None = None

@@ -31,27 +31,46 @@ _ROUNDING: Final = 1e-12
 Cells = Sequence[Sequence[Measured]]  # every arm of each cell, the baseline first
 
 
-def one_order(cells: Cells) -> tuple[str, ...]:
-    """The order of arms that every block has, of all cells; empty if there are several, or chance may have done it."""
-    orders = [order for arms in cells for order in _orders(arms)]
-    if not orders or len(set(orders)) > 1:
-        return ()
-    chance = math.factorial(len(orders[0])) ** (1.0 - len(orders))
-    return orders[0] if chance < FIXED_LEVEL else ()
+def interleaved(cells: Cells) -> bool:
+    """Whether in every cell each arm stood before its baseline in some block, and after it in another."""
+    return all(len(set(_after(arms, arm))) > 1 for arms in cells for arm in arms[1:])
 
 
 def fixed_slots(metric: str, cells: Cells) -> Iterator[Doubt]:
-    """False alarms: under `FIXED_LEVEL` per metric."""
-    order = one_order(cells)
-    if order:
-        count = sum(len(_orders(arms)) for arms in cells)
+    """Whether an arm always stands on one side of its baseline, in all cells or in one of them.
+
+    False alarms: under `FIXED_LEVEL` per metric, shared out among arms and cells.
+    """
+    arms = max((len(each) - 1 for each in cells), default=0)
+    level = FIXED_LEVEL / max(1, arms * (1 if len(cells) == 1 else 1 + len(cells)))
+    found = []
+    for number in range(1, arms + 1):
+        by_cell = [(_after(each, each[number]), each) for each in cells if len(each) > number]
+        every = [after for of, _ in by_cell for after in of]
+        fixed = [(of, each) for of, each in by_cell if len(set(of)) == 1 and 2.0 ** (1 - len(of)) < level]
+        if len(set(every)) == 1 and 2.0 ** (1 - len(every)) < level:
+            found.append(_side(by_cell[0][1], number, after=every[0], count=len(every)))
+        elif fixed:
+            of, each = fixed[0]
+            where = f" in {len(fixed)} of {len(by_cell)} cells"
+            found.append(_side(each, number, after=of[0], count=len(of)) + (where if len(by_cell) > 1 else ""))
+    if found:
         yield Doubt(
             code="fixed_slots",
-            message=f"arms stand in one order in all {count} blocks: {', '.join(order)}",
+            message="; ".join(found),
             advice="if they ran so, what drifts within a block is in every difference: randomise the order, or give "
             "the column of times",
             metric=metric,
         )
+
+
+def _side(arms: Sequence[Measured], number: int, *, after: bool, count: int) -> str:
+    return f"{arms[number].arm} stands {'after' if after else 'before'} {arms[0].arm} in all {count} blocks"
+
+
+def _after(arms: Sequence[Measured], arm: Measured) -> list[bool]:
+    """Of each block that has all arms: whether the arm stood behind the baseline."""
+    return [of[arm.arm] > of[arms[0].arm] for of in _positions(arms).values()]
 
 
 def dependent_blocks(metric: str, cells: Cells) -> Iterator[Doubt]:
@@ -133,11 +152,6 @@ def _over_orders(scores: Values) -> tuple[float, float]:
     n, fourth = scores.size, float((scores**4).sum())
     variance = (n * n - fourth) / n + (n * n - 2 * fourth) / (n * (n - 1)) - 1
     return -1.0, variance
-
-
-def _orders(arms: Sequence[Measured]) -> list[tuple[str, ...]]:
-    """Arms by position, of each block that has them all."""
-    return [tuple(sorted(of, key=of.__getitem__)) for of in _positions(arms).values()]
 
 
 def _positions(arms: Sequence[Measured]) -> dict[int, dict[str, int]]:

@@ -25,7 +25,9 @@ FACTOR: Final = 10  # a drift by so many times the mean is no matter of percents
 EXAMPLES: Final = 3  # places that a message names before it only counts
 
 PROTECTED: Final = "comparisons within blocks are protected, intervals of single arms are not; find what drifts"
-ONE_ORDER: Final = "arms had one order in all blocks: what drifts within a block is in the difference that is reported"
+ONE_SIDE: Final = (
+    "an arm stood on one side of its baseline in all blocks of a cell: what drifts within a block is in its difference"
+)
 NOT_INTERLEAVED: Final = "arms were not interleaved: the drift may be the difference that is reported"
 
 Groups = Sequence[tuple[str, Measured]]  # (cell, values of one arm in it)
@@ -157,28 +159,34 @@ def few_blocks(comparisons: Sequence[Comparison], *, paired: bool, alpha: float,
     """Says where no exact test could claim anything: n is too small for any order of the data to reach the level.
 
     Paired, the signs of n differences give at best p = 2 / 2ⁿ (n ≥ 6 for 0.05); unpaired, the ranks of n + n values
-    give at best 2 / C(2n, n) (n ≥ 4). Below that a claim rests on the normal distribution alone. A primary comparison
+    give at best 2 / C(2n, n) (n ≥ 4), those of n + m more. Below that a
+    claim rests on the normal distribution alone. A primary comparison
     must reach alpha / `family_size`, where Holm's procedure begins.
     """
 
     def level(each: Comparison) -> float:
         return alpha / family_size if each.role == "primary" else alpha
 
-    small = [each for each in comparisons if smallest_exact_p(each.n, paired=paired) > level(each)]
+    small = [each for each in comparisons if _smallest_p(each, paired=paired) > level(each) or not each.claimable]
     if not small:
         return
     least = min(each.n for each in small)
+    best = max(_smallest_p(each, paired=paired) for each in small if each.n == least)
     claimed = sum(each.verdict in ("faster", "slower", "equivalent") for each in small)
     unit = "blocks" if paired else "trials per arm"
     asked = min(level(each) for each in small)
     enough = next(n for n in itertools.count(1) if smallest_exact_p(n, paired=paired) <= asked)
+    reason = f"no exact test can go below p = {best:.2g} there, and {asked:.2g} is needed"
     yield Doubt(
         code="few_blocks",
         message=f"{len(small)} of {len(comparisons)} comparisons rest on as few as {least} {unit}, {claimed} with a "
-        f"claim; no exact test can go below p = {smallest_exact_p(least, paired=paired):.2g} there, and "
-        f"{asked:.2g} is needed",
+        f"claim; {reason if best > asked else 'so few show next to nothing of their spread'}",
         advice=f"claims rest on normality alone: run at least {enough} {unit}",
     )
+
+
+def _smallest_p(comparison: Comparison, *, paired: bool) -> float:
+    return smallest_exact_p(comparison.n, paired=paired) if comparison.rank is None else comparison.rank.smallest_p
 
 
 def smallest_exact_p(n: int, *, paired: bool) -> float:

@@ -105,7 +105,28 @@ def test_values_with_zeros_are_judged_as_a_share_of_the_baselines_mean() -> None
     assert (worse.outcome, worse.bound) == ("breached", None)
     assert same.outcome == "unclear"
     assert same.difference_bound is not None
-    assert (none.p_kept, none.p_breached) == (1.0, 1.0)  # of nothing there is no share
+    assert none.p_kept == 1.0  # of nothing there is no share: whatever rises is worse by more
+
+
+@pytest.mark.parametrize("setting", [PAIRED, UNPAIRED])
+@pytest.mark.parametrize(
+    ("base", "changed", "outcome"),
+    [
+        ([100.0] * 10, [100.0] * 10, "kept"),
+        ([100.0] * 10, [101.0] * 10, "kept"),
+        ([100.0] * 10, [102.0] * 10, "unclear"),  # by the margin, neither more nor less
+        ([100.0] * 10, [150.0] * 10, "breached"),
+        ([0.0] * 10, [0.0] * 10, "kept"),
+        ([0.0] * 10, [5.0, 6, 7, 8, 9, 5, 6, 7, 8, 9], "breached"),
+        ([0.0] * 10, [0.0] * 9 + [1.0], "unclear"),
+        ([0.0] * 2, [0.0] * 2, "unclear"),
+    ],
+)
+def test_exact_counts_are_kept_and_breached_too(
+    *, setting: Setting, base: list[float], changed: list[float], outcome: str
+) -> None:
+    rail = Rail(better="lower", margin=0.02)
+    assert guarded(arm("a", base), arm("b", changed), rail=rail, setting=setting).outcome == outcome
 
 
 @pytest.mark.servers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from support.analysis_cases import Case
@@ -98,7 +100,44 @@ def test_a_drift_is_in_the_difference_where_arms_had_one_order() -> None:
     assert "protected" in said[False]["drift"].advice
     assert "fixed_slots" not in said[False]
     assert "protected" not in said[True]["drift"].advice
-    assert said[True]["fixed_slots"].message == "arms stand in one order in all 10 blocks: a, b"
+    assert said[True]["fixed_slots"].message == "b stands after a in all 10 blocks"
+
+
+def slots(orders: Sequence[str]) -> list[Measured]:
+    """A cell whose block number i had the arms, named by a letter, in the i-th order; the baseline is `a`."""
+    names = sorted(orders[0])
+    return [
+        Measured(
+            arm=name,
+            values=np.ones(len(orders)),
+            blocks=tuple(range(len(orders))),
+            positions=tuple(len(names) * block + order.index(name) for block, order in enumerate(orders)),
+            absent=0,
+        )
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([["ab"] * 10, ["ba"] * 10], "b stands after a in all 10 blocks in 2 of 2 cells"),
+        (
+            [["abc", "acb"] * 5],
+            "b stands after a in all 10 blocks; c stands after a in all 10 blocks",
+        ),
+        ([["bac", "cba", "bca"] * 4], "b stands before a in all 12 blocks"),
+        ([["ab", "ba"] * 3, ["ab"] * 6], ""),  # six of one cell may be chance
+    ],
+)
+def test_an_arm_that_is_never_on_the_other_side_of_its_baseline_is_named(cells: list[list[str]], said: str) -> None:
+    found = [slots(orders) for orders in cells]
+    assert [doubt.message for doubt in order_doubts.fixed_slots("tpm", found)] == ([said] if said else [])
+    assert not order_doubts.interleaved(found), "what drifts within a block does not cancel, whatever chance says"
+
+
+def test_arms_on_both_sides_of_their_baseline_are_interleaved() -> None:
+    assert order_doubts.interleaved([slots(["abc", "bca", "cab"]), slots(["bca", "acb"])])
 
 
 def test_a_randomised_run_is_not_doubted_for_its_order() -> None:

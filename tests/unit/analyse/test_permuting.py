@@ -66,6 +66,20 @@ def test_a_stall_in_every_trial_of_one_arm_is_a_claim_and_its_difference_stands_
     assert found.verdict == "faster"  # the metric of this case is better high
 
 
+@pytest.mark.parametrize("order", ["randomised_blocks", "sequential"])
+def test_stalls_in_few_trials_are_a_claim_about_these_only(order: str) -> None:
+    found = compared([0.0] * 24, [3.0 if block % 3 == 0 else 0.0 for block in range(24)], order=order)
+    assert found.verdict == "faster"
+    assert found.estimand == "some"
+
+
+def test_one_huge_value_is_no_claim() -> None:
+    """The exchange is of the mean, which one value carries; ranks take it for one of many."""
+    found = compared([0.0] * 4 + [1.0] * 6, [1.0] * 8 + [0.0, 2.0])
+    assert found.rank is not None
+    assert found.p >= found.rank.p or found.p >= 0.05
+
+
 def test_unpaired_trials_are_exchanged_between_arms() -> None:
     found = compared([0.0] * 6, [3.0, 2, 4, 0, 5, 2], order="sequential")
     assert found.method == "permutation of the values"

@@ -119,8 +119,8 @@ def _looked_at_as_tested(comparison: Comparison) -> bool:
     return comparison.method in STUDENTS
 
 
-def _interval(seen: Seen, *, away: float, blocks: int | None = None) -> tuple[float | None, float | None]:
-    middle, error = seen.mean(blocks)
+def _interval(seen: Seen, *, away: float) -> tuple[float | None, float | None]:
+    middle, error = seen.mean()
     if not (math.isfinite(error) and math.isfinite(away)):
         return None, None
     return middle - away * error, middle + away * error
@@ -133,22 +133,11 @@ def _ratio(ratio: Interval, low: float | None, high: float | None) -> Interval:
 
 
 def _within(comparison: Comparison, pair: Pairs, rule: Rule) -> Interval | None:
-    """The interval of the one-sided tests of equivalence at the look that claimed it, else at the last one.
-
-    A claim stands although the interval of a later look, made for other comparisons' sake, may reach further.
-    """
+    """The interval of the one-sided tests of equivalence."""
     if comparison.equivalence_interval is None:
         return None
-    found, seen = None, pair.whole
-    for look in (*(look for look in rule.looks if rule.enough <= look < comparison.n), comparison.n):
-        away = one_sided_reach(look, level=rule.alpha, rule=rule)
-        low, high = _interval(seen, away=away, blocks=look)
-        middle = Interval(estimate=math.exp(seen.mean(look)[0]), low=None, high=None)
-        found = None if low is None else _ratio(middle, low, high)
-        bound = pair.bound(look, margin=math.expm1(rule.bound))
-        if low is not None and high is not None and -bound < low <= high < bound:
-            break
-    return found
+    low, high = _interval(pair.whole, away=one_sided_reach(comparison.n, level=rule.alpha, rule=rule))
+    return None if low is None else _ratio(comparison.equivalence_interval, low, high)
 
 
 def _wider(adjusted: Interval, once: Interval) -> Interval:

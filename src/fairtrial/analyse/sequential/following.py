@@ -88,9 +88,9 @@ class Seen:
         """Log ratios of blocks, or differences, shape (blocks,)."""
         return self.used.differences
 
-    def mean(self, blocks: int | None = None) -> tuple[float, float]:
-        """Of the first blocks, and its standard error: infinite for one, and for what is constant up to rounding."""
-        values = self.values[:blocks]
+    def mean(self) -> tuple[float, float]:
+        """And its standard error: infinite for one block, and for what is constant up to rounding."""
+        values = self.values
         if len(values) < t_tests.SMALLEST_N:
             return float(values.sum()), math.inf
         error = float(np.std(values, ddof=1)) / math.sqrt(len(values))

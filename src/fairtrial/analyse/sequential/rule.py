@@ -152,33 +152,33 @@ def dependent(seen: Estimates, *, pools: Counts, cells: Counts) -> Flags:
 
 
 def p_difference(seen: Estimates, rule: Rule, *, level: float) -> Values:
-    """Two-sided p of no difference, valid for looking often; 1 where the rule does not look.
+    """Two-sided p of no difference, valid for looking often; 1 before the first look.
 
     Held against signed ranks as far as they can reach the boundary of one comparison at `level`.
     """
     t = _over(seen.mean, seen.error)
 
-    def at(n: int, here: Flags) -> Values:
+    def at(n: int, look: int, here: Flags) -> Values:
         nominal = 2 * special.stdtr(n - 1, -np.abs(t[here]))
-        share = confirming.weight(n, level=_nominal(n, level=level, rule=rule, sides=2))
+        share = confirming.weight(n, level=_nominal(look, level=level, rule=rule, sides=2))
         p = confirming.towards(nominal, seen.ranked[here], share)
         if rule.kind == "anytime":
             return anytime.p(special.stdtrit(n - 1, p / 2), n)
-        return rule.boundaries(2).sequential_p(p, n)
+        return rule.boundaries(2).sequential_p(p, look)
 
     return _by_look(seen.n, rule=rule, at=at)
 
 
 def p_equivalence(seen: Estimates, rule: Rule, *, level: float) -> Values:
-    """The larger p of two one-sided tests against the margin, valid for looking often; 1 where there is no look."""
+    """The larger p of two one-sided tests against the margin, valid for looking often; 1 before the first look."""
     t = _over(np.abs(seen.mean) - seen.bound, seen.error)
 
-    def at(n: int, here: Flags) -> Values:
-        share = confirming.weight(n, level=2 * _nominal(n, level=level, rule=rule, sides=1))
+    def at(n: int, look: int, here: Flags) -> Values:
+        share = confirming.weight(n, level=2 * _nominal(look, level=level, rule=rule, sides=1))
         p = confirming.towards(special.stdtr(n - 1, t[here]), seen.ranked_inside[here], share)
         if rule.kind == "anytime":
             return np.where(t[here] < 0, anytime.p(special.stdtrit(n - 1, p), n), 1.0)
-        return rule.boundaries(1).sequential_p(p, n)
+        return rule.boundaries(1).sequential_p(p, look)
 
     return _by_look(seen.n, rule=rule, at=at)
 
@@ -227,13 +227,17 @@ def _nominal(n: int, *, level: float, rule: Rule, sides: int) -> float:
 
 def _critical(n: int, *, level: float, rule: Rule, sides: int) -> float:
     """Student's t of the boundary after n blocks; between looks the wider of its neighbours."""
+    nominal = min(rule.boundaries(sides).nominal_level(look, level=level) for look in _looks_beside(n, rule))
+    return float(-special.stdtrit(n - 1, nominal / sides))
+
+
+def _looks_beside(n: int, rule: Rule) -> set[int]:
+    """The look after n blocks, else those before and after; n ≥ the first."""
     after = rule.looks
-    neighbours = {
+    return {
         max(look for look in after if look <= n),
         min((look for look in after if look >= n), default=after[-1]),
     }
-    nominal = min(rule.boundaries(sides).nominal_level(look, level=level) for look in neighbours)
-    return float(-special.stdtrit(n - 1, nominal / sides))
 
 
 @dataclass(frozen=True)
@@ -328,10 +332,10 @@ def _over(number: Values, divisor: Values) -> Values:
         return np.where(number == 0, 0.0, np.divide(number, divisor))
 
 
-def _by_look(n: Counts, *, rule: Rule, at: Callable[[int, Flags], Values]) -> Values:
+def _by_look(n: Counts, *, rule: Rule, at: Callable[[int, int, Flags], Values]) -> Values:
+    """Between looks the larger of what both neighbours make of these blocks."""
     found = np.ones(n.shape)
-    for look in np.unique(n).tolist():
-        if look in rule.looks:
-            here = n == look
-            found[here] = at(look, here)
+    for blocks in np.unique(n[n >= rule.first]).tolist():
+        here = n == blocks
+        found[here] = np.max([at(blocks, look, here) for look in _looks_beside(blocks, rule)], axis=0)
     return found

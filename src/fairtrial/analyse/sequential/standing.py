@@ -37,8 +37,10 @@ class Standing:
         cells: the cell of each comparison; a cell goes on for as long as one of its comparisons is open.
         pools: by comparison, which measure the same thing.
         family: by comparison, whether it is judged with the others and decides; the rest is only followed.
-        p, same: sequential p of no difference and of no equivalence, the smallest so far. Equivalence waits for as many
-            blocks as an exact test needs: fewer that are alike may all lack what happens now and then to one arm.
+        p, same: sequential p of no difference and of no equivalence, of the last look, or larger if what came since
+            makes it so. A smaller one of an earlier look would stand beside an interval that denies it. Equivalence
+            waits for as many blocks as an exact test needs: fewer that are alike may all lack what happens now and then
+            to one arm.
         differs_adjusted, same_adjusted: the same, Holm over the family.
         different, equivalent: claims that settle a comparison, as of the last look.
         settled: decided at some look. futile: given up at some look.
@@ -96,10 +98,11 @@ class Standing:
         until = np.where(self.family, exact_from(self.level), self.rule.enough)
         steady = steadied(self.seen, pools=self.pools, until=until)
         self.waits = dependent(self.seen, pools=self.pools, cells=self.cells) & (self.seen.n < self.rule.last)
-        counts = new & ~self.waits
-        self.p = np.where(counts, np.minimum(self.p, p_difference(steady, self.rule, level=self.level)), self.p)
+        counts = np.isin(self.seen.n, self.rule.looks) & ~self.waits
+        differs = p_difference(steady, self.rule, level=self.level)
         same = np.where(self.seen.n < self.rule.enough, 1.0, p_equivalence(self.seen, self.rule, level=self.level))
-        self.same = np.where(counts, np.minimum(self.same, same), self.same)
+        self.p = np.where(new, np.where(counts, differs, np.maximum(self.p, differs)), self.p)
+        self.same = np.where(new, np.where(counts, same, np.maximum(self.same, same)), self.same)
         self._adjust()
         self.chance = np.where(new, chance_of_claim(self.seen, self.rule, self._goal()), self.chance)
         self._decide()

@@ -198,7 +198,8 @@ step_down <- function(p, shares, group) {
 }
 
 primary <- which(results$family %in% c("holm", "dunnett"))
-group <- paste(results$metric, results$cell, sep = "\t")
+alone <- ifelse(results$family == "holm", results$arm, "")
+group <- paste(results$metric, results$cell, alone, sep = "\t")
 results$p_adjusted[primary] <- step_down(results$p[primary], results$share[primary], group[primary])
 screened <- which(results$family == "benjamini_hochberg")
 results$p_adjusted[screened] <- p.adjust(results$p[screened], method = "BH")

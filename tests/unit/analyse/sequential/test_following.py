@@ -212,6 +212,22 @@ def test_the_width_of_the_interval_stops_a_cell() -> None:
         assert interval.high / interval.estimate <= 1.02 + 1e-9  # type: ignore[operator]
 
 
+def test_arms_that_share_a_baseline_are_adjusted_as_they_were_stopped() -> None:
+    case = Case({"kernel": ("a", "b", "c")}, blocks=6)
+    plan = plan_of(case)
+    drawn = np.random.default_rng(3).normal(0, 0.01, (3, 7))
+
+    def value(levels: Mapping[str, str], block: int) -> float:
+        arm = "abc".index(levels["kernel"])
+        return 1000 * math.exp(0.03 * arm + drawn[arm, block])
+
+    found = analyse(plan, run_of(case, plan, value)).cells[0].comparisons["tpm"]
+    least, most = sorted(found, key=lambda each: each.p)
+    assert least.adjustment == "holm"
+    assert least.p_adjusted == min(1.0, 2 * least.p)
+    assert most.p_adjusted == max(most.p, 2 * least.p)
+
+
 def test_another_contrast_gets_valid_p_values_and_no_decisions() -> None:
     case = Case(CELLS, blocks=6)
     plan = plan_of(case)
@@ -271,8 +287,8 @@ def test_heaps_of_zeros_claim_no_more_than_their_exchange_allows() -> None:
     assert found.p >= found.p_once
 
 
-def test_an_early_claim_of_exact_values_stays_what_it_was_at_its_look() -> None:
-    """The p of a run that looks often is the least so far; only tests that looks do not make hold it back."""
+def test_an_early_claim_that_later_blocks_deny_is_none() -> None:
+    """P is of the blocks that the interval beside it is of, although they were measured for other cells' sake."""
     case = Case({"kernel": ("a", "b")}, blocks=10)
     plan = plan_of(case, futility=False, equivalence=False)
     drawn = np.random.default_rng(11).normal(0, 0.002, 10)
@@ -281,9 +297,15 @@ def test_an_early_claim_of_exact_values_stays_what_it_was_at_its_look() -> None:
         late = 0.15 if block > 5 and block % 2 else 0.0
         return 1000 * math.exp((0.05 - late + drawn[block - 1]) if levels["kernel"] == "b" else 0.0)
 
-    found = only(plan, case.trials(tpm=value), "all")
-    assert found.p_once is not None
-    assert found.p < 0.05 < found.p_once
+    trials = case.trials(tpm=value)
+    early = only(plan, [each for each in trials if each.trial.round <= 5], "all")
+    found = only(plan, trials, "all")
+    assert early.p < 0.05
+    assert found.ratio.low is not None
+    assert found.ratio.high is not None
+    assert found.ratio.low < 1 < found.ratio.high
+    assert found.p > 0.05
+    assert found.verdict == "undecided"
 
 
 def test_a_guardrail_of_a_run_that_looked_is_tested_more_strictly_than_one_of_a_fixed_number_of_blocks() -> None:

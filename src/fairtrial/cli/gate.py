@@ -58,7 +58,7 @@ def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], l
     """One run against another; of a directory of runs the newest one.
 
     Raises:
-        InputError: several paths, or a metric that the run does not define.
+        InputError: several paths, a newest run that is not finished, or a metric that the run does not define.
         RecordError: one of the two is no record.
     """
     from fairtrial import record
@@ -68,15 +68,17 @@ def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], l
     if len(paths) > 1:
         problem = Problem(message="`--baseline` compares one run with another", file=str(paths[1]))
         raise InputError([problem], hint="name one run, or leave `--baseline` out")
-    candidates = [each for each in record_directories(paths) if each.resolve() != baseline.resolve()]
-    if not candidates:
-        problem = Problem(message="no run beside the baseline", file=str(paths[0]))
+    candidates = [record.read(each) for each in record_directories(paths) if each.resolve() != baseline.resolve()]
+    runs = [each for each in candidates if not each.plan.against_itself]
+    if not runs:
+        problem = Problem(message="no run to compare with the baseline; A/A runs do not count", file=str(paths[0]))
         raise InputError([problem], hint="name another run")
-    finished = [found for each in candidates if (found := record.read(each)).finished and not found.plan.against_itself]
-    if not finished:
-        problem = Problem(message="no finished run beside the baseline (an A/A run is none)", file=str(paths[0]))
-        raise InputError([problem], hint="finish it with `fairtrial run --resume`, or name another run")
-    run = max(finished, key=lambda each: each.journal[0].time if each.journal else "")
+    run = max(runs, key=lambda each: each.journal[0].time if each.journal else "")
+    if not run.finished:
+        problem = Problem(message="the newest run is not finished", file=str(run.directory))
+        raise InputError(
+            [problem], hint=f"finish it with `fairtrial run {run.directory} --resume`, or name another run"
+        )
     planned = run.plan.metrics
     if unknown := [name for name in metrics if name not in planned.definitions]:
         problem = Problem(

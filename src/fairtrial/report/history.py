@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairtrial.analyse.history import Alarm, Change, Examined, History
+from fairtrial.analyse.history.gating import constant_in_words
 from fairtrial.report import columns, numbers
 from fairtrial.words import counted
 
@@ -73,7 +74,7 @@ def _state(of: Examined) -> str:
         parts.append("alarm (known)" if of.alarm.known else "alarm")
     if of.spikes:
         parts.append(counted(len(of.spikes), "spike"))
-    return ", ".join(parts) or ("too few" if of.p is None else "steady")
+    return ", ".join(parts) or constant_in_words(of) or ("too few" if of.p is None else "steady")
 
 
 def _series(of: Examined) -> Iterator[str]:

@@ -43,15 +43,18 @@ def test_of_several_runs_the_newest_is_held_against_the_baseline(tmp_path: Path)
     assert verdicts([tmp_path / "runs"], baseline) == ["passed", "passed"]
 
 
-def test_a_run_that_did_not_finish_passes_nothing(tmp_path: Path) -> None:
-    """Its few trials would show no difference, which is not the same as having none."""
+def test_a_newest_run_that_did_not_finish_passes_nothing(tmp_path: Path) -> None:
+    """Its few trials would show no difference, which is not the same as having none; an older run is another one."""
     baseline = written(tmp_path / "runs/first")
+    written(tmp_path / "runs/good")
+    killed = written(tmp_path / "runs/killed", finished=False)
+    written(tmp_path / "runs/noise", plan=tiny_plan().model_copy(update={"against_itself": True}))
+    for path in (tmp_path / "runs", killed):
+        with pytest.raises(InputError, match="killed: the newest run is not finished") as refused:
+            verdicts([path], baseline)
+        assert f"fairtrial run {killed} --resume" in refused.value.hint
     written(tmp_path / "runs/slower", slower=2.0)
-    written(tmp_path / "runs/killed", finished=False)
     assert verdicts([tmp_path / "runs"], baseline) == ["failed", "failed"]
-    with pytest.raises(InputError, match="no finished run beside the baseline") as refused:
-        verdicts([tmp_path / "runs/killed"], baseline)
-    assert "--resume" in refused.value.hint
 
 
 def test_too_few_trials_are_no_check(tmp_path: Path) -> None:
@@ -64,11 +67,11 @@ def test_too_few_trials_are_no_check(tmp_path: Path) -> None:
 def test_a_run_against_itself_is_nobodys_newest(tmp_path: Path) -> None:
     baseline = written(tmp_path / "runs/first")
     written(tmp_path / "runs/noise", plan=tiny_plan().model_copy(update={"against_itself": True}))
-    with pytest.raises(InputError, match="an A/A run is none"):
+    with pytest.raises(InputError, match="A/A runs do not count"):
         verdicts([tmp_path / "runs"], baseline)
 
 
 def test_a_baseline_alone_is_held_against_nothing(tmp_path: Path) -> None:
     baseline = written(tmp_path / "runs/first")
-    with pytest.raises(InputError, match="no run beside the baseline"):
+    with pytest.raises(InputError, match="no run to compare with the baseline"):
         verdicts([tmp_path / "runs"], baseline)

@@ -56,3 +56,15 @@ def test_values_that_are_not_positive_are_shown_as_differences() -> None:
 
 def test_too_few_points_are_said() -> None:
     assert "too few" in text(series(noisy(4, seed=2)))
+
+
+def test_a_constant_is_said_in_the_words_of_the_gate() -> None:
+    shown = text(series([100.0] * 30))
+    assert "all 30 runs have 100" in shown
+    assert "too few" not in shown
+
+
+def test_a_ratio_that_no_number_holds_is_shown_as_a_difference() -> None:
+    values = [1e-300] * 8 + [1e300] * 8
+    assert "change at r08: +1e+300 tpm, better" in text(series(values))
+    assert "change at r08: +1e+300 tpm, better" in text(series([-each if each < 1 else each for each in values]))

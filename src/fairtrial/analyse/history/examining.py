@@ -10,12 +10,13 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import t_tests
+from fairtrial.analyse import ranks, t_tests
 from fairtrial.analyse.families import benjamini_hochberg, holm
 from fairtrial.analyse.history import segments
 from fairtrial.analyse.history.models import Alarm, Change, Direction, Examined, History, Known, Spike
 from fairtrial.analyse.history.noise import Noise, distances, noise, scatter
 from fairtrial.analyse.models import Interval
+from fairtrial.analyse.spreads import LARGEST_LOGARITHM
 from fairtrial.analyse.t_tests import Values
 from fairtrial.metrics.across_runs import Point, Series
 
@@ -25,7 +26,7 @@ SPIKE_SDS: Final = 4.0  # a normal point is so far out once in 16,000
 KNOWN_REACH: Final = 2  # points by which an acknowledged change may move as later runs make its place clearer
 MEDIAN_VARIANCE: Final = math.pi / 2  # of a median of normal values, in variances of their mean
 TAIL_INDEX: Final = 4  # of distances beyond the farthest one seen: as heavy as Student's t with 4 degrees of freedom
-UNIT_SHARE: Final = 1e-9  # of the largest value: noise below is rounding
+ROUNDING: Final = 1e-9  # of a value where all are positive, else of the largest: what differs by less is equal
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,17 @@ class Options:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A series on the scale it is judged on: logarithms where all values are positive; p and starts of segments."""
+    """A series on the scale it is judged on, with p and the starts of its segments.
+
+    Attributes:
+        scaled: logarithms where all values are positive, else values by `size`; equal where rounding tells them apart.
+        size: a power of two, so that squares of the largest values are still numbers; 1 for logarithms.
+    """
 
     series: Series
     points: tuple[Point, ...]
     scaled: Values
+    size: float
     noise: Noise | None
     margin: float
     p: float | None
@@ -61,7 +68,7 @@ class _Prepared:
         return self.series.name
 
     def unscaled(self, value: float) -> float:
-        return math.exp(value) if self.series.positive else value
+        return math.exp(value) if self.series.positive else value * self.size
 
     def direction(self, move: float) -> Direction:
         if self.series.better is None or move == 0:
@@ -74,9 +81,10 @@ class _Prepared:
         return abs(move) > self.margin * abs(level)
 
     def ratio(self, move: float, reach: float) -> Interval:
-        if not self.series.positive:
-            return Interval(estimate=None, low=None, high=None)
-        return Interval(estimate=math.exp(move), low=math.exp(move - reach), high=math.exp(move + reach))
+        estimate = math.exp(move) if self.series.positive and move <= LARGEST_LOGARITHM else None
+        if estimate is None or move + reach > LARGEST_LOGARITHM:
+            return Interval(estimate=estimate, low=None, high=None)
+        return Interval(estimate=estimate, low=math.exp(move - reach), high=math.exp(move + reach))
 
 
 def examine(series: Sequence[Series], *, options: Options, left_out: dict[str, str] | None = None) -> History:
@@ -97,16 +105,25 @@ def examine(series: Sequence[Series], *, options: Options, left_out: dict[str, s
 def _prepare(series: Series, options: Options) -> _Prepared:
     points = series.points[-MOST:]
     values = t_tests.array([point.estimate for point in points])
-    scaled = np.log(values) if series.positive else values
+    _, exponent = math.frexp(float(np.abs(values).max()))
+    size = 1.0 if series.positive else math.ldexp(1.0, exponent - 1)
+    scaled = ranks.settled(np.log(values) if series.positive else values / size, rounding=ROUNDING)
     found = noise(scaled) if len(points) >= FEWEST_TO_ALARM else None
-    if found is not None and found.unit <= UNIT_SHARE * float(np.abs(scaled).max()):
-        found = None
     margin = series.margin if options.margin is None else options.margin
     p: float | None = None
     starts: list[int] = []
     if found is not None and len(points) >= segments.FEWEST:
         p, starts = segments.segment(scaled, alpha=options.alpha)
-    return _Prepared(series=series, points=points, scaled=scaled, noise=found, margin=margin or 0.0, p=p, starts=starts)
+    return _Prepared(
+        series=series,
+        points=points,
+        scaled=scaled,
+        size=size,
+        noise=found,
+        margin=margin or 0.0,
+        p=p,
+        starts=starts,
+    )
 
 
 def _examined(of: _Prepared, *, p_adjusted: float | None, options: Options) -> Examined:
@@ -126,7 +143,8 @@ def _examined(of: _Prepared, *, p_adjusted: float | None, options: Options) -> E
         ns=tuple(point.n for point in of.points),
         newest=of.series.newest,
         left_out=len(of.series.points) - len(of.points),
-        noise=None if of.noise is None else of.noise.sd,
+        alike=segments.alike(of.scaled),
+        noise=None if of.noise is None else of.noise.sd * of.size,
         autocorrelation=None if of.noise is None else of.noise.autocorrelation,
         p=of.p,
         p_adjusted=p_adjusted,
@@ -231,8 +249,8 @@ def _extra(of: _Prepared) -> float:
     errors = [point.standard_error for point in of.points]
     if errors[-1] is None or any(error is None for error in errors):
         return 0.0
-    usual = float(np.median([error**2 for error in errors[:-1] if error is not None]))
-    return max(0.0, errors[-1] ** 2 - usual)
+    usual = float(np.median([(error / of.size) ** 2 for error in errors[:-1] if error is not None]))
+    return max(0.0, (errors[-1] / of.size) ** 2 - usual)
 
 
 def _judged(of: Examined, adjusted: Iterator[float], options: Options) -> Examined:

@@ -8,7 +8,8 @@ from typing import Final, Literal
 from fairtrial.analyse import comparing, judging
 from fairtrial.analyse.history.examining import FEWEST_TO_ALARM
 from fairtrial.analyse.history.models import Alarm, Change, Examined, History
-from fairtrial.analyse.measured import measured
+from fairtrial.analyse.history.segments import SHORTEST
+from fairtrial.analyse.measured import Measured, measured
 from fairtrial.analyse.models import Comparison
 from fairtrial.analyse.result import Result
 from fairtrial.metrics.frames import used_trials
@@ -17,6 +18,7 @@ from fairtrial.record.models import TrialRecord
 from fairtrial.study.catalogue import MetricDefinition
 
 Status = Literal["passed", "failed", "skipped"]
+DIGITS: Final = ".10g"  # of a constant: what differs beyond them is rounding
 BETWEEN_RUNS: Final = (
     "two runs are compared by their trials: what differs from run to run by itself counts as a difference; "
     "a history knows that noise"
@@ -88,19 +90,28 @@ def _of_series(of: Examined, level: float) -> Check:
 
 def _of_constants(of: Examined) -> Check:
     """A series without noise: one that is too short, or a deterministic count that never changed."""
-    if len(of.values) < FEWEST_TO_ALARM:
-        return _check(of, "skipped", f"{len(of.values)} runs are too few")
-    if len(set(of.values)) > 1:
-        return _check(of, "skipped", "the runs differ by rounding only: nothing to compare the newest with")
-    return _check(of, "passed", f"all {len(of.values)} runs have {of.values[0]:g}")
+    words = constant_in_words(of)
+    return _check(of, "passed" if words else "skipped", words or f"{len(of.values)} runs are too few")
+
+
+def constant_in_words(of: Examined) -> str:
+    """`all 30 runs have 100`; empty if they differ by more than rounding, or are too few to say so."""
+    if not FEWEST_TO_ALARM <= len(of.values) == of.alike:
+        return ""
+    return f"all {of.alike} runs have {of.values[0]:{DIGITS}}"
 
 
 def _left_its_constant(of: Examined) -> Check | None:
-    """A count that was the same in every earlier run has no noise that could excuse the newest: None if it was not."""
-    *earlier, newest = of.values
-    if len(set(earlier)) > 1 or of.alarm is None or not _matters(of.alarm):
+    """A count that was the same in every run has no noise that could excuse the newest: None if it was not.
+
+    It stays so until the runs that differ are enough for a level of their own, which is a change.
+    """
+    runs = len(of.values)
+    is_constant = of.alike >= FEWEST_TO_ALARM - 1 and runs - of.alike < SHORTEST
+    if not is_constant or of.alarm is None or not _matters(of.alarm):
         return None
-    return _check(of, "failed", f"all {len(earlier)} runs before have {earlier[0]:g}, the newest {newest:g}")
+    constant, newest = (f"{value:{DIGITS}}" for value in (of.values[0], of.values[-1]))
+    return _check(of, "failed", f"the first {of.alike} of {runs} runs have {constant}, the newest {newest}")
 
 
 def _matters(found: Change | Alarm) -> bool:
@@ -121,7 +132,10 @@ def _check(of: Examined, status: Status, message: str) -> Check:
 def by_baseline(
     run: Record, baseline: Record, *, metrics: Sequence[str], alpha: float, margin: float | None = None
 ) -> Gate:
-    """Fails where a cell's arm is slower than the same cell's arm of the baseline run: Welch on logs, Holm over all."""
+    """Fails where a cell's arm is slower than the same cell's arm of the baseline run: Welch on logs, Holm over all.
+
+    It fails as well where the run has no value, for its plan asks for one.
+    """
     used = (used_trials(run), used_trials(baseline))
     definitions = run.plan.metrics.definitions
     pairs = [
@@ -136,7 +150,12 @@ def by_baseline(
         margin=run.plan.design.margin if margin is None else margin,
         family_size=len(pairs),
     )
-    made = {pair: found for pair in pairs if (found := _compared(used, pair, setting)) is not None}
+    both = {pair: _measured(used, pair) for pair in pairs}
+    made = {
+        pair: _compared(pair, (new, old), setting=setting)
+        for pair, (new, old) in both.items()
+        if comparing.comparable(old, new, paired=False)
+    }
     judged = judging.judge(
         list(made.values()),
         metrics=definitions,
@@ -145,13 +164,18 @@ def by_baseline(
         missing={"primary": len(pairs) - len(made)},
     )
     verdicts = dict(zip(made, judged, strict=True))
-    checks = tuple(_of_pair(pair, verdicts.get(pair), definitions[pair[2]]) for pair in pairs)
+    checks = tuple(
+        _of_pair(pair, verdicts[pair], definitions[pair[2]])
+        if pair in verdicts
+        else _without_value(pair, both[pair][0])
+        for pair in pairs
+    )
     return Gate(against=baseline.directory.name, checks=checks, notes=(BETWEEN_RUNS,))
 
 
-def _compared(
-    used: tuple[Sequence[TrialRecord], Sequence[TrialRecord]], pair: tuple[str, str, str], setting: comparing.Setting
-) -> Comparison | None:
+def _measured(
+    used: tuple[Sequence[TrialRecord], Sequence[TrialRecord]], pair: tuple[str, str, str]
+) -> tuple[Measured, Measured]:
     cell, arm, metric = pair
     new, old = (
         measured(
@@ -159,18 +183,27 @@ def _compared(
         )
         for trials in used
     )
-    if not comparing.comparable(old, new, paired=False):
-        return None
+    return new, old
+
+
+def _compared(pair: tuple[str, str, str], both: tuple[Measured, Measured], *, setting: comparing.Setting) -> Comparison:
+    cell, arm, metric = pair
+    new, old = both
     # Every arm is held against its own past, so arms share no baseline: each is a place of its own in the family.
     named = comparing.Named(metric=metric, role="primary", cell=" · ".join(_named(cell, arm)))
     return comparing.compare(old, new, named=named, setting=setting)
 
 
-def _of_pair(pair: tuple[str, str, str], found: Comparison | None, definition: MetricDefinition) -> Check:
+def _without_value(pair: tuple[str, str, str], new: Measured) -> Check:
+    cell, arm, metric = pair
+    status: Status = "skipped" if len(new.values) else "failed"
+    lacking = "the baseline" if status == "skipped" else "the run"
+    return Check(series=" · ".join(_named(cell, arm)), metric=metric, status=status, message=f"{lacking} has no value")
+
+
+def _of_pair(pair: tuple[str, str, str], found: Comparison, definition: MetricDefinition) -> Check:
     cell, arm, metric = pair
     series = " · ".join(_named(cell, arm))
-    if found is None:
-        return Check(series=series, metric=metric, status="skipped", message="not in both runs")
     if not found.claimable:
         return Check(series=series, metric=metric, status="skipped", message=f"too few trials to tell ({found.n})")
     size = found.ratio.estimate

@@ -33,7 +33,7 @@ class Change(Result):
         index: of the first point after the change.
         run, previous: the first run after it, and the last one before it.
         before, after: medians of the segments on its two sides, in the metric's unit.
-        ratio: after / before, with its interval; all None where a value is not positive.
+        ratio: after / before, with its interval; all None where a value is not positive or no number is that large.
         difference: after - before.
         noise_sds: its size in standard deviations of a point.
         relevant: whether it is larger than the margin.
@@ -95,6 +95,7 @@ class Examined(Result):
         runs, times, values, standard_errors, ns: by point, in time order.
         newest: the newest run that should have a point here, whether it has one or not; empty if none should.
         left_out: older points beyond the limit.
+        alike: how many of the first points are equal up to rounding.
         noise: standard deviation of a point, as a share where `relative`.
         autocorrelation: of neighbouring points, the value that was allowed for.
         p: of the hypothesis that the level never changed; None with too few points.
@@ -116,6 +117,7 @@ class Examined(Result):
     ns: tuple[int, ...]
     newest: str = ""
     left_out: int
+    alike: int
     noise: float | None
     autocorrelation: float | None
     p: float | None

@@ -55,6 +55,11 @@ def segment(values: Values, *, alpha: float) -> tuple[float, list[int]]:
     return p, sorted([*starts, *inner])
 
 
+def alike(values: Values) -> int:
+    """How many of the first points are equal; fewer than `SHORTEST` points after them are no level of their own."""
+    return int(np.cumprod(values == values[0]).sum())
+
+
 def gains(series: Values) -> tuple[Values, list[int]]:
     """The largest gain of each row in logarithms of likelihood ratios, doubled, and where the first row changes for it.
 
@@ -137,9 +142,9 @@ def _candidates(n: int) -> Iterator[tuple[Indices, Indices, float]]:
 
 def _test(values: Values) -> tuple[float, list[int]]:
     """Returns p of one piece, between `SMALLEST_P` and 1, and its best change."""
-    pulled = _pulled_in(values)
-    if len(values) < FEWEST or not pulled.any():
+    if len(values) < FEWEST or len(values) - alike(values) < SHORTEST:
         return 1.0, []
+    pulled = _pulled_in(values)
     reordered = _reordered(pulled)
     found, starts = gains(np.vstack([pulled, reordered[:FIRST]]))
     seen, permuted = float(found[0]), found[1:]

@@ -190,6 +190,21 @@ def test_values_that_are_not_positive_are_taken_as_they_are() -> None:
     assert change.difference == pytest.approx(9, abs=1)
 
 
+def test_values_that_are_not_positive_are_judged_alike_in_any_unit() -> None:
+    def found(unit: float) -> Examined:
+        values = unit * np.concatenate([np.random.default_rng(1).normal(0, 1, 20), [3]])
+        of = series(values)
+        errors = [*[0.5 * unit] * 20, unit]
+        points = tuple(replace(each, standard_error=error) for each, error in zip(of.points, errors, strict=True))
+        return one(replace(of, points=points))
+
+    plain, small = found(1.0), found(1e-6)
+    assert plain.alarm is not None
+    assert small.alarm is not None
+    assert (small.p, small.alarm.p) == pytest.approx((plain.p, plain.alarm.p))
+    assert (1e6 * small.noise, 1e6 * small.alarm.expected) == pytest.approx((plain.noise, plain.alarm.expected))
+
+
 def test_only_the_newest_points_are_looked_at() -> None:
     found = one(series(noisy(210, seed=1)))
     assert (len(found.values), found.left_out, found.runs[0]) == (200, 10, "r10")

@@ -90,8 +90,53 @@ def test_too_few_runs_are_skipped_and_a_gate_of_nothing_else_is_shut() -> None:
     [(2.9, "higher", "failed"), (2.99, "higher", "passed"), (3.1, "higher", "passed"), (3.1, "lower", "failed")],
 )
 def test_a_count_that_never_varied_is_noise_enough(newest: float, better: Better, status: str) -> None:
-    for before in (6, 19):
-        assert statuses(gate(series([*[3.0] * before, newest], better=better, margin=0.02))) == [status]
+    for before in (5, 19):
+        for later in ([newest], [newest, newest], [2.0, newest]):
+            values = [*[3.0] * before, *later]
+            assert statuses(gate(series(values, better=better, margin=0.02))) == [status]
+
+
+def test_a_deterministic_loss_fails_from_its_first_run_until_it_is_made_good() -> None:
+    """Two runs are no level yet: until the third of them is one, the constant before decides."""
+    values = [3.0] * 15
+    for _ in range(4):
+        values.append(2.0)
+        assert statuses(gate(series(values))) == ["failed"]
+    assert statuses(gate(series([*[3.0] * 15, 2.0, 3.0]))) == ["passed"]
+    assert statuses(gate(series([*[3.0] * 4, 2.0, 2.0]))) == ["passed"]  # four are no constant yet
+
+
+def test_the_level_before_the_newest_two_runs_is_their_constant() -> None:
+    """In series this long, permutations alone take the last three points for a level of their own."""
+    for before in (36, 43):
+        found = gate(series([*[3.0] * before, 4.0, 3.0]))
+        assert (found.passed, found.checks[0].message) == (True, "newest run against the level before: +0.0%")
+
+
+def test_runs_that_differ_by_rounding_are_a_constant() -> None:
+    rounded = [*100 + 1e-12 * np.random.default_rng(1).random(15)]
+    found = gate(
+        series(rounded), series([*rounded, 90.0]), series([*rounded, 90.0, 90.0]), series([*rounded, *[90.0] * 3])
+    )
+    assert [(check.status, check.message) for check in found.checks] == [
+        ("passed", "all 15 runs have 100"),
+        ("failed", "the first 15 of 16 runs have 100, the newest 90"),
+        ("failed", "the first 15 of 17 runs have 100, the newest 90"),
+        ("failed", "level changed at r15: -10.0%; worse"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "newest", "message"),
+    [
+        (1e-300, 1e300, "the first 10 of 11 runs have 1e-300, the newest 1e+300"),
+        (-1e-300, 1e300, "the first 10 of 11 runs have -1e-300, the newest 1e+300"),
+        (1e300, 1e-300, "the first 10 of 11 runs have 1e+300, the newest 1e-300"),
+    ],
+)
+def test_values_whose_ratio_or_square_no_number_holds_are_judged(before: float, newest: float, message: str) -> None:
+    found = gate(series([*[before] * 10, newest], better=None))
+    assert (statuses(found), found.checks[0].message) == (["failed"], message)
 
 
 def test_a_count_that_never_changed_passes() -> None:
@@ -151,11 +196,22 @@ def test_a_difference_within_the_margin_passes() -> None:
     ] == [False, True]
 
 
-def test_what_one_run_lacks_is_skipped() -> None:
+def test_what_the_baseline_lacks_is_skipped() -> None:
     new, old = record("new", level=1.0), record("old", level=1.0)
     vars(old)["trials"] = tuple(each for each in old.trials if each.trial.arm == "a")
     found = by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05)
-    assert statuses(found) == ["passed", "skipped"]
+    assert [(each.status, each.message) for each in found.checks[1:]] == [("skipped", "the baseline has no value")]
+    assert found.passed
+
+
+@pytest.mark.parametrize("of_both", [False, True])
+def test_a_run_without_a_value_that_its_plan_asks_for_fails(of_both: bool) -> None:  # noqa: FBT001
+    new, old = record("new", level=1.0), record("old", level=1.0)
+    for each in (new, old) if of_both else (new,):
+        vars(each)["trials"] = tuple(trial for trial in each.trials if trial.trial.arm == "a")
+    found = by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05)
+    assert (statuses(found), found.passed) == (["passed", "failed"], False)
+    assert found.checks[1].message == "the run has no value"
 
 
 def test_trials_of_voided_blocks_are_not_used() -> None:

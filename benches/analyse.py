@@ -56,7 +56,7 @@ def main() -> None:
         path = Path(name) / "trials.csv"
         write(path, cells=given.cells, blocks=given.blocks, seed=given.seed)
         print(f"{2 * given.cells * given.blocks:,} trials in {given.cells:,} cells, {path.stat().st_size >> 10:,} KiB")
-        asked = [str(path), "--value", "tpm", "--arm", "kernel", "--by", "memory,users"]
+        asked = [str(path), "--value", "tpm", "--arm", "kernel", "--baseline", "old", "--by", "memory,users"]
         for title, more in (
             ("paired", ["--block", "block"]),
             ("unpaired", []),

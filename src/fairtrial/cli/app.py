@@ -154,7 +154,10 @@ def analyse(
         str | None, typer.Option("--time", metavar="COLUMN", help="Order of time; without it, the order of rows.")
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="LEVEL", help="Level compared with; else the first row's.")
+        str | None,
+        typer.Option(
+            "--baseline", metavar="LEVEL", help="Level compared with; else the first row's, unless arms take turns."
+        ),
     ] = None,
     better: Annotated[
         list[str] | None, typer.Option("--better", metavar="higher|lower", help="Good direction, once or per value.")

@@ -11,7 +11,7 @@ import typer
 from fairtrial.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from fairtrial.analyse.models import Analysis
+    from fairtrial.analyse.models import Analysis, Comparison
     from fairtrial.analyse.publications import Beside
     from fairtrial.record import Record
     from fairtrial.study.catalogue import MetricDefinition
@@ -50,8 +50,9 @@ def render(found: Record) -> Iterator[str]:
     yield f"there: {dataset.description.title} ({dataset.description.source})"
     yield f"here:  {found.directory.name}" + _how(found)
     yield "Changes of the second level against the first, 95 % intervals of the ratio minus 1; significant there after"
-    yield "Holm over its table, here by this study's verdicts. What has none here (an unfinished run, too few blocks, a"
-    yield "condition that was missed) or is a clock's under emulation counts neither for nor against the publication."
+    yield "Holm over its table, here by this study's verdicts; equivalence rests on the interval of its own tests,"
+    yield "whose level stands beside it. What has no verdict here (an unfinished run, too few blocks, a condition that"
+    yield "was missed) or is a clock's under emulation counts neither for nor against the publication."
     for table, metric in dict.fromkeys((row.table, row.metric) for row in rows):
         of = [row for row in rows if (row.table, row.metric) == (table, metric)]
         yield from columns.heading(f"{table}: {of[0].published.metric} there, {metric} here")
@@ -75,16 +76,20 @@ def _row(row: Beside, definition: MetricDefinition | None) -> list[str]:
 
     low, high = row.published.ratio_percent
     also = "".join(f", {level}" for level in row.also.values())
-    return [place(row.at) + also, f"[{low:.1f}, {high:.1f}]", _here(row), _verdict(row, definition), row.said]
+    return [place(row.at) + also, f"[{low:.1f}, {high:.1f}]", here(row.found), _verdict(row, definition), row.said]
 
 
-def _here(row: Beside) -> str:
-    ratio = None if row.found is None else row.found.ratio
-    if ratio is None or ratio.estimate is None:
+def here(found: Comparison | None) -> str:
+    """The interval that decided, as changes in percent; with its level where that is not the comparison's."""
+    from fairtrial.report.tables import decided
+
+    if found is None or found.ratio.estimate is None:
         return "–"
-    if ratio.low is None or ratio.high is None:
-        return f"{100 * (ratio.estimate - 1):.1f}"
-    return f"[{100 * (ratio.low - 1):.1f}, {100 * (ratio.high - 1):.1f}]"
+    interval, confidence = decided(found)
+    if interval.low is None or interval.high is None:
+        return f"{100 * (found.ratio.estimate - 1):.1f}"
+    level = "" if confidence == found.confidence else f" at {100 * confidence:g} %"
+    return f"[{100 * (interval.low - 1):.1f}, {100 * (interval.high - 1):.1f}]{level}"
 
 
 def _verdict(row: Beside, definition: MetricDefinition | None) -> str:

@@ -10,13 +10,15 @@ from typing import Final
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.compare.compiling import Wishes
-from fairtrial.compare.showing import scale_of, sentences, summaries
+from fairtrial.compare.showing import scale_of, sentences, summaries, worth_saying
 from fairtrial.compare.trying import Tried
 from fairtrial.errors import InputError, Problem
 from fairtrial.foreign import STOPPED_BY
 from fairtrial.report import numbers
+from fairtrial.report.concerns import Concern, concerns
 from fairtrial.report.document import finite
-from fairtrial.report.tables import metric_tables, procedure, ratio_interval, verdict
+from fairtrial.report.summary import estimands
+from fairtrial.report.tables import change, metric_tables, procedure, verdict
 
 FORMAT_VERSION: Final = 1
 SUFFIXES: Final = (".csv", ".json", ".md")
@@ -91,8 +93,7 @@ def _markdown(analysis: Analysis, wishes: Wishes) -> str:
         each, other = found[label], compared.get(label)
         shown = ["1", "", "baseline"]
         if other is not None:
-            shown = [numbers.ratio(other.ratio.estimate), ratio_interval(other)]
-            shown.append(verdict(other, table.definition, margin=analysis.margin))
+            shown = [*change(other, scale), verdict(other, table.definition, margin=analysis.margin)]
         cells = [
             label,
             f"`{command.replace('|', chr(92) + '|')}`",
@@ -101,4 +102,13 @@ def _markdown(analysis: Analysis, wishes: Wishes) -> str:
         cells += [f"{scale.value(min(each.values))} … {scale.value(max(each.values))}", *shown]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", f"{'; '.join([procedure(analysis, table), *sentences(table)])}"]
+    for sentence in estimands(analysis):
+        lines += ["", sentence]
+    found_doubts = concerns(worth_saying(analysis))
+    lines += [""] * bool(found_doubts) + [_doubt(concern) for concern in found_doubts]
     return "\n".join(lines) + "\n"
+
+
+def _doubt(concern: Concern) -> str:
+    where = f" {concern.where}" if concern.where else ""
+    return f"- doubt{where}: {concern.message} – {concern.advice}"

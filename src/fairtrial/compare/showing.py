@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairtrial.analyse.models import Analysis, Comparison, Doubt, Summary
+from fairtrial.analyse.models import Analysis, Doubt, Summary
 from fairtrial.compare.compiling import ELAPSED, Wishes
 from fairtrial.compare.trying import Tried
 from fairtrial.report import numbers
@@ -18,8 +18,7 @@ from fairtrial.report.concerns import concerns, doubts, kinds
 from fairtrial.report.console import STYLES, Doubts
 from fairtrial.report.numbers import Scale
 from fairtrial.report.summary import estimands
-from fairtrial.report.tables import TWO_ARMS, MetricTable, metric_tables, procedure, ratio_interval, verdict
-from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.report.tables import TWO_ARMS, MetricTable, change, metric_tables, procedure, verdict
 
 NANOSECONDS: Final = 1e9
 MEMORY: Final = "max_resident_bytes"
@@ -88,18 +87,13 @@ def _times(analysis: Analysis, table: MetricTable) -> Table:
             Text.assemble((scale.value(each.mean), "bold green"), f" ± {spread} {scale.unit}".rstrip()),
             Text(f"{scale.value(min(each.values))} … {scale.value(max(each.values))} {scale.unit}".rstrip()),
         ]
-        drawn.add_row(*cells, *_ratio(compared.get(label), table.definition, margin=analysis.margin))
+        if (other := compared.get(label)) is None:
+            cells += [Text("1"), Text(), Text("baseline", style="dim")]
+        else:
+            said = verdict(other, table.definition, margin=analysis.margin)
+            cells += [*map(Text, change(other, scale)), Text(said, style=STYLES[other.verdict])]
+        drawn.add_row(*cells)
     return drawn
-
-
-def _ratio(compared: Comparison | None, definition: MetricDefinition, *, margin: float) -> list[Text]:
-    if compared is None:
-        return [Text("1"), Text(), Text("baseline", style="dim")]
-    return [
-        Text(numbers.ratio(compared.ratio.estimate)),
-        Text(ratio_interval(compared)),
-        Text(verdict(compared, definition, margin=margin), style=STYLES[compared.verdict]),
-    ]
 
 
 def _accounting(analysis: Analysis, tables: Sequence[MetricTable]) -> Table:

@@ -17,13 +17,14 @@ from fairtrial.analyse.models import Counts, Doubt
 from fairtrial.analyse.selection import ONLY_CELL
 from fairtrial.analyse.tidy import Asked, Course, Table
 from fairtrial.errors import InputError, Problem
-from fairtrial.foreign import clustering
+from fairtrial.foreign import clustering, shares
 from fairtrial.foreign.rows import Rows
 from fairtrial.study.catalogue import Better, MetricDefinition
 from fairtrial.study.problems import did_you_mean, listed
 
 ABSENT: Final = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # how tables write that there is no value
 STOPPED_BY: Final = "stopped_by"  # a column: the rule that ended the trials early
+MARKS: Final = ("valid", "used", "invalid_reason")  # columns of a run's own raw_data.csv
 LARGEST: Final = 1e300  # of values: sums of larger ones are soon no numbers
 PROBLEMS_SHOWN: Final = 20  # more of one kind say nothing new
 _BY_THOUSANDS: Final = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d*)?")
@@ -69,16 +70,16 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
     values = question.values or ((rows.value,) if rows.value else ())
     arm = question.arm or rows.arm
     _require_columns(rows, question, values=values, arm=arm)
-    definitions = _definitions(rows, values, question.better)
     every = _frame(rows, question, values=values, arm=arm)
+    definitions = _definitions(rows, every.select(values), question.better)
     frame = every if question.cluster is None else clustering.averaged(every, values=values, by=question.by)
     levels = _levels(rows, frame, arm=arm, baseline=question.baseline)
     if question.block is not None:
         _refuse_twins(rows, frame, clustered=question.cluster is not None)
         _refuse_one_number_of_two_blocks(rows, frame, question.block)
         _require_a_common_block(rows, frame, levels)
-        if question.baseline is None:
-            _require_a_baseline(rows, frame, levels)
+    if question.baseline is None:
+        _require_a_baseline(rows, frame, levels)
     table, cells = _table(frame, question, values=values, levels=levels)
     count = frame.height
     asked = Asked(
@@ -93,18 +94,32 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
         confidence=question.confidence,
         margin=question.margin,
     )
-    counts = Counts(
-        planned=count,
-        finished=count,
-        valid=count,
-        invalid=0,
-        used=count,
+    doubts = () if question.cluster is None else clustering.doubts(every, values=values)
+    counts = _counts(rows, every, used=count, clustered=question.cluster is not None)
+    return table, asked, _course(rows, counts, doubts=(*doubts, *_dependent(table, question, values=values)))
+
+
+def _counts(rows: Rows, every: pl.DataFrame, *, used: int, clustered: bool) -> Counts:
+    """Rows that the file marks as not used count as trials that ended."""
+    finished = used + rows.frame.height - every.height
+    invalid = int(_marked(rows, "valid").sum())
+    return Counts(
+        planned=finished,
+        finished=finished,
+        valid=finished - invalid,
+        invalid=invalid,
+        used=used,
         blocks_voided=0,
         blocks_replaced=0,
-        rows=0 if question.cluster is None else every.height,
+        rows=every.height if clustered else 0,
     )
-    doubts = () if question.cluster is None else clustering.doubts(every, values=values)
-    return table, asked, _course(rows, counts, doubts=(*doubts, *_dependent(table, question, values=values)))
+
+
+def _marked(rows: Rows, mark: str) -> pl.Series:
+    """Where a run's own table says no: `valid` of a trial, `used` of its whole block; nowhere in other tables."""
+    if not set(MARKS) <= set(rows.frame.columns):
+        return pl.repeat(False, rows.frame.height, eager=True)  # noqa: FBT003 - a value
+    return rows.frame[mark].cast(pl.String).str.to_lowercase().eq_missing("false")
 
 
 def _dependent(table: Table, question: Question, *, values: Sequence[str]) -> Iterator[Doubt]:
@@ -159,26 +174,22 @@ def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], a
         raise InputError(problems, hint="name columns of the header: --value, --arm, --by, --block, --cluster")
 
 
-def _definitions(rows: Rows, values: Sequence[str], better: Sequence[Better]) -> dict[str, MetricDefinition]:
-    if len(better) not in (0, 1, len(values)):
-        problem = Problem(f"{len(better)} directions for {len(values)} values", "--better")
+def _definitions(rows: Rows, values: pl.DataFrame, better: Sequence[Better]) -> dict[str, MetricDefinition]:
+    if len(better) not in (0, 1, values.width):
+        problem = Problem(f"{len(better)} directions for {values.width} values", "--better")
         raise InputError([problem], hint="give --better once for all, or once for each --value")
-    directions = list(better) * len(values) if len(better) == 1 else list(better)
+    directions = list(better) * values.width if len(better) == 1 else list(better)
     found = {}
-    for index, name in enumerate(values):
-        known = rows.definitions.get(name) or MetricDefinition(
-            name=name, label=name, unit=_unit(name), better="higher", kind="wall_clock", source=rows.name
-        )
-        found[name] = known.model_copy(update={"better": directions[index]}) if directions else known
+    for index, column in enumerate(values):
+        known = rows.definitions.get(column.name) or _definition(rows, column)
+        found[column.name] = known.model_copy(update={"better": directions[index]}) if directions else known
     return found
 
 
-def _unit(name: str) -> str:
-    """Of a share, as its column's name tells; others need none."""
-    words = set(re.split(r"[^a-z%]+", name.lower()))
-    if words & {"%", "percent", "percentage", "pct"}:
-        return "%"
-    return "share" if words & {"share", "fraction"} or {"hit", "ratio"} <= words or {"miss", "ratio"} <= words else ""
+def _definition(rows: Rows, column: pl.Series) -> MetricDefinition:
+    """Of anyone's column."""
+    name, unit = column.name, shares.unit(column.name, column)
+    return MetricDefinition(name=name, label=name, unit=unit, better="higher", kind="wall_clock", source=rows.name)
 
 
 def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -> pl.DataFrame:
@@ -189,6 +200,7 @@ def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -
     if question.cluster is not None:
         text = text.with_columns(_clusters(rows, question.cluster, problems))
     numbers = {name: _numbers(rows, name, problems) for name in values}
+    order = _time_order(rows, question.time, problems)
     if problems:
         raise InputError(problems[:PROBLEMS_SHOWN], hint="fix the cells named; a missing --value is NA or empty")
     frame = text.with_columns(
@@ -196,9 +208,11 @@ def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -
         pl.int_range(pl.len()).alias(_POSITION),
         *(series.alias(name) for name, series in numbers.items()),
     )
-    if question.time is None:
-        return frame
-    return frame[_time_order(rows, question.time)].with_columns(pl.int_range(pl.len()).alias(_POSITION))
+    used = frame[order.filter(~_marked(rows, "used")[order])]
+    if used.is_empty():
+        problem = Problem("no row is marked as used", rows.name, field="used")
+        raise InputError([problem], hint="read the column `invalid_reason`: it says why")
+    return used.with_columns(pl.int_range(pl.len()).alias(_POSITION))
 
 
 def _empty(rows: Rows, text: pl.DataFrame, name: str) -> Iterator[Problem]:
@@ -247,11 +261,21 @@ def _finite(rows: Rows, numbers: pl.Series, problems: list[Problem]) -> pl.Serie
     return numbers
 
 
-def _time_order(rows: Rows, name: str) -> pl.Series:
-    """Row numbers in the order of a column: of numbers if all are, else of texts, as ISO dates sort."""
-    column = rows.frame[name].cast(pl.String)
+def _time_order(rows: Rows, name: str | None, problems: list[Problem]) -> pl.Series:
+    """Row numbers in the order of a column: of numbers if all are, else of texts, as ISO dates sort.
+
+    A row without a time has no place in it, and a text among numbers would put 10 before 9.
+    """
+    if name is None:
+        return pl.int_range(rows.frame.height, eager=True)
+    column = rows.frame[name].cast(pl.String).fill_null("")
+    missing = column.is_in(ABSENT)
     numbers = column.cast(pl.Float64, strict=False)
-    return (column if numbers.null_count() else numbers).arg_sort(nulls_last=True)
+    texts = numbers.is_null() & ~missing
+    in_numbers = int(texts.sum()) < numbers.count()
+    without = (missing | (texts & in_numbers)).arg_true().head(PROBLEMS_SHOWN).to_list()
+    problems += [rows.problem(row, name, f"expected a time, found {column[row]!r}") for row in without]
+    return (numbers if in_numbers else column).arg_sort()
 
 
 def _levels(rows: Rows, frame: pl.DataFrame, *, arm: str, baseline: str | None) -> tuple[str, ...]:
@@ -270,12 +294,15 @@ def _levels(rows: Rows, frame: pl.DataFrame, *, arm: str, baseline: str | None) 
 
 
 def _require_a_baseline(rows: Rows, frame: pl.DataFrame, levels: Sequence[str]) -> None:
-    """Where arms are in random order within blocks, which of them stands in the first row is chance."""
+    """Where arms are in random order, which of them stands in the first row is chance."""
     arm, *place = frame.columns[: frame.columns.index(_ROW)]
-    blocks = frame.sort(_POSITION).group_by(place, maintain_order=True).agg(pl.col(arm))
-    first = blocks.filter(pl.col(arm).list.len() == len(levels))[arm].list.first()
-    if first.n_unique() > 1:
-        message = "which level is the baseline? arms are in another order in each block, so the first row does not say"
+    ordered = frame.sort(_POSITION).select(pl.lit(0).alias(_BLOCK), *place, arm)
+    of = pl.col(arm)
+    first, several, stretches = of.first().alias("·first"), of.n_unique().alias("·several"), of.rle_id().max() + 1
+    groups = ordered.group_by(_BLOCK, *place).agg(first, several, stretches.alias("·stretches"))
+    whole = groups.filter(pl.col("·several") == len(levels))
+    if whole["·first"].n_unique() > 1 or (groups["·stretches"] > groups["·several"]).any():
+        message = "which level is the baseline? arms take turns, so what stands in the first row does not say"
         problem = Problem(message, rows.name, field=arm)
         raise InputError([problem], hint=f"--baseline {levels[0]}, or another of {listed(levels)}")
 

@@ -16,11 +16,11 @@ from fairtrial.report.summary import breaches, estimands, unclear
 from fairtrial.report.tables import (
     TWO_ARMS,
     MetricTable,
+    change,
     conditions,
     kind,
     metric_tables,
     procedure,
-    ratio_interval,
     verdict,
 )
 from fairtrial.report.words import share_of_blocks
@@ -107,8 +107,9 @@ def _table(analysis: Analysis, table: MetricTable) -> Table:
         drawn.add_column(Text(factor), no_wrap=True)
     if not two:
         drawn.add_column("arm", no_wrap=True)
-    baseline, arm = (analysis.levels[0], analysis.levels[1]) if two else (analysis.levels[0], "mean")
-    for name in (baseline, arm, "ratio", f"{numbers.percent(analysis.confidence)} interval"):
+    first, second = analysis.levels[0], analysis.levels[1] if two else "mean"
+    baseline = first if first == "baseline" else f"{first} (baseline)"
+    for name in (baseline, second, "ratio", f"{numbers.percent(analysis.confidence)} interval"):
         drawn.add_column(Text(name), justify="right", no_wrap=True)
     drawn.add_column("verdict", no_wrap=True)
     for row in table.rows:
@@ -117,8 +118,7 @@ def _table(analysis: Analysis, table: MetricTable) -> Table:
         cells += [
             table.scale.value(row.baseline.mean),
             table.scale.value(row.arm.mean),
-            numbers.ratio(compared.ratio.estimate),
-            ratio_interval(compared),
+            *change(compared, table.scale),
         ]
         word = Text(verdict(compared, table.definition, margin=analysis.margin), style=STYLES[kind(compared)])
         drawn.add_row(*(Text(cell) for cell in cells), word)

@@ -15,7 +15,7 @@ from fairtrial.analyse.models import CellResult
 from fairtrial.report import numbers
 from fairtrial.report.numbers import Scale
 from fairtrial.report.scene import Scene
-from fairtrial.report.tables import MetricTable, cell_label, word
+from fairtrial.report.tables import TWO_ARMS, MetricTable, Row, cell_label, decided, word
 from fairtrial.report.thinning import rounded
 
 HEIGHT: Final = 240
@@ -91,24 +91,7 @@ def arm_colour(scene: Scene, *, legend: bool = True) -> alt.Color:
 def forest(scene: Scene, table: MetricTable) -> Figure:
     """Ratios with intervals over all cells, beside the margin of equivalence."""
     analysis = scene.analysis
-    several = len(analysis.levels) > len(("baseline", "arm"))
-    rows: list[dict[str, Any]] = []
-    for row in table.rows:
-        compared = row.comparison
-        label = cell_label(row.levels) + (f" · {row.arm.arm}" if several else "")
-        rows.append(
-            {
-                "label": label,
-                "arm": row.arm.arm,
-                "ratio": rounded(compared.ratio.estimate),
-                "low": rounded(compared.ratio.low),
-                "high": rounded(compared.ratio.high),
-                "verdict": word(compared.verdict, table.definition),
-                "p": numbers.p_value(compared.p),
-                "p_adjusted": numbers.p_value(compared.p_adjusted),
-                "printed": numbers.ratio(compared.ratio.estimate),
-            }
-        )
+    rows = [_ratio(scene, table, row) for row in table.rows]
     rows = [row for row in rows if row["ratio"] is not None and row["ratio"] > 0]
     y = alt.Y("label:N", sort=[row["label"] for row in rows], title=None, axis=alt.Axis(labelLimit=260, ticks=False))
     x = alt.X(
@@ -122,6 +105,7 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
         alt.Tooltip("ratio:Q", format=".4f"),
         alt.Tooltip("low:Q", format=".4f"),
         alt.Tooltip("high:Q", format=".4f"),
+        alt.Tooltip("confidence:N", title="interval"),
         alt.Tooltip("p:N"),
         alt.Tooltip("p_adjusted:N", title="adjusted p"),
         alt.Tooltip("verdict:N"),
@@ -137,13 +121,34 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
         base.mark_point(size=90, filled=True, opacity=1).encode(x=x, color=colour),
         base.mark_text(dy=-11, fontSize=11).encode(x=x, text=alt.Text("printed:N")),
     )
+    share = numbers.percent(analysis.confidence)
+    others = {row["confidence"] for row in rows} - {share}
+    aside = "".join(f" ({level} where equivalence is claimed)" for level in others)
     return Figure(
         name=f"ratio-{table.definition.name}",
         title=f"{table.definition.label} ({table.definition.better} is better)",
-        note=f"Point and {numbers.percent(analysis.confidence)} interval; the grey band is the margin of equivalence,"
-        f" ± {numbers.percent(analysis.margin)}.",
+        note=f"Point and {share} interval{aside}; the grey band is the margin of equivalence, ±"
+        f" {numbers.percent(analysis.margin)}.",
         spec=drawing.finished(chart, height=FOREST_ROW_HEIGHT * max(1, len(rows)) + 10),
     )
+
+
+def _ratio(scene: Scene, table: MetricTable, row: Row) -> dict[str, Any]:
+    compared = row.comparison
+    interval, confidence = decided(compared)
+    several = len(scene.analysis.levels) > TWO_ARMS
+    return {
+        "label": cell_label(row.levels) + (f" · {row.arm.arm}" if several else ""),
+        "arm": row.arm.arm,
+        "ratio": rounded(compared.ratio.estimate),
+        "low": rounded(interval.low),
+        "high": rounded(interval.high),
+        "confidence": numbers.percent(confidence),
+        "verdict": word(compared.verdict, table.definition),
+        "p": numbers.p_value(compared.p),
+        "p_adjusted": numbers.p_value(compared.p_adjusted),
+        "printed": numbers.ratio(compared.ratio.estimate),
+    }
 
 
 def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:

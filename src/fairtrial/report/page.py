@@ -41,13 +41,13 @@ from fairtrial.report.scene import Scene
 from fairtrial.report.tables import (
     TWO_ARMS,
     MetricTable,
+    change,
     conditions,
     kind,
     metric_tables,
     opinion,
     opinions,
     procedure,
-    ratio_interval,
     verdict,
 )
 from fairtrial.report.words import again, counted, fates, stopping
@@ -211,8 +211,7 @@ def _table(analysis: Analysis, table: MetricTable) -> dict[str, Any]:
                 "arm": row.arm.arm,
                 "baseline_mean": table.scale.value(row.baseline.mean),
                 "arm_mean": table.scale.value(row.arm.mean),
-                "ratio": numbers.ratio(row.comparison.ratio.estimate),
-                "interval": ratio_interval(row.comparison),
+                **dict(zip(("ratio", "interval"), change(row.comparison, table.scale), strict=True)),
                 "p": numbers.p_value(row.comparison.p),
                 "p_adjusted": numbers.p_value(row.comparison.p_adjusted),
                 "kind": kind(row.comparison),

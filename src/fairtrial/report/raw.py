@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import polars as pl
+
 from fairtrial.analyse.models import Analysis
+from fairtrial.foreign import STOPPED_BY
 from fairtrial.metrics import frames
 from fairtrial.record import Record
 from fairtrial.report.tables import metric_tables
@@ -13,11 +16,17 @@ LEADING: Final = ("id", "block", "round", "position", "seed", "started", "valid"
 
 
 def csv(record: Record) -> str:
-    """One row per trial: factors, place in the plan, validity and every scalar at full precision."""
+    """One row per trial: factors, place in the plan, validity and every scalar at full precision.
+
+    A rule that could stop the run is a column, as `fairtrial analyse` reads it: its p values do not allow for looks.
+    """
     frame = frames.trials(record)
     factors = [frames.factor_column(factor) for factor in record.plan.factors]
     scalars = sorted(set(frame.columns) - set(frames.IDENTITY) - set(factors))
-    text: str = frame.select(*factors, *LEADING, *scalars).write_csv()
+    design = record.plan.design
+    rule = pl.lit(f"{design.stop}, looks from {design.min_blocks} to {design.blocks} blocks").alias(STOPPED_BY)
+    stopped = [] if design.stop == "fixed" or STOPPED_BY in factors else [rule]
+    text: str = frame.select(*factors, *LEADING, *stopped, *scalars).write_csv()
     return text
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from fairtrial.analyse.models import Analysis, Stalls, Verdict
+from fairtrial.analyse.models import Analysis, Comparison, Estimand, Verdict
 from fairtrial.report import numbers
 from fairtrial.report.tables import MetricTable, Row, metric_tables, word
 from fairtrial.words import counted
 
 TWO_ARMS: Final = 2
+_ESTIMANDS: Final[tuple[Estimand, ...]] = ("mean", "typical", "some")
 _NO_CLAIM: dict[Verdict, str] = {
     "equivalent": "They are equivalent within {margin}",
     "undecided": "There was no statistically significant change",
@@ -42,37 +43,61 @@ def _judged(analysis: Analysis) -> list[MetricTable]:
 
 
 def estimands(analysis: Analysis) -> tuple[str, ...]:
-    """A sentence on what claims are about, the mean or the typical trial only, and what stalls nobody saw may cost."""
-    rows = [(table, row) for table in _judged(analysis) for row in table.rows if row.comparison.verdict != "none"]
-    of_mean = [_spot(analysis, each) for each in rows if each[1].comparison.estimand == "mean"]
-    typical = [_spot(analysis, each) for each in rows if each[1].comparison.estimand == "typical"]
-    open_ = _open([row.comparison.stalls for _, row in rows if row.comparison.estimand != "mean"])
-    if of_mean and not typical:
-        said = "Claims are about the typical trial and the mean: unseen stalls could not account for them."
-        return (f"{said} {open_}".rstrip(),)
-    if of_mean:
-        where = _joined(list(dict.fromkeys(of_mean)))
-        return (f"Claims are about the typical trial, and about the mean as well at {where}. {open_}",)
-    if typical:
-        return (f"Claims are about the typical trial, not about the mean. {open_}",)
-    return (open_,) if open_ else ()
+    """What claims and outcomes of guardrails are about, the mean or the typical trial only, and what stalls may cost.
+
+    A sentence each, and one on stalls for what is not shown of the mean.
+    """
+    judged = [(table, row) for table in _judged(analysis) for row in table.rows if row.comparison.verdict != "none"]
+    claims = [(table, row, row.comparison.estimand) for table, row in judged]
+    outcomes = [
+        (table, row, row.comparison.guardrail.estimand)
+        for table in metric_tables(analysis)
+        for row in table.rows
+        if row.comparison.guardrail is not None
+    ]
+    said = f"{_about('Claims', analysis, claims)} {_open([row.comparison for _, row in judged])}".strip()
+    return tuple(each for each in (said, _about("Outcomes of guardrails", analysis, outcomes)) if each)
 
 
-def _spot(analysis: Analysis, of: tuple[MetricTable, Row]) -> str:
-    """What tells a comparison from the others: its conditions, its arm if there are several, else its metric."""
-    table, row = of
+def _about(subject: str, analysis: Analysis, found: Sequence[tuple[MetricTable, Row, Estimand | None]]) -> str:
+    several = len({table.definition.name for table, _, _ in found}) > 1
+    spots: dict[Estimand | None, dict[str, None]] = defaultdict(dict)
+    for table, row, estimand in found:
+        spots[estimand][_spot(analysis, table, row, named=several)] = None
+    of_mean, typical, some = ([*spots[each]] for each in _ESTIMANDS)
+    said = []
+    if of_mean and typical:
+        said.append(f"{subject} are about the typical trial, and about the mean as well at {_joined(of_mean)}.")
+    elif of_mean:
+        said.append(f"{subject} are about the typical trial and the mean: unseen stalls could not account for them.")
+    elif typical:
+        said.append(f"{subject} are about the typical trial, not about the mean.")
+    if some:
+        where = f" at {_joined(some)}" if of_mean or typical else ""
+        said.append(f"{subject}{where} are about some trials only: the typical one does not change.")
+    return " ".join(said)
+
+
+def _spot(analysis: Analysis, table: MetricTable, row: Row, *, named: bool) -> str:
+    """What tells a comparison from the others: its metric if `named`, its conditions, its arm if there are several."""
+    metric = [table.definition.label] if named else []
     arm = [row.arm.arm] if len(analysis.levels) > TWO_ARMS else []
-    return ", ".join([*row.levels.values(), *arm]) or table.definition.label
+    return ", ".join([*metric, *row.levels.values(), *arm]) or table.definition.label
 
 
-def _open(stalls: Sequence[Stalls | None]) -> str:
-    found = [each for each in stalls if each is not None]
+def _open(judged: Sequence[Comparison]) -> str:
+    """Where nothing is shown of the mean. A stall costs a share, which values without logarithms do not have."""
+    found = [
+        each.stalls
+        for each in judged
+        if each.estimand != "mean" and each.stalls is not None and each.ratio.estimate is not None
+    ]
     if not found:
         return ""
     most = max(found, key=lambda each: each.share)
     share, depth, worth = (f"{100 * value:.3g} %" for value in (most.share, most.depth, most.worth))
-    seen = f"Stalls in up to {share} of an arm's trials cannot be excluded"
-    return f"{seen}: at {depth} each they are worth up to {worth}."
+    unseen = f"Even if no trial stalled, stalls in up to {share} of an arm's trials cannot be excluded"
+    return f"{unseen}: at {depth} each they are worth up to {worth}."
 
 
 def breaches(analysis: Analysis) -> tuple[str, ...]:

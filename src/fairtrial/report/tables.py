@@ -11,6 +11,7 @@ from fairtrial.analyse.models import (
     CellResult,
     Comparison,
     Guardrail,
+    Interval,
     Outcome,
     Role,
     Summary,
@@ -140,13 +141,30 @@ def verdict(comparison: Comparison, definition: MetricDefinition, *, margin: flo
     return word(comparison.verdict, definition)
 
 
+def decided(comparison: Comparison) -> tuple[Interval, float]:
+    """The interval of the ratio that decided, and its confidence: of a claim of equivalence that of its tests."""
+    within = comparison.equivalence_interval
+    if comparison.verdict != "equivalent" or within is None:
+        return comparison.ratio, comparison.confidence
+    return within, round(2 * comparison.confidence - 1, 9)
+
+
 def ratio_interval(comparison: Comparison) -> str:
-    """The interval of the ratio that decided: of a claim of equivalence that of its tests, with its confidence."""
-    decided = comparison.equivalence_interval
-    if comparison.verdict != "equivalent" or decided is None:
-        return numbers.ratio_interval(comparison.ratio.low, comparison.ratio.high)
-    share = numbers.percent(round(2 * comparison.confidence - 1, 9))
-    return f"{numbers.ratio_interval(decided.low, decided.high)} at {share}"
+    """The interval that decided, with its confidence where that is not the analysis's."""
+    interval, confidence = decided(comparison)
+    level = "" if confidence == comparison.confidence else f" at {numbers.percent(confidence)}"
+    return numbers.ratio_interval(interval.low, interval.high) + level
+
+
+def change(comparison: Comparison, scale: Scale) -> tuple[str, str]:
+    """The ratio with its interval; of values without logarithms the difference, which says that it is one."""
+    if comparison.ratio.estimate is not None:
+        return numbers.ratio(comparison.ratio.estimate), ratio_interval(comparison)
+    found = comparison.difference
+    if found.estimate is None:
+        return numbers.ABSENT, numbers.ABSENT
+    moved = f"difference {'+' if found.estimate > 0 else ''}{scale.value(found.estimate)} {scale.unit}".rstrip()
+    return moved, scale.interval(found.low, found.high)
 
 
 def kind(comparison: Comparison) -> Verdict:

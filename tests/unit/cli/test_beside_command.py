@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 from support.command_line import desk
+from support.tables import judged, only_comparison
+
+from fairtrial.cli import beside
 
 # The seed is a block's: arms differ by a hundred, blocks by up to six.
 STUDY = """\
@@ -45,6 +48,20 @@ def test_a_run_stands_in_the_publication_s_tables() -> None:
     (counted,) = [line for line in printed.splitlines() if line.startswith("server_major_faults_per_transaction: ")]
     assert sum(int(number) for number in re.findall(r"[0-9]+", counted)) == 6 + 6, "every field of both tables"
     assert "linux-kernel mailing list" in printed
+
+
+def test_equivalence_stands_beside_the_interval_of_its_own_tests() -> None:
+    rows = [f"{arm},{block},{100 + (7 * block + 3 * (arm == 'b')) % 5 / 10}" for block in range(12) for arm in "ab"]
+    table = "arm,block,tpm\n" + "\n".join(rows)
+    asked = {"values": ("tpm",), "arm": "arm", "block": "block"}
+    found = only_comparison(judged(table, **asked), "tpm")
+    within = found.equivalence_interval
+    assert found.verdict == "equivalent"
+    assert within is not None
+    assert beside.here(found) == f"[{100 * (within.low - 1):.1f}, {100 * (within.high - 1):.1f}] at 90 %"
+    undecided = found.model_copy(update={"verdict": "undecided"})
+    assert beside.here(undecided) == f"[{100 * (found.ratio.low - 1):.1f}, {100 * (found.ratio.high - 1):.1f}]"
+    assert beside.here(None) == "–"
 
 
 def test_a_run_too_short_for_a_verdict_is_counted_apart() -> None:

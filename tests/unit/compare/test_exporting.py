@@ -15,6 +15,8 @@ from fairtrial.compare import exporting, showing
 from fairtrial.compare.compiling import Wishes
 from fairtrial.compare.trying import Floor, Tried
 from fairtrial.errors import InputError
+from fairtrial.report.concerns import concerns
+from fairtrial.report.summary import estimands
 from fairtrial.workloads.command import KIND
 
 METRICS = ("elapsed_s", "user_s")
@@ -160,11 +162,23 @@ def test_one_unit_stands_in_the_header_and_fits_all_rows() -> None:
 
 
 def test_what_one_person_would_tell_another_stands_below() -> None:
-    last = exported("r.md").splitlines()[-1]
-    assert "b is 2.0" in last
-    assert "times as fast as a" in last
-    assert "a is 2.0" in last
-    assert "times as fast as c" in last
+    (said,) = [line for line in exported("r.md").splitlines() if line.startswith("paired over blocks")]
+    assert "b is 2.0" in said
+    assert "times as fast as a" in said
+    assert "a is 2.0" in said
+    assert "times as fast as c" in said
+
+
+def test_claims_leave_with_what_they_are_about_and_with_their_doubts() -> None:
+    whole = analysis()
+    below = exported("r.md", whole).split("\n\n", maxsplit=2)[2]
+    about, doubts = below.split("\n\n")
+    assert (about,) == estimands(whole)
+    found = concerns(showing.worth_saying(whole))
+    assert found
+    said = [f"{concern.message} – {concern.advice}" for concern in found]
+    assert [line.split(": ", maxsplit=1)[1] for line in doubts.splitlines()] == said
+    assert "- doubt elapsed_s: " in doubts
 
 
 @pytest.mark.parametrize(("scale", "unit"), [(2.5, "s"), (0.0025, "ms"), (2.5e-6, "µs"), (2.5e-8, "ns")])

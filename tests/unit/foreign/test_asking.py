@@ -13,7 +13,6 @@ from support.tables import judged, only_comparison
 
 from fairtrial.analyse import analyse
 from fairtrial.errors import InputError
-from fairtrial.foreign import asking
 
 HEADER = "kernel,memory,block,tpm,p99\n"
 CASE = Case(
@@ -80,6 +79,33 @@ def test_arms_in_random_order_need_a_baseline_named() -> None:
     assert found.levels == ("new", "old")
 
 
+def arms_in_order(order: str, *, memory: str = "low") -> list[tuple[object, ...]]:
+    return [({"o": "old", "n": "new"}[arm], memory, at, 100 + at, 1) for at, arm in enumerate(order)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "by"),
+    [
+        (arms_in_order("onnoon"), ()),
+        (arms_in_order("onononon"), ()),
+        ([*arms_in_order("ooonnn"), *arms_in_order("nnnooo", memory="high")], ("memory",)),
+        ([*arms_in_order("ooonnn"), *arms_in_order("onnnoo", memory="high")], ("memory",)),
+    ],
+)
+def test_arms_that_take_turns_need_a_baseline_without_blocks_as_well(
+    rows: list[tuple[object, ...]], by: tuple[str, ...]
+) -> None:
+    asked = {"values": ("tpm",), "arm": "kernel", "by": by}
+    with pytest.raises(InputError, match="which level is the baseline"):
+        judged(table(*rows), **asked)
+    assert judged(table(*rows), **asked, baseline="new").levels == ("new", "old")
+
+
+def test_one_stretch_of_rows_per_arm_begins_with_the_baseline() -> None:
+    rows = [*arms_in_order("nnnooo"), *arms_in_order("nnnooo", memory="high")]
+    assert judged(table(*rows), values=("tpm",), arm="kernel", by=("memory",)).levels == ("new", "old")
+
+
 def test_conditions_are_judged_apart_and_in_the_order_in_which_they_come() -> None:
     found = judged(table(*ROWS), values=("tpm",), arm="kernel", by=("memory",), block="block")
     assert [cell.levels for cell in found.cells] == [{"memory": "low"}, {"memory": "high"}]
@@ -116,7 +142,7 @@ def test_names_of_blocks_pair_as_well_as_numbers() -> None:
 
 
 def test_without_blocks_trials_are_independent() -> None:
-    found = judged(table(*ROWS), values=("tpm",), arm="kernel", by=("memory",))
+    found = judged(table(*ROWS), values=("tpm",), arm="kernel", by=("memory",), baseline="old")
     assert not found.paired
     assert only_comparison(found, "tpm", "low").method == "Welch on logs"
 
@@ -141,7 +167,7 @@ def test_a_cell_with_one_arm_is_said_to_be_missing_and_keeps_its_place_in_the_fa
 def test_time_puts_rows_in_order_numbers_by_size_and_dates_by_their_text() -> None:
     lines = ["kernel,when,tpm"] + [f"{'ab'[n % 2]},{n},{100 + n}" for n in range(12)]
     sideways = "\n".join([lines[0], *sorted(lines[1:])]) + "\n"
-    asked = {"values": ("tpm",), "arm": "kernel"}
+    asked = {"values": ("tpm",), "arm": "kernel", "baseline": "a"}
     assert judged(sideways, time="when", **asked).cells == judged("\n".join(lines) + "\n", **asked).cells
     dated = sideways.replace("a,", "a,2026-01-").replace("b,", "b,2026-01-")
     padded = "\n".join(
@@ -153,6 +179,24 @@ def test_time_puts_rows_in_order_numbers_by_size_and_dates_by_their_text() -> No
         for index, line in enumerate(dated.splitlines())
     )
     assert judged(padded + "\n", time="when", **asked).cells == judged("\n".join(lines) + "\n", **asked).cells
+
+
+@pytest.mark.parametrize(
+    ("times", "line", "found"),
+    [
+        (["10", "9", "", "11"], 4, "''"),
+        (["10", "9", "NA", "11"], 4, "'NA'"),
+        (["10", "9", "8", "noon"], 5, "'noon'"),
+        (["2026-01-01", "2026-01-03", "2026-01-02", "null"], 5, "'null'"),
+    ],
+)
+def test_a_row_without_a_time_has_no_place(times: list[str], line: int, found: str) -> None:
+    rows = [f"{'ab'[at % 2]},{time},{100 + at}" for at, time in enumerate(times)]
+    with pytest.raises(InputError) as refused:
+        judged("kernel,when,tpm\n" + "\n".join(rows), values=("tpm",), arm="kernel", baseline="a", time="when")
+    assert [str(problem) for problem in refused.value.problems] == [
+        f"standard input:{line}:3: when: expected a time, found {found}"
+    ]
 
 
 @settings(max_examples=10, deadline=None)
@@ -177,18 +221,3 @@ def test_the_unit_changes_no_ratio(factor: float) -> None:
     other = only_comparison(judged(table(*scaled), **asked), "tpm", "low")
     assert other.ratio.estimate == pytest.approx(one.ratio.estimate, rel=1e-9)
     assert other.verdict == one.verdict
-
-
-@pytest.mark.parametrize(
-    ("name", "unit"),
-    [
-        ("hit_ratio", "share"),
-        ("busy share", "share"),
-        ("hits [%]", "%"),
-        ("cpu_percent", "%"),
-        ("speedup_ratio", ""),
-        ("shared_buffers", ""),
-    ],
-)
-def test_a_columns_name_tells_shares(name: str, unit: str) -> None:
-    assert asking._unit(name) == unit

@@ -82,10 +82,14 @@ def test_a_change_without_a_ratio_is_told_in_units(analysis: Analysis) -> None:
     assert "throughput was 120 transactions/min lower (95 % interval [-150, -90], slower) at users low." in paragraph
 
 
+def _rail(outcome: Outcome, estimand: Estimand | None = None) -> Guardrail:
+    tested = {"margin": 0.02, "bound": 3.5, "difference_bound": None, "p_kept": 0.5, "p_breached": 0.5}
+    return Guardrail.model_validate(tested | {"outcome": outcome, "estimand": estimand})
+
+
 def _guarded(analysis: Analysis, outcome: Outcome) -> Analysis:
     """The analysis with its guardrail so, in every cell."""
-    rail = Guardrail(margin=0.02, outcome=outcome, bound=3.5, difference_bound=None, p_kept=0.5, p_breached=0.5)
-    changed = {"guardrail": rail, "verdict": "slower", "ratio": Interval(estimate=2.96, low=2.5, high=3.5)}
+    changed = {"guardrail": _rail(outcome), "verdict": "slower", "ratio": Interval(estimate=2.96, low=2.5, high=3.5)}
     judged = _judged(analysis, "faster", "faster")
     cells = [
         cell.model_copy(
@@ -127,7 +131,10 @@ def test_a_guardrail_that_held_is_not_mentioned(analysis: Analysis, outcome: Out
     assert summary.breaches(found) == summary.unclear(found) == ()
 
 
-STALLS = "Stalls in up to 26 % of an arm's trials cannot be excluded: at 15 % each they are worth up to 4.1 %."
+STALLS = (
+    "Even if no trial stalled, stalls in up to 26 % of an arm's trials cannot be excluded: at 15 % each they are worth"
+    " up to 4.1 %."
+)
 
 
 @pytest.mark.parametrize(
@@ -157,11 +164,51 @@ def test_what_claims_are_about_is_said_once(
     assert summary.sentences(found)[-1:] == (said,) if said else True
 
 
+def _with(analysis: Analysis, metric: str, *, cell: int, **changes: object) -> Analysis:
+    """The analysis with its one comparison of a metric in a cell changed."""
+    cells = list(analysis.cells)
+    (compared,) = cells[cell].comparisons[metric]
+    changed = {metric: (compared.model_copy(update=changes),)}
+    cells[cell] = cells[cell].model_copy(update={"comparisons": cells[cell].comparisons | changed})
+    return analysis.model_copy(update={"cells": tuple(cells)})
+
+
 def test_claims_about_the_mean_are_told_from_those_that_are_not(analysis: Analysis) -> None:
-    found = _judged(analysis, "faster", "faster")
-    low = found.cells[0]
-    (compared,) = low.comparisons["throughput_tpm"]
-    of_mean = {"throughput_tpm": (compared.model_copy(update={"estimand": "mean"}),)}
-    cells = low.model_copy(update={"comparisons": low.comparisons | of_mean}), *found.cells[1:]
-    (said,) = summary.estimands(found.model_copy(update={"cells": cells}))
+    found = _with(_judged(analysis, "faster", "faster"), "throughput_tpm", cell=0, estimand="mean")
+    (said,) = summary.estimands(found)
     assert said == f"Claims are about the typical trial, and about the mean as well at low. {STALLS}"
+
+
+def test_claims_about_some_trials_are_told_from_those_about_the_typical_one(analysis: Analysis) -> None:
+    found = _with(_judged(analysis, "faster", "faster"), "throughput_tpm", cell=0, estimand="some")
+    (said,) = summary.estimands(found)
+    some = "Claims at low are about some trials only: the typical one does not change."
+    assert said == f"Claims are about the typical trial, not about the mean. {some} {STALLS}"
+
+
+def test_a_claim_about_the_mean_of_one_metric_is_not_one_of_another(analysis: Analysis) -> None:
+    found = _with(_judged(analysis, "faster", "faster"), "throughput_tpm", cell=0, estimand="mean")
+    both = found.model_copy(update={"roles": found.roles | {"throughput_nopm": "primary"}})
+    for cell in (0, 1):
+        both = _with(both, "throughput_nopm", cell=cell, verdict="faster", estimand="typical", stalls=None)
+    (said,) = summary.estimands(both)
+    assert said == f"Claims are about the typical trial, and about the mean as well at throughput, low. {STALLS}"
+
+
+def test_stalls_have_no_share_where_there_is_no_ratio(analysis: Analysis) -> None:
+    found = _judged(analysis, "faster", "undecided")
+    for cell in (0, 1):
+        found = _with(found, "throughput_tpm", cell=cell, ratio=Interval(estimate=None, low=None, high=None))
+    assert summary.estimands(found) == ("Claims are about the typical trial, not about the mean.",)
+
+
+@pytest.mark.parametrize("outcome", ["kept", "breached"])
+def test_what_outcomes_of_guardrails_are_about_is_said_as_of_claims(analysis: Analysis, outcome: Outcome) -> None:
+    found = _guarded(analysis, outcome)
+    for cell in (0, 1):
+        found = _with(found, "latency_ns_p99", cell=cell, guardrail=_rail(outcome, "typical"))
+    assert summary.estimands(found)[-1] == "Outcomes of guardrails are about the typical trial, not about the mean."
+    found = _with(found, "latency_ns_p99", cell=1, guardrail=_rail(outcome, "mean"))
+    assert summary.estimands(found)[-1] == (
+        "Outcomes of guardrails are about the typical trial, and about the mean as well at high."
+    )

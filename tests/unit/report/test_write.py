@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from rich.console import Console
+from support.tables import judged, only_comparison
 
 from fairtrial import report
 from fairtrial.analyse.models import Analysis
@@ -80,11 +81,37 @@ def test_the_terminal_shows_verdicts_in_a_line_each_then_doubts(analysis: Analys
     console.print(report.terminal(analysis))
     assert isinstance(console.file, io.StringIO)
     lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
-    assert lines[1].split() == ["users", "delete", "wal", "ratio", "95", "%", "interval", "verdict"]
+    assert lines[1].split() == ["users", "delete", "(baseline)", "wal", "ratio", "95", "%", "interval", "verdict"]
     assert lines[2].startswith("low")
     assert lines[2].endswith("faster")
     assert any(line.startswith("doubt high: 1 of 12 blocks was voided.") for line in lines)
     assert "24 of 26 finished trials used, 1 invalid, 1 block voided, 1 replaced" in lines
+
+
+def printed(analysis: Analysis) -> list[str]:
+    console = Console(width=200, file=io.StringIO())
+    console.print(report.terminal(analysis))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_the_terminal_names_the_baseline_however_many_arms_there_are(analysis: Analysis) -> None:
+    assert "delete (baseline)" in printed(analysis)[1]
+    header = printed(analysis.model_copy(update={"levels": ("delete", "wal", "persist")}))[1]
+    assert re.split(r" {2,}", header.strip())[:4] == ["users", "arm", "delete (baseline)", "mean"]
+    named = printed(analysis.model_copy(update={"levels": ("baseline", "patched")}))[1]
+    assert re.split(r" {2,}", named.strip())[:3] == ["users", "baseline", "patched"]
+
+
+def test_a_claim_without_a_ratio_has_its_size_in_the_metrics_unit() -> None:
+    noise = [0.1, -0.3, 0.2, 0.4, -0.1, 0.3, -0.2, 0.0, -0.4, 0.0]
+    arms = (("a", -99.7, 1), ("b", -94.7, -1))
+    rows = [f"{arm},{at},{value + noise[at] * sign}" for at in range(10) for arm, value, sign in arms]
+    found = judged("arm,block,idle_percent\n" + "\n".join(rows), values=("idle_percent",), arm="arm", block="block")
+    difference = only_comparison(found, "idle_percent").difference
+    (row,) = [line for line in printed(found) if line.rstrip().endswith("faster")]
+    interval = f"[{difference.low:.2f}, {difference.high:.2f}]"
+    assert re.split(r" {2,}", row.strip())[2:] == ["difference +5.00 %", interval, "faster"]
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])

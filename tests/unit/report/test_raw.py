@@ -1,0 +1,49 @@
+"""A run's raw_data.csv given to `fairtrial analyse`: the trials its estimates use, no verdict that a rule spoils."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.tables import judged, only_comparison
+
+from fairtrial.errors import InputError
+from fairtrial.foreign.asking import MARKS
+from fairtrial.record import Record
+from fairtrial.report import raw
+
+ASKED = {"values": ("throughput_tpm",), "arm": "journal", "by": ("users",), "block": "block", "baseline": "delete"}
+
+
+def test_rows_that_the_run_did_not_use_are_left_out_and_counted(record: Record) -> None:
+    found = judged(raw.csv(record), **ASKED)
+    counts = found.counts
+    assert (counts.finished, counts.valid, counts.invalid, counts.used) == (26, 25, 1, 24)
+    assert only_comparison(found, "throughput_tpm", "high").n == 6
+    assert set(MARKS) <= set(raw.LEADING)
+
+
+def test_a_column_used_of_anyones_table_marks_nothing() -> None:
+    rows = [f"{arm},{block},false,{block + (arm == 'b')}" for block in range(1, 7) for arm in "ab"]
+    found = judged("arm,block,used,tpm\n" + "\n".join(rows), values=("tpm",), arm="arm", block="block")
+    assert found.counts.used == 12
+
+
+def test_a_table_without_any_used_row_is_refused(record: Record) -> None:
+    with pytest.raises(InputError, match="no row is marked as used"):
+        judged(raw.csv(record).replace(",true,true,", ",true,false,"), **ASKED)
+
+
+def test_a_rule_that_could_stop_the_run_leaves_no_verdict(record: Record) -> None:
+    fixed, text = raw.csv(record), raw.csv(_stopped(record))
+    assert "stopped_by" not in fixed.splitlines()[0]
+    assert "sequential, looks from 4 to 6 blocks" in text
+    found = judged(text, **ASKED)
+    assert only_comparison(judged(fixed, **ASKED), "throughput_tpm", "low").verdict == "faster"
+    assert only_comparison(found, "throughput_tpm", "low").verdict == "none"
+    assert "stopped_early" in {doubt.code for doubt in found.doubts}
+
+
+def _stopped(record: Record) -> Record:
+    design = record.plan.design.model_copy(update={"stop": "sequential", "min_blocks": 4})
+    return replace(record, plan=record.plan.model_copy(update={"design": design}))

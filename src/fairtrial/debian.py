@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from fairtrial.errors import PlaceError
-from fairtrial.unpacking import Unpacking
+from fairtrial.unpacking import Tarball, Unpacking
 
 DOWNLOAD_S = 900.0  # kernels have 70 to 110 MB
 LOOK_S = 60.0
@@ -60,7 +60,7 @@ def extract(archive: Path, unpacking: Unpacking) -> None:
         if dpkg.stdout is None:
             raise AssertionError("a pipe was asked for")
         try:
-            with tarfile.open(fileobj=dpkg.stdout, mode="r|") as file:  # a file on the way would have no limit
+            with Tarball.open(fileobj=dpkg.stdout, mode="r|") as file:  # a file on the way would have no limit
                 unpacking.tar(file)
             while dpkg.stdout.read(CHUNK_BYTES):  # padding
                 pass

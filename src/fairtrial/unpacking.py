@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import lzma
+import math
 import os
 import tarfile
 import zipfile
@@ -16,12 +17,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Final
+from typing import IO, Any, Final, cast
 
 from fairtrial.errors import PlaceError
 
 MOST_BYTES: Final = 16 << 30  # unpacked: the largest servers have 3 GiB
 MOST_MEMBERS: Final = 200_000
+HEADER_BYTES: Final = 1 << 20  # of all headers of one member of a tarball: a path has at most 4 KiB (limits.h)
 READ_BYTES: Final = 1 << 20
 PERMISSIONS: Final = 0o755  # of what an archive may ask for: not set-uid, set-gid or sticky, nor writable for others
 OWNERS: Final = 0o600  # of what is unpacked, at least
@@ -30,10 +32,63 @@ DAMAGED: Final = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.err
 UNREADABLE: Final = (
     NotImplementedError,
     RuntimeError,
-)  # what zipfile raises of methods it does not know, and passwords
+)  # what zipfile raises of methods it does not know, and passwords; tarfile of thousands of headers before a member
 CLASHES: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)  # of names in one archive
 
 Needed = Callable[[str], bool]
+
+
+class _Bounded:
+    """The file below a tarball: `tarfile` reads headers into memory whole, so it gets `left` bytes of them at most."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.left = math.inf
+        self.tell, self.seek, self.close = file.tell, file.seek, file.close
+        self._read = file.read
+
+    def read(self, size: int) -> bytes:
+        self.left -= size
+        if self.left < 0:
+            raise tarfile.TarError(f"a member has more than {HEADER_BYTES:,} bytes of headers")
+        return self._read(size)
+
+
+class Tarball(tarfile.TarFile):
+    """A tarball of a stranger, open for reading: headers are bounded, and those of earlier members are not kept."""
+
+    members: list[tarfile.TarInfo]
+
+    def __init__(self, name: str | None, mode: Any, fileobj: IO[bytes], **options: Any) -> None:
+        self._bounded = _Bounded(fileobj)
+        super().__init__(name, mode, cast("Any", self._bounded), **options)  # which reads the first member's
+
+    def next(self) -> tarfile.TarInfo | None:
+        """The next member; None at the end.
+
+        Raises:
+            tarfile.TarError: its headers are too long.
+        """
+        self.members = []
+        self.pax_headers = {}  # of all members that follow: names and sizes are in none
+        self._bounded.left = HEADER_BYTES
+        try:
+            return super().next()
+        finally:
+            self._bounded.left = math.inf
+
+
+def is_tarball(archive: Path) -> bool:
+    """Whether a file is a tarball, packed or not.
+
+    Raises:
+        tarfile.TarError: the headers of its first member are too long.
+    """
+    with archive.open("rb") as file:
+        try:
+            Tarball.open(fileobj=file).close()
+        except tarfile.ReadError:
+            return False
+    return True
 
 
 @dataclass
@@ -52,7 +107,7 @@ class Unpacking:
         """Says which archive is damaged, or has members that cannot be beside each other."""
         try:
             yield
-        except DAMAGED as error:
+        except (*DAMAGED, *UNREADABLE) as error:
             raise PlaceError(
                 f"{archive} cannot be unpacked: {error}", hint="it is cut or damaged: fetch it again, or name another"
             ) from error

@@ -3,11 +3,18 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.command_line import Desk
+from support.places import place_here
 
 from fairtrial import record
+from fairtrial.errors import PlaceError
+from fairtrial.run import opening, workspace
+from fairtrial.systems import Launch
+from fairtrial.systems.mariadb import SYSTEM as MARIADB
+from fairtrial.systems.mariadb import MariadbParameters
 
 POSTGRES = next((found.parents[1] for found in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))), None)
 SYSTEMS = {
@@ -73,3 +80,33 @@ def test_another_user_of_the_machine_does_not_reach_the_server(here: Desk, syste
     here.fairtrial("run", here.study(study[:begin] + run.lstrip("\n") + study[end:]))
     found = record.read(here.run)
     assert [trial.invalid_reason for trial in found.trials] == [""] * 2
+
+
+@pytest.mark.skipif(SYSTEMS["mariadb"][2] is None, reason="no mariadb on this machine")
+def test_a_server_that_listens_has_no_root_for_those_who_are_on_its_machine(here: Desk) -> None:
+    parameters = MariadbParameters.model_validate({"options": {"innodb_buffer_pool_size": "32M"}}).model_dump(
+        mode="json"
+    )
+    with place_here(here.directory) as place:
+        place.server_user = opening._server_user(place) if os.geteuid() == 0 else None
+        work = workspace.work_directory(place, "listens")
+        workspace.make(place, work)
+        for name in ("data", "server"):
+            workspace.make_private(place, work / name)
+        launch = Launch(
+            data_directory=work / "data",
+            work_directory=work / "server",
+            log_path=work / "server.log",
+            address="127.0.0.2",  # reached from 127.0.0.1, which the server's scripts have made a root for
+        )
+        MARIADB.create(place, parameters, launch)
+        server = MARIADB.start(place, parameters, launch)
+
+        def user(**endpoint: Any) -> Any:
+            asked = {"endpoint": {**(server.remote or {}), "database": "mysql", **endpoint}}
+            return place.native("sql", {**asked, "statements": ["SELECT USER()"]})["rows"]
+
+        assert user() == [["fairtrial@127.0.0.1"]]
+        with pytest.raises(PlaceError, match=r"Access denied for user 'root'@'127\.0\.0\.1'"):
+            user(user="root", password="")
+        MARIADB.stop(place, server, settled=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -156,17 +157,31 @@ def read(directory: Path) -> Record:
 def refuse_links(directory: Path) -> None:
     """Refuses a record that points out of itself: its files would be read, and its report written, elsewhere.
 
+    So would pipes and devices, which need not have an end.
+
     Raises:
-        RecordError: a file or directory of the record is a symbolic link.
+        RecordError: something in the record is neither a regular file nor a directory.
     """
     for root, directories, files in os.walk(directory):
         for name in (*directories, *files):
             path = Path(root) / name
-            if path.is_symlink():
+            kind = _irregular(path)
+            if kind is not None:
                 raise RecordError(
-                    f"{path} is a symbolic link: a record has files and directories only",
-                    hint="replace the link by what it points to, if you trust where the record comes from",
+                    f"{path} is {kind}: a record has files and directories only",
+                    hint="replace it by a file, a link by what it points to, if you trust where the record comes from",
                 )
+
+
+def _irregular(path: Path) -> str | None:
+    """What stands there, if it is neither a regular file nor a directory."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:  # a run that goes on takes its unfinished files away
+        return None
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return None
+    return "a symbolic link" if stat.S_ISLNK(mode) else "a pipe, a socket or a device"
 
 
 def require_version(path: Path, version: int | None) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairtrial.analyse.models import Analysis
+from fairtrial.errors import PlaceError
 from fairtrial.record import Record
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def write(record: Record, analysis: Analysis, directory: Path, *, drawn: bool = 
 
     Raises:
         RecordError: a raw file the figures need is damaged.
-        PlaceError: the disk is full.
+        PlaceError: the disk is full, or a directory stands where a file of the report belongs.
     """
     from fairtrial.record.files import full_disk_explained  # noqa: PLC0415 - see the module's docstring
     from fairtrial.report import document, shifts  # noqa: PLC0415
@@ -75,31 +76,44 @@ def _page(scene: Scene, curves: Sequence[ShiftCurve], figures: Path) -> str:
 
 @contextlib.contextmanager
 def replaced(directory: Path) -> Iterator[Path]:
-    """A fresh directory that takes the place of `directory` at the end, and what else that holds (notes) with it.
+    """A fresh directory whose files take the places of those in `directory` at the end, each in one step.
 
-    Nothing that stands in the old one is written to: in somebody else's record it could be anything.
+    What else `directory` holds (notes) stays where it is, whatever fails. Nothing that stands there is written to: in
+    somebody else's record it could be anything.
+
+    Raises:
+        PlaceError: a directory stands where a file of the report belongs.
     """
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f".{directory.name}-") as temporary:
-        fresh, old = Path(temporary) / "fresh", Path(temporary) / "old"
-        fresh.mkdir()
+        fresh = Path(temporary)
         yield fresh
-        if directory.is_dir() and not directory.is_symlink():
-            directory.rename(old)
-            _keep_others(old, fresh)
-        else:
-            directory.unlink(missing_ok=True)
-        fresh.rename(directory)
+        _put(fresh, directory)
 
 
-def _keep_others(old: Path, fresh: Path) -> None:
-    """Moves what is not of this report; a page and figures that are not drawn any more are."""
-    for other in old.iterdir():
-        same = fresh / other.name
-        if other.is_dir() and same.is_dir():
-            _keep_others(other, same)
-        elif other.name != PAGE and other.suffix != ".svg" and not same.exists():
-            other.rename(same)
+def _put(fresh: Path, directory: Path) -> None:
+    """Moves every file of `fresh` into `directory`, without the page and the figures that are not drawn any more."""
+    there = {new: directory / new.relative_to(fresh) for new in sorted(fresh.rglob("*"))}  # directories come first
+    for new, old in there.items():
+        if not new.is_dir() and _is_directory(old):
+            raise PlaceError(
+                f"{old} is a directory: expected a file of the report, which is written anew",
+                hint="rename the directory, and draw the report again with `fairtrial report`",
+            )
+    for made in (directory, *(old for new, old in there.items() if new.is_dir())):
+        if not _is_directory(made):  # a link is not followed
+            made.unlink(missing_ok=True)
+            made.mkdir()
+    for old in {directory / PAGE, *(directory / FIGURES).glob("*.svg")} - set(there.values()):
+        if not _is_directory(old):
+            old.unlink(missing_ok=True)
+    for new, old in there.items():
+        if not new.is_dir():
+            new.replace(old)
+
+
+def _is_directory(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def plain(record: Record, analysis: Analysis) -> dict[str, str]:

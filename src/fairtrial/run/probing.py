@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.metrics.probes import RUNS, SEPARATOR, ProbeRun, write_runs
+from fairtrial.record.models import Window
 from fairtrial.run import workspace
 from fairtrial.study.probes import Probe
 from fairtrial.wire.generated import Exited
@@ -26,6 +27,7 @@ REPORT_S: Final = 600.0  # perf resolves the symbols of every program that was s
 PLAIN: Final[Mapping[str, str]] = {"LC_ALL": "C"}  # perf writes numbers as the locale does
 _INTERRUPTED: Final = 128 + signal.SIGINT  # the code of a program that ends itself when interrupted
 NEVER_MEASURED: Final = "the load never said that it measures, so the probes were never started"
+TOO_LATE: Final = "began after the measured window"
 
 
 @dataclass
@@ -137,14 +139,18 @@ class Probing:
 
         return hear
 
-    def end(self) -> str:
+    def end(self, window: Window | None = None) -> str:
         """Ends every probe and completes their files; returns why they cannot be believed, empty if they can.
+
+        Args:
+            window: what the load measured, as far as it is known.
 
         Raises:
             StreamLostError: the stream ended.
         """
         if self._waiting is not None and not self._has_begun(self._waiting):
             return NEVER_MEASURED
+        self._fail_late(math.inf if window is None else window.end_ns)
         running = [each for each in self._started if each.process is not None and each.process.exited is None]
         for each in running:
             if each.process is not None:
@@ -161,6 +167,12 @@ class Probing:
         runs = [each.run for each in self._started]
         self.place.agent.put(str(self.directory / RUNS), write_runs(runs))
         return "; ".join(f"probe {run.label}: {run.failure}" for run in runs if run.failure)
+
+    def _fail_late(self, window_end_ns: float) -> None:
+        """Probes are started from here: where the controller stood still meanwhile, they saw nothing of the window."""
+        for each in self._started:
+            if each.run.start_ns is not None and each.run.start_ns >= window_end_ns:
+                each.fail(TOO_LATE)
 
     def _has_begun(self, waiting: threading.Thread) -> bool:
         """Whether the window ever began; the thread that waited for it has ended."""

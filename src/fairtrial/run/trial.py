@@ -391,7 +391,7 @@ class Attempt:
             self._drive(instance, on_progress=probing.listening(load))
         finally:
             with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
-                self.outcome.doubt(probing.end())
+                self.outcome.doubt(probing.end(self.outcome.window))
 
     def _drive(self, instance: Instance, *, on_progress: OnProgress) -> None:
         if self.client is not None:

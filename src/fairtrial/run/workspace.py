@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 from fairtrial.errors import PlaceError
 from fairtrial.wire import arriving
@@ -13,7 +17,10 @@ from fairtrial.wire.open_place import OpenPlace
 FETCH_S = 600.0
 MAKE_HINT = "check permissions and free space of the place's state directory"
 LISTING_BYTES = 64 << 20
+DEEPEST = 64  # directories above a fetched file: what makes or walks them recurses
 NAME_CHARACTERS = 12  # of the hash: a Unix socket's path may have 107 bytes in all (unix(7))
+# Of names that one place offers with each other, or with what this machine takes for a name.
+CLASHES: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 def work_directory(place: OpenPlace, *parts: str) -> PurePosixPath:
@@ -45,13 +52,39 @@ def fetch(place: OpenPlace, directory: PurePosixPath, local: Path) -> None:
     """Copies every file below a place's directory into a local one.
 
     Raises:
-        PlaceError: the place offers a name outside the directory, too many files or too many bytes.
+        PlaceError: the place offers a name outside the directory, one that cannot be a file's beside the others, too
+            many files or too many bytes.
     """
     left = arriving.TRIAL_BYTES
     for name in _listed(place, directory):
         target = arriving.local_path(local, name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        left -= place.agent.get_to(str(directory / name), target, most_bytes=min(left, arriving.FILE_BYTES))
+        if name.count("/") > DEEPEST:
+            raise _refused(name, why=f"it lies more than {DEEPEST} directories deep")
+        with _clashes_explained(name):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            left -= place.agent.get_to(str(directory / name), target, most_bytes=min(left, arriving.FILE_BYTES))
+
+
+@contextlib.contextmanager
+def _clashes_explained(name: str) -> Iterator[None]:
+    """Around the making of a file that a place names.
+
+    Raises:
+        PlaceError: its path is too long, or a file, link or directory stands where it or its directory belongs.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in CLASHES:
+            raise
+        raise _refused(name, why=error.strerror or str(error)) from error
+
+
+def _refused(name: str, *, why: str) -> PlaceError:
+    return PlaceError(
+        f"the trial left a file named {name!r:.200}, which cannot be made in the record: {why}",
+        hint="let the program write files with short paths into the trial's directory, and none below another file",
+    )
 
 
 def _listed(place: OpenPlace, directory: PurePosixPath) -> list[str]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import tarfile
 import zipfile
 from pathlib import Path
 
 from fairtrial import debian
 from fairtrial.errors import PlaceError
-from fairtrial.unpacking import Unpacking
+from fairtrial.unpacking import Tarball, Unpacking, is_tarball
 
 # Half of MySQL's archives, by size, is this: builds for debuggers, static libraries, tests, manuals.
 UNNEEDED = re.compile(
@@ -44,8 +43,8 @@ def _unpack(archive: Path, unpacking: Unpacking) -> None:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as packed:
                 unpacking.zip(packed)
-        elif tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as packed_tar:
+        elif is_tarball(archive):
+            with archive.open("rb") as file, Tarball.open(fileobj=file) as packed_tar:
                 unpacking.tar(packed_tar)
         else:
             raise PlaceError(

@@ -31,7 +31,11 @@ from fairtrial.wire.open_place import OpenPlace
 
 DATABASE = "fairtrial"
 SOCKET = "mysqld.sock"
+INIT_FILE = "init.sql"
 REMOTE_USER = "fairtrial"
+# The scripts of a new data directory make root, without a password, for the loopback addresses too. A server executes
+# its `init_file` before it listens, so nobody can log in as that root, not even for a moment.
+SOCKET_ROOT_ONLY = "DELETE FROM mysql.user WHERE User = 'root' AND Host <> 'localhost';\nFLUSH PRIVILEGES;\n"
 EMPTY_BYTES = 128 << 20  # the redo log's default of 96 MiB, and tables of the server's own
 SLOW_SHUTDOWN_S = 3600.0  # a slow shutdown purges everything (mariadb.com/kb: innodb_fast_shutdown)
 LOADING_CACHE_MIB = 1024
@@ -163,6 +167,8 @@ class Mysqld:
         options = {**IMPLIED, **self.implied, **parameters["options"]}
         text = _configuration(installation, launch, options=_said_once(options), port=port)
         place.agent.put(str(configuration), text.encode(), mode=0o644)
+        if port is not None:
+            place.agent.put(str(launch.work_directory / INIT_FILE), SOCKET_ROOT_ONLY.encode(), mode=0o644)
         process = spawned(place, [binary, f"--defaults-file={configuration}"], installation.equip(launch))
         endpoint = {"kind": "mysql", "socket": str(socket), "user": "root", "password": "", "database": DATABASE}
         with coming_up(place, launch, kind=self.KIND.name, stop=lambda: process.stop(place.limits.shutdown_s)):
@@ -207,12 +213,14 @@ def _said_once(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _configuration(installation: Installation, launch: Launch, *, options: Mapping[str, Any], port: int | None) -> str:
     lines = ["[mysqld]", f"datadir={launch.data_directory}", f"socket={launch.work_directory / SOCKET}"]
-    # A server that looks up its clients' names would measure the resolver.
-    network = ["skip-networking"] if port is None else [f"bind-address={launch.address}", f"port={port}"]
-    lines += network if port is None else [*network, "skip-name-resolve"]
+    lines += ["skip-networking"] if port is None else [f"bind-address={launch.address}", f"port={port}"]
     lines += [f"pid-file={launch.work_directory}/server.pid", f"tmpdir={launch.work_directory}"]
     lines += [f"basedir={installation.base_directory}"] if installation.base_directory else []
     lines += [f"{name}={mysql_options.text(value)}" for name, value in options.items()]
+    if port is not None:
+        # Last, as the last one counts. A server that looks up its clients' names would measure the resolver, and take
+        # 127.0.0.1 for the host of the socket's root.
+        lines += ["skip-name-resolve", f"init-file={launch.work_directory / INIT_FILE}"]
     return "\n".join(lines) + "\n"
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.command_line import desk
 
-from fairtrial import record
+from fairtrial import record, report
+from fairtrial.analyse.analysis import analyse
 from fairtrial.errors import RecordError
 
 LINKS = ["report", "report/report.txt", "trials/{trial}/trial.json", "journal.jsonl", "plan.json", "trials/{trial}/log"]
@@ -32,6 +34,25 @@ def test_a_link_anywhere_in_a_record_is_refused(real_copy: Path, tmp_path: Path,
     path.symlink_to(outside)
     with pytest.raises(RecordError, match="is a symbolic link"):
         way(real_copy)
+
+
+@pytest.mark.parametrize("way", [record.read, record.resume])
+def test_what_has_no_end_is_not_read(real_copy: Path, way: Any) -> None:
+    trial = next((real_copy / "trials").iterdir())
+    os.mkfifo(trial / "log" / "pipe")  # nothing opens it: a test of a file that is read would wait for its writer
+    with pytest.raises(RecordError, match=r"log/pipe is a pipe, a socket or a device"):
+        way(real_copy)
+
+
+def test_a_report_does_not_change_a_file_that_is_also_elsewhere(real_copy: Path, tmp_path: Path) -> None:
+    outside, inside = tmp_path / "outside", real_copy / "report" / "report.txt"
+    outside.write_text("mine")
+    inside.unlink()
+    inside.hardlink_to(outside)
+    found = record.read(real_copy)
+    report.write(found, analyse(found.plan, found.committed), real_copy / "report", drawn=False)
+    assert outside.read_text() == "mine"
+    assert inside.stat().st_nlink == 1
 
 
 def test_a_report_is_not_written_through_a_link(real_copy: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ import altair as alt
 import jsonschema
 import pytest
 
-from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.models import Analysis, Interval
+from fairtrial.errors import PlaceError
 from fairtrial.record import Record
 from fairtrial.report import page, replaced, shifts, svg
-from fairtrial.report.figures import CellFigures, Drawing, Figure, arm_colour
+from fairtrial.report.figures import CellFigures, Drawing, Figure, arm_colour, forest
 from fairtrial.report.scene import Scene
+from fairtrial.report.tables import metric_tables
 
 NUMBER = re.compile(r"-?\d+\.\d+")
 
@@ -118,6 +121,22 @@ def test_arms_have_the_same_colour_everywhere(scene: Scene, drawn: list[Figure])
     assert found
     assert all(colours == expected for colours in found)
     assert len(set(expected)) == len(expected)
+
+
+def test_equivalence_is_drawn_with_the_interval_of_its_own_tests(scene: Scene) -> None:
+    low, high = scene.analysis.cells
+    (compared,) = low.comparisons["throughput_tpm"]
+    within = Interval(estimate=1.0, low=0.995, high=1.005)
+    told = compared.model_copy(update={"verdict": "equivalent", "equivalence_interval": within})
+    equal = low.model_copy(update={"comparisons": low.comparisons | {"throughput_tpm": (told,)}})
+    analysis = scene.analysis.model_copy(update={"cells": (equal, high)})
+    figure = forest(Scene(record=scene.record, analysis=analysis), metric_tables(analysis)[0])
+    first, second = next(rows for rows in figure.spec["datasets"].values() if "printed" in rows[0])
+    (other,) = high.comparisons["throughput_tpm"]
+    assert (first["low"], first["high"], first["confidence"]) == (0.995, 1.005, "90 %")
+    assert (second["low"], second["confidence"]) == (pytest.approx(other.ratio.low, rel=1e-4), "95 %")
+    assert figure.note.startswith("Point and 95 % interval (90 % where equivalence is claimed); ")
+    assert forest(scene, metric_tables(scene.analysis)[0]).note.startswith("Point and 95 % interval; ")
 
 
 def test_more_arms_than_colours_go_round_and_never_take_the_baselines(scene: Scene) -> None:
@@ -227,3 +246,55 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> N
         (fresh / "missing" / "report.txt").write_text("new")
     assert (tmp_path / "report" / "report.txt").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def written(directory: Path, *names: str, content: str) -> None:
+    for name in names:
+        (directory / name).write_text(content)
+
+
+@pytest.mark.parametrize("failure", [PermissionError, KeyboardInterrupt])
+def test_whatever_fails_while_files_take_their_places_no_note_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException]
+) -> None:
+    report = tmp_path / "report"
+    (report / "mine").mkdir(parents=True)
+    (report / "mine" / "notes.txt").write_text("mine")
+    written(report, "raw_data.csv", "report.txt", content="old")
+    moved: list[Path] = []
+
+    def failing(path: Path, target: Path) -> None:
+        moved.append(path)
+        if len(moved) > 1:
+            raise failure
+        shutil.move(path, target)
+
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(Path, name, failing)
+    with pytest.raises(failure), replaced(report) as fresh:
+        written(fresh, "raw_data.csv", "report.txt", content="new")
+    assert (report / "mine" / "notes.txt").read_text() == "mine"
+    assert {(report / name).read_text() for name in ("raw_data.csv", "report.txt")} <= {"old", "new"}
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_a_directory_where_a_file_belongs_is_not_deleted(tmp_path: Path) -> None:
+    (tmp_path / "report" / "report.txt").mkdir(parents=True)
+    (tmp_path / "report" / "raw_data.csv").write_text("old")
+    with pytest.raises(PlaceError, match=r"report\.txt is a directory"), replaced(tmp_path / "report") as fresh:
+        written(fresh, "raw_data.csv", "report.txt", content="new")
+    assert (tmp_path / "report" / "report.txt").is_dir()
+    assert (tmp_path / "report" / "raw_data.csv").read_text() == "old"
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "old.svg").write_text("mine")
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "figures").symlink_to(outside)
+    with replaced(tmp_path / "report") as fresh:
+        svg.write([], [], directory=fresh / "figures")
+        (fresh / "figures" / "new.svg").write_text("new")
+    assert [path.name for path in outside.iterdir()] == ["old.svg"]
+    assert [path.name for path in (tmp_path / "report" / "figures").iterdir()] == ["new.svg"]

@@ -15,6 +15,7 @@ from support.command_line import eventually
 from support.places import place_here, place_in_memory
 
 from fairtrial.metrics import probes
+from fairtrial.record.models import Window
 from fairtrial.run import probing
 from fairtrial.run.probing import NEVER_MEASURED, Probing, command, report_command
 from fairtrial.study.probes import Probe
@@ -220,6 +221,11 @@ def test_a_window_as_short_as_its_end_still_gets_its_probes(tmp_path: Path) -> N
     assert found.seconds is not None
 
 
+def ticks_used(pid: int) -> int:
+    """User time of a process, in the kernel's ticks (proc_pid_stat(5))."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+
+
 @needs_perf
 def test_perf_counts_and_samples_a_busy_place(tmp_path: Path) -> None:
     with place_here(tmp_path) as place:
@@ -227,9 +233,11 @@ def test_perf_counts_and_samples_a_busy_place(tmp_path: Path) -> None:
             place, "perf_stat", {"perf_record": {"frequency": 999}}, {"command": "sh -c 'while :; do :; done'"}
         )
         subject.begin()
-        data = trial / probes.DIRECTORY / "2-perf_record.data"
-        eventually(data.exists, "perf never began")
-        time.sleep(2.0)  # it reads what runs already before it records
+        _counting, recording, working = (each.process.pid for each in subject._started if each.process is not None)
+        # perf reads what runs already before it records and waits for samples.
+        eventually(lambda: "poll" in Path(f"/proc/{recording}/wchan").read_text(), "perf never began")
+        before = ticks_used(working)
+        eventually(lambda: ticks_used(working) > before + 1, "there was nothing to sample")
         assert subject.end() == ""
         counted, sampled, _busy = probes.read(trial)
         kept = {path.name for path in (trial / probes.DIRECTORY).iterdir()}
@@ -275,6 +283,21 @@ def test_command_lines_are_those_of_the_manuals() -> None:
     (program,) = asked({"command": "a 'b c' d"})
     assert command(program, stem) == ["a", "b c", "d"]
     assert report_command(PurePosixPath("/d/1-x.data"))[:5] == ["perf", "report", "-f", "-i", "/d/1-x.data"]
+
+
+def test_one_that_began_after_the_window_saw_nothing_of_it() -> None:
+    """A controller that stands still starts them late; the load does not wait for it."""
+    with place_in_memory(lambda spawn: Ran(code=None if spawn.name == "probe 1-perf_stat" else 0)) as (place, fake):
+        subject = Probing(place, OUT, asked("perf_stat", {"file": "/proc/vmstat"}))
+        subject.begin()
+        counting, reading = (each.run.start_ns or 0 for each in subject._started)
+        assert (
+            subject.end(Window(start_ns=0, end_ns=reading))
+            == "probe file /proc/vmstat: began after the measured window"
+        )
+        written = json.loads(fake.files[str(OUT / "probes.json")])
+    assert counting < reading, "the first one saw some of it"
+    assert [each["failure"] for each in written] == ["", "began after the measured window"]
 
 
 def spawns(fake: FakeTransport) -> list[wire.Spawn]:

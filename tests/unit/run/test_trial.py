@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support import pgbench, printed
+from support.command_line import eventually
 from support.places import place_here
 from support.progress import Told
 from support.records import planned, tiny_plan
@@ -439,6 +440,7 @@ def test_probes_wait_for_a_window_that_the_load_announces(stage: Stage) -> None:
         drive.on_progress({"progress": "ramp_up", "time_ns": 0})
         seen.append(len(running(stage)))
         drive.on_progress({"progress": "measuring", "time_ns": 1})
+        eventually(lambda: running(stage), "the probe never began")
 
     stage.staged.at["drive"] = ramp_up
     found = stage.run(DIAGNOSTIC)
@@ -448,10 +450,13 @@ def test_probes_wait_for_a_window_that_the_load_announces(stage: Stage) -> None:
     assert [line["progress"] for line in stage.progress.lines] == ["ramp_up", "measuring"]
 
 
-def test_a_diagnostic_trial_whose_load_never_measured_is_invalid(stage: Stage) -> None:
+def test_a_diagnostic_trial_whose_probes_saw_nothing_of_a_window_is_invalid(stage: Stage) -> None:
     stage.staged.parameters = dict.fromkeys(native.DriveParameters.model_fields)
     found = stage.run(DIAGNOSTIC)
     assert "never said that it measures" in found.invalid_reason
+    stage.monkeypatch.setattr(trial_module.Probing, "_has_begun", lambda self, _waiting: self._start_all() is None)
+    late = stage.run(DIAGNOSTIC.model_copy(update={"id": "all.d02.a"}))
+    assert "began after the measured window" in late.invalid_reason
 
 
 def test_a_broken_probe_makes_its_trial_invalid_after_the_loads_own_reason(stage: Stage) -> None:

@@ -67,9 +67,32 @@ def test_a_place_cannot_write_outside_the_trial(tmp_path: Path, name: str) -> No
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "trial").mkdir()
     (tmp_path / "trial" / "log").symlink_to(tmp_path / "outside")
-    with offering("log") as (place, _fake), pytest.raises(OSError, match="symbolic links"):
+    with offering("log") as (place, _fake), pytest.raises(PlaceError, match=r"'log', which cannot be made .* symbolic"):
         workspace.fetch(place, OUT, tmp_path / "trial")
     assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (["a", "a/b"], "File exists"),
+        (["a", "a/b/c"], "Not a directory"),
+        (["a/b", "a"], "Is a directory"),
+        (["a" * 255 + "/" + "/".join(["b" * 255] * 20)], "File name too long"),
+        (["a/" * 65 + "b"], "more than 64 directories"),
+        (["a/" * 3000 + "b"], "more than 64 directories"),
+    ],
+)
+def test_names_that_cannot_be_beside_each_other_are_told(tmp_path: Path, names: list[str], why: str) -> None:
+    with offering(*names) as (place, _fake), pytest.raises(PlaceError, match=why) as told:
+        workspace.fetch(place, OUT, tmp_path / "trial")
+    assert len(str(told.value)) < 400
+
+
+def test_a_file_may_lie_deep(tmp_path: Path) -> None:
+    with offering("a/" * 64 + "b") as (place, _fake):
+        workspace.fetch(place, OUT, tmp_path)
+    assert [path.read_bytes() for path in tmp_path.rglob("b")] == [b"evil"]
 
 
 def test_bytes_and_files_are_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

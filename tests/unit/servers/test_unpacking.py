@@ -9,13 +9,14 @@ import tarfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fairtrial import debian, unpacking
 from fairtrial.errors import PlaceError
 from fairtrial.servers import archives
-from fairtrial.unpacking import Unpacking
+from fairtrial.unpacking import Tarball, Unpacking
 
 Member = tuple[tarfile.TarInfo, bytes]
 
@@ -182,6 +183,62 @@ def test_no_link_leads_out_by_a_later_archive(tmp_path: Path) -> None:
         file.write(second, second.name)
     archives.unpack(jar, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["b"]
+
+
+LONG = {"comment": "x" * unpacking.HEADER_BYTES}
+
+
+@pytest.mark.parametrize("before", [[], [member("a", content=b"run")]])
+@pytest.mark.parametrize("headers", [{"pax_headers": LONG}, {"own": LONG}, {"name": "n" * unpacking.HEADER_BYTES}])
+def test_headers_that_would_fill_the_memory_refuse_the_archive(
+    tmp_path: Path, headers: dict[str, Any], before: list[Member]
+) -> None:
+    archive = tmp_path / "a.tgz"
+    kind = tarfile.GNU_FORMAT if "name" in headers else tarfile.PAX_FORMAT
+    with tarfile.open(archive, "w:gz", format=kind, pax_headers=headers.get("pax_headers")) as file:
+        for info, content in before:
+            file.addfile(info, io.BytesIO(content))
+        long, _ = member(headers.get("name", "b"))
+        long.pax_headers = headers.get("own", {})
+        file.addfile(long)
+    with pytest.raises(PlaceError, match="more than 1,048,576 bytes of headers"):
+        archives.unpack(archive, tmp_path / "out")
+
+
+def test_headers_of_a_package_are_bounded_too(tmp_path: Path) -> None:
+    info, _ = member("a")
+    info.pax_headers = LONG
+    with pytest.raises(PlaceError, match="bytes of headers"):
+        archives.unpack(package(tmp_path, (info, b"")), tmp_path / "out")
+
+
+def test_thousands_of_headers_before_one_member_refuse_the_archive(tmp_path: Path) -> None:
+    header, _ = member("x", kind=tarfile.XHDTYPE)
+    (tmp_path / "a.tar").write_bytes(header.tobuf(tarfile.PAX_FORMAT) * 1500)
+    with pytest.raises(PlaceError, match="cannot be unpacked"):
+        archives.unpack(tmp_path / "a.tar", tmp_path / "out")
+
+
+def test_headers_of_members_that_were_unpacked_are_not_kept(tmp_path: Path) -> None:
+    archive = tarball(tmp_path / "a.tgz", *[member(f"{index}") for index in range(5)])
+    into = tmp_path / "into"
+    into.mkdir()
+    with archive.open("rb") as packed, Tarball.open(fileobj=packed) as file:
+        Unpacking(archive, into).tar(file)
+        assert file.getmembers() == []
+    assert len(list(into.iterdir())) == 5
+
+
+def test_a_zip_with_a_password_is_told(tmp_path: Path) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("a", b"run")
+    content = bytearray(archive.read_bytes())
+    content[6] |= 1  # the flag of encryption, in the local header and in the directory
+    content[content.index(b"PK\1\2") + 8] |= 1
+    archive.write_bytes(content)
+    with pytest.raises(PlaceError, match=r"cannot be unpacked: .*password"):
+        archives.unpack(archive, tmp_path / "out")
 
 
 def package(directory: Path, *members: Member) -> Path:

@@ -215,7 +215,7 @@ def test_for_another_host_it_listens_on_one_address_with_a_user_of_this_start_on
 
     with place_in_memory(first_port_taken) as (place, fake):
         one = MARIADB.start(place, parameters(), away)
-        lines = configuration(fake)
+        lines, first = configuration(fake), fake.files["/w/server/init.sql"].decode().splitlines()
         said = [
             json.loads(request.stdin or "{}")["statements"]
             for request in fake.requests
@@ -224,7 +224,9 @@ def test_for_another_host_it_listens_on_one_address_with_a_user_of_this_start_on
         two = MARIADB.start(place, parameters(), away)
     port = PORTS[1]
     assert taken[:2] == [f":{PORTS[0]:04X} ", f":{port:04X} "], "as /proc/net/tcp writes them"
-    assert {"bind-address=10.0.0.2", f"port={port}", "skip-name-resolve"} <= set(lines)
+    assert {"bind-address=10.0.0.2", f"port={port}"} <= set(lines)
+    assert lines[-2:] == ["skip-name-resolve", "init-file=/w/server/init.sql"], "no option of a study goes before these"
+    assert first == ["DELETE FROM mysql.user WHERE User = 'root' AND Host <> 'localhost';", "FLUSH PRIVILEGES;"]
     assert "skip-networking" not in lines
     assert one.remote is not None
     assert two.remote is not None

@@ -16,6 +16,9 @@ use crate::serve::failure::Failure;
 use crate::serve::trust;
 use fairtrial_protocol::limits::Limits;
 
+/// A place's lock in its state directory: there as long as the directory is.
+pub const PLACE_LOCK: &str = "lock";
+
 const POLL: Duration = Duration::from_millis(50);
 
 /// What the lock file says about its holder.

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::serve::failure::Failure;
-use crate::serve::lock::{Holder, Lock};
+use crate::serve::lock::{Holder, Lock, PLACE_LOCK};
 use fairtrial_protocol::limits::Limits;
 
 /// The right to change this machine, taken when it is needed.
@@ -32,9 +32,8 @@ impl Machine {
     /// another state directory that died and whose changes nobody has undone.
     pub fn hold(&mut self) -> Result<(), Failure> {
         if self.lock.is_none() {
-            let own = &self.holder.state_directory;
             let (lock, _) = Lock::take(&self.path, self.holder.clone(), self.limits, |dead| {
-                dead.map_or(Ok(()), |dead| require_undone(dead, own))
+                dead.map_or(Ok(()), |dead| self.require_undone(dead))
             })?;
             self.lock = Some(lock);
         }
@@ -54,20 +53,31 @@ impl Machine {
             lock.release();
         }
     }
-}
 
-fn require_undone(dead: &Holder, own: &Path) -> Result<(), Failure> {
-    let journal = dead.state_directory.join("undo.jsonl");
-    let is_undone =
-        dead.state_directory == own || !journal.metadata().is_ok_and(|found| found.len() > 0);
-    if is_undone {
-        return Ok(());
+    /// Who has undone everything has freed this lock, so one that names a dead session may be all that is left of it:
+    /// where its state directory is away, as with an unmounted disk, nobody knows what it changed.
+    fn require_undone(&self, dead: &Holder) -> Result<(), Failure> {
+        let state = &dead.state_directory;
+        if *state == self.holder.state_directory || state.as_os_str().is_empty() {
+            return Ok(());
+        }
+        let journal = state.join("undo.jsonl");
+        let (name, shown) = (&dead.name, state.display());
+        let doctor = format!("`FAIRTRIAL_STATE_DIRECTORY={shown} fairtrial doctor`");
+        if journal.metadata().is_ok_and(|found| found.len() > 0) {
+            return Err(Failure::Refused(format!(
+                "{name} died and left this machine changed; {journal} says how to undo it: {doctor} does, or restore \
+                 the settings by hand and remove the file",
+                journal = journal.display(),
+            )));
+        }
+        if state.join(PLACE_LOCK).exists() {
+            return Ok(());
+        }
+        Err(Failure::Refused(format!(
+            "{name} died, and its state directory {shown}, which says what it changed on this machine, is not there: \
+             bring it back and run {doctor}, or restore the settings by hand and remove {lock}",
+            lock = self.path.display(),
+        )))
     }
-    Err(Failure::Refused(format!(
-        "{name} died and left this machine changed; {journal} says how to undo it: \
-         `FAIRTRIAL_STATE_DIRECTORY={state} fairtrial doctor` does, or restore the settings by hand and remove the file",
-        name = dead.name,
-        journal = journal.display(),
-        state = dead.state_directory.display(),
-    )))
 }

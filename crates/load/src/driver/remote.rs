@@ -1,4 +1,5 @@
 //! What drivers of servers behind sockets have in common: how their users share threads, and what a lost answer is.
+//! SQLite's driver takes from here what is said where no descriptor is left.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -50,6 +51,13 @@ pub fn lost(error: io::Error) -> DriverError {
         message,
         retryable: false,
     }
+}
+
+/// What is said where the call that has just failed found no descriptor left, by a library that does not tell the cause:
+/// whatever it has called since has succeeded and left `errno` alone (errno(3)).
+pub fn no_descriptor_left() -> Option<DriverError> {
+    let cause = io::Error::last_os_error();
+    (cause.raw_os_error() == Some(Errno::MFILE.raw_os_error())).then(|| lost(cause))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use super::batch::Batch;
 use super::dialect::Dialect;
+use super::remote::no_descriptor_left;
 use super::table::Table;
 use super::{
     Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, Shape, StatementId, Value,
@@ -449,6 +450,9 @@ fn classify(error: &rusqlite::Error) -> DriverError {
         other => return DriverError::unexpected(other.to_string()),
     };
     let primary = failure.extended_code & 0xff;
+    if let (ffi::SQLITE_CANTOPEN, Some(error)) = (primary, no_descriptor_left()) {
+        return error;
+    }
     let kind = match primary {
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => ErrorKind::Busy,
         ffi::SQLITE_CANTOPEN => ErrorKind::Connection,

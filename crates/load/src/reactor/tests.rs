@@ -2,12 +2,14 @@
 
 use std::cell::Cell;
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
+
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 use super::*;
 
@@ -153,14 +155,13 @@ fn a_server_that_hangs_is_given_up_and_one_that_closes_is_told() {
 #[test]
 fn a_port_where_nobody_listens_refuses() {
     for interface in INTERFACES {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .expect("a port")
-            .local_addr()
-            .expect("an address")
-            .port();
+        // Bound until the end: nobody else can listen there.
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let bound = getsockname(&socket).expect("an address");
         let address = Address::Tcp {
             host: "127.0.0.1".into(),
-            port,
+            port: SocketAddrV4::try_from(bound).expect("IPv4").port(),
         };
         let refused = block_on_by(Socket::connect(&address, LONG), interface).expect("a loop");
         assert_eq!(

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::support::eventually;
 use fairtrial_load::{LoadError, drive_locks};
 use fairtrial_protocol::arrivals::Spacing;
 use fairtrial_protocol::clock::monotonic_ns;
@@ -69,15 +70,15 @@ fn drive_until(
     asked: &LockDrive,
     is_meant: impl Fn(&Driven, &Contention) -> bool,
 ) -> (Driven, Contention) {
-    for _ in 0..10 {
+    eventually("a drive as it is meant", || {
         let (driven, contention) = drive(asked);
         excluded(&contention);
-        if is_meant(&driven, &contention) {
-            return (driven, contention);
+        let meant = is_meant(&driven, &contention);
+        if !meant {
+            eprintln!("again: {:?}: {contention:?}", asked.kind);
         }
-        eprintln!("again: {:?}: {contention:?}", asked.kind);
-    }
-    panic!("{:?}: not once in ten drives", asked.kind);
+        meant.then_some((driven, contention))
+    })
 }
 
 /// Nobody was where somebody else was, and nothing was lost.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{self, JoinHandle};
 
+use crate::support::mariadb::skips::lacks;
 use fairtrial_load::{LoadError, NoopServer};
 use fairtrial_protocol::load::{Ceiling, Endpoint, Noop, Sql};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -14,14 +15,14 @@ use tempfile::TempDir;
 const CONNECTIONS: usize = 2000;
 
 /// A server in a thread of this process; ends when dropped.
-struct Server {
+pub struct Server {
     directory: TempDir,
     end: Option<UnixStream>,
     thread: Option<JoinHandle<Result<(), LoadError>>>,
 }
 
 impl Server {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (end, theirs) = UnixStream::pair().expect("a pair of sockets");
         let socket = directory.path().join("socket");
@@ -37,7 +38,7 @@ impl Server {
         }
     }
 
-    fn socket(&self) -> PathBuf {
+    pub fn socket(&self) -> PathBuf {
         self.directory.path().join("socket")
     }
 
@@ -91,7 +92,7 @@ fn the_mariadb_client_takes_it_for_a_server() {
         .arg("--execute=SELECT a, b FROM t; INSERT INTO t VALUES (1)")
         .output();
     let Ok(output) = client else {
-        eprintln!("skipped: no mariadb client on PATH (apt install mariadb-client)");
+        lacks("mariadb-client");
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,8 +1,8 @@
 //! What only PostgreSQL does; skipped, and said so, where none is installed.
 
 use crate::support::postgres::{Server, USER};
-use crate::support::sql;
 use crate::support::system::System as _;
+use crate::support::{codes, drive, number, parameters, sql};
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Endpoint, Sql};
 
@@ -70,4 +70,32 @@ fn errors_of_statements_have_their_code() {
         panic!("{wrong:?}")
     };
     assert_eq!((source.code.as_str(), source.retryable), ("42703", false));
+}
+
+#[test]
+fn a_row_that_is_missing_fails_its_transactions_and_nothing_of_them_stays() {
+    let Some(server) = Server::common() else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let endpoint = server.with_warehouses("torn");
+    sql(&endpoint, &["TRUNCATE stock"]);
+    let mut asked = parameters(endpoint.clone(), directory.path());
+    asked.procedures = true;
+    asked.drive.transactions = Some(60);
+    let driven = drive(&asked);
+    let ordered = &driven.transactions["new_order"];
+    assert!(ordered.failed > 0 && ordered.committed == 0, "{ordered:?}");
+    let codes = codes(&driven);
+    assert!(codes.keys().eq(["P0001"].iter()), "{codes:?}");
+    assert!(
+        driven
+            .errors
+            .iter()
+            .all(|error| error.message.contains("a stock is missing"))
+    );
+    let left = "SELECT COUNT(*) FROM orders WHERE o_id > 3000";
+    assert_eq!(number(&endpoint, left), 0);
+    assert!(driven.transactions["payment"].committed > 0);
+    server.forget("torn");
 }

@@ -117,7 +117,10 @@ fn break_everything(server: &mut Server, endpoint: &Endpoint) -> i64 {
     let pid = rustix::process::Pid::from_raw(pid.try_into().expect("a process id"));
     rustix::process::kill_process(pid.expect("not 0"), rustix::process::Signal::KILL)
         .expect("a child of our server");
-    thread::sleep(Duration::from_secs(2));
+    wait_until("the server noticed", || {
+        let log = server.log();
+        log.contains("terminating any other active server processes")
+    });
     let before = wait_for_more(endpoint, before);
 
     server.crash();
@@ -279,17 +282,8 @@ fn a_full_disk_is_counted_and_inserts_go_on_once_there_is_room() {
     asked.drive.arrivals = Arrivals::default(); // room is taken by the megabyte
     let mut driving = apart::begin(&Asked::Oltp(asked));
     driving.wait_for_rate();
-    disk.fill();
-    driving.wait_for_errors(10);
-    let rows = || number(&endpoint, "SELECT COUNT(*) FROM sbtest1");
-    let full_rows = rows();
-    disk.free();
-    wait_until("inserts go on", || rows() > full_rows + 100);
-    let driven = driving.result();
+    let driven = disk.fill_and_free(driving, &endpoint, "53100");
     let codes = codes(&driven);
-    assert!(codes["53100"] > 0, "{codes:?}");
-    let of_the_disk = driven.errors.iter().filter(|error| error.code == "53100");
-    assert!(of_the_disk.clone().all(|error| error.kind == "disk_full"));
     assert_eq!(
         codes.len(),
         1,

@@ -1,5 +1,7 @@
 //! Sampling a real MariaDB's own counters: true, and out of nobody's way when the server dies or hangs.
 
+#[path = "../../../load/tests/all/support/eventually.rs"]
+mod eventually;
 #[path = "../../../load/tests/all/support/mariadb.rs"]
 #[allow(dead_code)] // the load engine's tests use more of it
 mod mariadb;
@@ -11,9 +13,11 @@ use std::thread;
 use std::time::Duration;
 
 use crate::stream;
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::UInt64Type;
 use arrow_ipc::reader::StreamReader;
+use eventually::eventually;
 use fairtrial_load::Client;
 use fairtrial_protocol::load::{Endpoint, Sql};
 use fairtrial_protocol::sample::{Sample, SampledServer, Source};
@@ -23,8 +27,11 @@ use tempfile::TempDir;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Each takes a second or more.
-const TRIES: u32 = 10;
+
+/// The server's own words, by variable.
+type Status = BTreeMap<String, u64>;
+/// Samples by column.
+type Columns = BTreeMap<String, Vec<Option<u64>>>;
 
 fn parameters(endpoint: Endpoint, output: &Path) -> Sample {
     Sample {
@@ -49,14 +56,14 @@ fn open(endpoint: Endpoint) -> (TempDir, Sampler) {
 
 /// Opens until the first tick is answered, which a server that has just started on a crowded machine may fail to do.
 fn open_answered(endpoint: &Endpoint) -> (TempDir, Sampler) {
-    for _ in 0..TRIES {
+    eventually("the server answers a first tick", || {
         let (output, sampler) = open(endpoint.clone());
         if sampler.names().contains(&"server") {
-            return (output, sampler);
+            return Some((output, sampler));
         }
         sampler.finish().expect("it ends");
-    }
-    panic!("the server answers none of {TRIES} first ticks");
+        None
+    })
 }
 
 /// Whether a warning tells of an answer that came too late.
@@ -68,12 +75,12 @@ fn is_late(warning: &str) -> bool {
     late.iter().any(|words| warning.starts_with(words))
 }
 
-fn columns(output: &TempDir) -> BTreeMap<String, Vec<Option<u64>>> {
+fn columns(output: &TempDir) -> Columns {
     stream::columns(&output.path().join("telemetry-server.arrows"))
 }
 
 /// The server's whole status, as it says it now.
-fn status(endpoint: &Endpoint) -> BTreeMap<String, u64> {
+fn status(endpoint: &Endpoint) -> Status {
     let answers = fairtrial_load::sql(&Sql {
         endpoint: endpoint.clone(),
         statements: vec!["SHOW GLOBAL STATUS".into()],
@@ -94,18 +101,15 @@ fn run(endpoint: &Endpoint, statements: &[&str]) {
     fairtrial_load::sql(&asked).expect("the statements run");
 }
 
-#[test]
-fn counters_agree_with_the_server_s_own_status_before_and_after() {
-    let Some(server) = mariadb::Server::start() else {
-        return;
-    };
-    let endpoint = server.endpoint("mysql");
-    let before = status(&endpoint);
-    let (output, sampler) = open_answered(&endpoint);
+/// What was sampled while rows were inserted, between the server's own words; nothing where an answer came late, since
+/// the last sample may then be from before the insert.
+fn sampled(endpoint: &Endpoint) -> Option<(Status, Columns, Status)> {
+    let before = status(endpoint);
+    let (output, sampler) = open_answered(endpoint);
     run(
-        &endpoint,
+        endpoint,
         &[
-            "CREATE DATABASE test",
+            "CREATE OR REPLACE DATABASE test",
             "CREATE TABLE test.t (a INT PRIMARY KEY) ENGINE=InnoDB",
             "INSERT INTO test.t VALUES (1), (2)",
         ],
@@ -116,13 +120,23 @@ fn counters_agree_with_the_server_s_own_status_before_and_after() {
         warnings.iter().all(|warning| is_late(warning)),
         "{warnings:?}"
     );
-    let after = status(&endpoint);
+    let after = status(endpoint);
     let found = columns(&output);
     let told = found["missed_samples"].last().copied().flatten();
     assert!(
         told == Some(missed) || told < Some(missed) && !warnings.is_empty(),
         "{told:?} of {missed}: {warnings:?}"
     );
+    warnings.is_empty().then_some((before, found, after))
+}
+
+#[test]
+fn counters_agree_with_the_server_s_own_status_before_and_after() {
+    let Some(server) = mariadb::Server::start() else {
+        return;
+    };
+    let endpoint = server.endpoint("mysql");
+    let (before, found, after) = eventually("all is answered in time", || sampled(&endpoint));
     for (column, variable) in [
         ("questions", "Questions"),
         ("com_insert", "Com_insert"),
@@ -338,6 +352,12 @@ impl Waiting {
     }
 }
 
+/// The first batch of a stream that is being written, once it is there.
+fn first_batch(path: &Path) -> Option<RecordBatch> {
+    let file = File::open(path).ok()?;
+    StreamReader::try_new(file, None).ok()?.next()?.ok()
+}
+
 #[test]
 fn who_waits_for_whose_lock_is_told_pair_by_pair() {
     let Some(server) = mariadb::Server::start() else {
@@ -347,11 +367,9 @@ fn who_waits_for_whose_lock_is_told_pair_by_pair() {
     let mut pair = Waiting::begin(&endpoint);
     let (waiting, holding) = pair.wait();
     let (output, sampler) = open_answered(&endpoint);
-    thread::sleep(3 * INTERVAL);
+    let path = output.path().join("telemetry-lock_waits.arrows");
+    let batch = eventually("a waiting pair is told", || first_batch(&path));
     sampler.finish().expect("it ends");
-    let file = File::open(output.path().join("telemetry-lock_waits.arrows")).expect("there");
-    let mut batches = StreamReader::try_new(file, None).expect("a stream");
-    let batch = batches.next().expect("a batch").expect("whole");
     assert_eq!(batch.num_rows(), 1);
     let column = |name: &str| batch.column_by_name(name).expect("a column of that name");
     let number = |name: &str| column(name).as_primitive::<UInt64Type>().value(0);

@@ -11,7 +11,7 @@ use rustix::process::geteuid;
 use sha2::{Digest as _, Sha256};
 
 use crate::serve::failure::Failure;
-use crate::serve::lock::{Holder, Lock};
+use crate::serve::lock::{Holder, Lock, PLACE_LOCK};
 use crate::serve::machine::Machine;
 use crate::serve::processes::{descendants, user};
 use crate::serve::session::{Held, Session};
@@ -58,7 +58,7 @@ fn take_place(session: &mut Session, hello: &Hello) -> Result<Leftovers, Failure
     };
     let limits = session.wires.limits;
     let machine = Machine::new(&session.machine_directory, holder.clone(), limits);
-    let path = session.state_directory.join("lock");
+    let path = session.state_directory.join(PLACE_LOCK);
     let (lock, dead) = Lock::take(&path, holder, limits, |_| Ok(()))?;
     let killed = dead.map_or(0, |dead| {
         descendants::kill_marked(&dead.session, limits.hang)

@@ -81,9 +81,62 @@ fn who_died_and_left_nothing_to_undo_stands_in_nobodys_way() {
     let path = setting(&machine);
     let mut first = greeted(machine.path(), "first");
     first.ask(&write_step(1, &path, "a"));
-    drop(first.kill()); // its journal goes with its place: nobody can undo it any more
+    let left = first.kill();
+    fs::remove_file(left.path().join("undo.jsonl")).expect("restored by hand");
     let mut second = greeted(machine.path(), "second");
     assert_eq!(second.ask(&write_step(1, &path, "b"))["event"], "changed");
+}
+
+#[test]
+fn who_died_and_whose_state_directory_is_away_stands_in_the_way_until_the_lock_is_removed() {
+    let machine = directory();
+    let path = setting(&machine);
+    for is_mounted_there in [true, false] {
+        let mut first = greeted(machine.path(), "first");
+        first.ask(&write_step(1, &path, "a"));
+        let place = first.kill();
+        let state = place.path().to_owned();
+        drop(place);
+        if is_mounted_there {
+            fs::create_dir(&state).expect("what a disk leaves that is unmounted");
+        }
+        let mut second = greeted(machine.path(), "second");
+        let refused = second.ask(&write_step(1, &path, "b"));
+        assert_eq!(refused["code"], "refused", "{refused}");
+        let said = refused["message"].as_str().expect("text");
+        let lock = machine.path().join("machine.lock");
+        for part in [&state, &lock] {
+            assert!(said.contains(&part.display().to_string()), "{said}");
+        }
+        assert_eq!(content(&path), "a");
+        fs::remove_file(lock).expect("restored by hand");
+        assert_eq!(second.ask(&write_step(2, &path, "b"))["event"], "changed");
+        second.end();
+        if is_mounted_there {
+            fs::remove_dir(state).expect("still empty");
+        }
+    }
+}
+
+#[test]
+fn who_has_undone_everything_may_take_its_state_directory_away() {
+    let machine = directory();
+    let path = setting(&machine);
+    let undo = json!({"request": "undo", "id": 2, "keep": 0});
+    for is_killed in [true, false] {
+        let mut first = greeted(machine.path(), "first");
+        first.ask(&write_step(1, &path, "a"));
+        if is_killed {
+            assert_eq!(first.ask(&undo)["event"], "undone");
+            drop(first.kill());
+        } else {
+            first.end();
+            drop(first);
+        }
+        let mut second = greeted(machine.path(), "second");
+        assert_eq!(second.ask(&write_step(1, &path, "b"))["event"], "changed");
+        second.end();
+    }
 }
 
 #[test]

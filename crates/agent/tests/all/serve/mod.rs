@@ -1,6 +1,6 @@
 //! The supervisor, as a real process, from the other end of its pipes.
 
-mod controller;
+pub mod controller;
 mod crowd;
 mod launch;
 mod machine;

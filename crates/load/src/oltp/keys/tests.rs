@@ -4,6 +4,7 @@ use std::process::Command;
 
 use super::*;
 use crate::tests::chance::{assert_fits, assert_share, assert_uniform, tally};
+use crate::tests::mariadb::skips::lacks;
 
 const DRAWS: u64 = 200_000;
 const KEYS: i64 = 1_000;
@@ -167,7 +168,7 @@ fn sysbench(options: &[&str]) -> Option<Vec<u64>> {
         .args(options)
         .output();
     let Ok(output) = ran else {
-        eprintln!("skipped: sysbench is not installed");
+        lacks("sysbench");
         return None;
     };
     let counts = String::from_utf8_lossy(&output.stdout)

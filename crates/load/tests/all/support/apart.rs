@@ -65,7 +65,9 @@ fn child() {
         Asked::Script(asked) => fairtrial_load::drive_script(&asked, lines),
     };
     if let Err(error) = ended {
-        writeln!(lines, "{FAILED}{error}").expect("the parent reads");
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        let cause = cause.unwrap_or_default();
+        writeln!(lines, "{FAILED}{error}{cause}").expect("the parent reads");
     }
 }
 
@@ -83,7 +85,20 @@ pub fn begin(asked: &Asked) -> Apart {
 
 /// Begins a drive with variables of its own.
 pub fn begin_with(asked: &Asked, variables: &[(&str, &str)]) -> Apart {
-    let mut process = Command::new(std::env::current_exe().expect("this binary"))
+    let binary = std::env::current_exe().expect("this binary");
+    begin_by(&mut Command::new(binary), asked, variables)
+}
+
+/// Begins a drive that may have this many open files.
+pub fn begin_with_files(asked: &Asked, most: u32) -> Apart {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]);
+    shell.arg(std::env::current_exe().expect("this binary"));
+    begin_by(&mut shell, asked, &[])
+}
+
+fn begin_by(command: &mut Command, asked: &Asked, variables: &[(&str, &str)]) -> Apart {
+    let mut process = command
         .args(["--exact", "support::apart::child", "--nocapture"])
         .env(PARAMETERS, serde_json::to_string(asked).expect("JSON"))
         .envs(variables.iter().copied())

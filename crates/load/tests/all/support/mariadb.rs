@@ -1,5 +1,8 @@
 //! A private MariaDB server in a temporary directory, where one is installed.
 
+#[path = "skips.rs"]
+pub mod skips;
+
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -27,9 +30,7 @@ impl Server {
     /// The same with options of the test's own, given the server's directory.
     pub fn start_with(options: impl FnOnce(&Path) -> Vec<String>) -> Option<Self> {
         if !is_installed() {
-            eprintln!(
-                "skipped: mariadbd and mariadb-install-db are not on PATH or in /usr/sbin (apt install mariadb-server)"
-            );
+            skips::lacks("mariadb-server");
             return None;
         }
         Self::start_in(tempfile::tempdir().expect("a temporary directory"), options)

@@ -4,6 +4,7 @@ pub mod apart;
 pub mod certificates;
 pub mod contents;
 pub mod effects;
+mod eventually;
 pub mod histograms;
 pub mod mariadb;
 pub mod oltp;
@@ -22,7 +23,6 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::thread;
 use std::time::Duration;
 
 use fairtrial_load::Client;
@@ -30,6 +30,8 @@ use fairtrial_protocol::load::{
     Arrivals, Checked, Drive, Driven, Endpoint, Loaded, Rows, Sql, TpccCheck, TpccDrive, TpccLoad,
 };
 use tempfile::TempDir;
+
+pub use eventually::eventually;
 
 pub const SEED: u64 = 7;
 
@@ -190,13 +192,7 @@ pub fn hold(endpoint: &Endpoint, statements: &[&str]) -> Client {
 
 /// Waits until something holds, for as long as a machine that others load may take.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..2_400 {
-        if holds() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    panic!("not within two minutes: {what}");
+    eventually(what, || holds().then_some(()));
 }
 
 /// Committed and rolled-back transactions of all types.

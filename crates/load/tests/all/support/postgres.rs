@@ -9,6 +9,7 @@ use fairtrial_protocol::load::{Endpoint, Sql};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use super::mariadb::skips::lacks;
 use super::mariadb::{copy, remove_after_this_process};
 
 /// How long a fresh server may take to answer.
@@ -38,7 +39,7 @@ impl Server {
     /// The same with options that need files: given the server's directory, to put them in.
     pub fn start_with(hba: &str, options: impl FnOnce(&Path) -> Vec<String>) -> Option<Self> {
         let Some(programs) = programs() else {
-            eprintln!("skipped: postgres and initdb are not installed (apt install postgresql)");
+            lacks("postgresql-15");
             return None;
         };
         let directory = tempfile::tempdir().expect("a temporary directory");

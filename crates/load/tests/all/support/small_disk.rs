@@ -1,10 +1,16 @@
 //! A file system so small that a server's data fill it; needs a user that may mount.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fairtrial_protocol::load::{Driven, Endpoint};
+
+use super::apart::Apart;
+use super::mariadb::skips::lacks;
 use super::mariadb::{Server, is_installed};
+use super::{number, wait_until};
 
 /// A server's own files take about half of it.
 const SIZE: &str = "160m";
@@ -40,7 +46,7 @@ impl SmallDisk {
     /// A server whose data lie on it, its own files kept small; `None`, said on standard error, where none is installed.
     pub fn server(&self) -> Option<Server> {
         if !is_installed() {
-            eprintln!("skipped: no MariaDB is installed");
+            lacks("mariadb-server");
             return None;
         }
         let on_it = tempfile::tempdir_in(&self.directory).expect("there is room");
@@ -53,8 +59,30 @@ impl SmallDisk {
         })
     }
 
+    /// Takes all room while users insert, and gives it back once they have met that: the code of their system counts all
+    /// that the disk refused, and they go on. Returns what their drive has written.
+    pub fn fill_and_free(&self, mut driving: Apart, endpoint: &Endpoint, code: &str) -> Driven {
+        self.fill();
+        driving.wait_for_errors(10);
+        let rows = || number(endpoint, "SELECT MAX(id) FROM sbtest1");
+        let full_rows = rows();
+        fs::remove_file(self.filler()).expect("it was filled");
+        wait_until("inserts go on", || rows() > full_rows + 100);
+        let driven = driving.result();
+        let refused: BTreeMap<_, _> = driven
+            .errors
+            .iter()
+            .filter(|error| error.kind == "disk_full" || error.code == code)
+            .map(|error| ((error.kind.as_str(), error.code.as_str()), error.count))
+            .collect();
+        assert!(refused.keys().eq(&[("disk_full", code)]), "{refused:?}");
+        let failed: u64 = driven.transactions.values().map(|one| one.failed).sum();
+        assert!(failed >= refused.values().sum::<u64>(), "none was repeated");
+        driven
+    }
+
     /// Takes all room that is left.
-    pub fn fill(&self) {
+    fn fill(&self) {
         let zeros = Command::new("dd")
             .args(["if=/dev/zero", "bs=64k"])
             .arg(format!("of={}", self.filler().display()))
@@ -64,11 +92,6 @@ impl SmallDisk {
             !zeros.status.success(),
             "it ends when nothing fits any more"
         );
-    }
-
-    /// Gives it back.
-    pub fn free(&self) {
-        fs::remove_file(self.filler()).expect("it was filled");
     }
 
     fn filler(&self) -> PathBuf {

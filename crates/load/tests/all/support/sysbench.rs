@@ -6,6 +6,7 @@ use std::process::Command;
 use fairtrial_protocol::load::Endpoint;
 use fairtrial_protocol::oltp::{Distribution, Profile, Protocol};
 
+use super::mariadb::skips::lacks;
 use super::oltp::{SPECIAL, TABLE_SIZE, drive, load, loading, parameters, tables};
 use super::{number, sql};
 
@@ -26,7 +27,7 @@ pub enum Tool {
 pub fn is_installed() -> bool {
     let found = Command::new("sysbench").arg("--version").output().is_ok();
     if !found {
-        eprintln!("skipped: sysbench is not on PATH (apt install sysbench)");
+        lacks("sysbench");
     }
     found
 }

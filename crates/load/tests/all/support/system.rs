@@ -23,6 +23,8 @@ pub trait System: Sized + Sync + 'static {
     const DUPLICATE: (&'static str, u64);
     /// Transactions of a crowd: as many as its deadlocks, each found after a while, leave time for.
     const CROWD: u64;
+    /// Twelve digits of a row's hash as a number.
+    const HASH: &'static str;
     /// A statement that gives no rows.
     const NOTHING: &'static str;
     /// What ends all connections to a database that is dropped.
@@ -73,6 +75,7 @@ impl System for mariadb::Server {
     const CONFLICTS: &'static [&'static str] = &["1213", "1205", "1020"];
     const DUPLICATE: (&'static str, u64) = ("1062", 1);
     const CROWD: u64 = 1_100;
+    const HASH: &'static str = "CAST(CONV(LEFT(MD5(ROW_TEXT), 12), 16, 10) AS DECIMAL(20))";
     const NOTHING: &'static str = "DO 0";
     const FORCE: &'static str = "";
     const DATABASES: &'static str = "information_schema.schemata WHERE schema_name";
@@ -126,6 +129,7 @@ impl System for postgres::Server {
     const CONFLICTS: &'static [&'static str] = &["40P01", "23505"];
     const DUPLICATE: (&'static str, u64) = ("23505", 3);
     const CROWD: u64 = 500;
+    const HASH: &'static str = "('x' || LEFT(MD5(ROW_TEXT), 12))::bit(48)::bigint";
     const NOTHING: &'static str = "SET jit = off";
     const FORCE: &'static str = " WITH (FORCE)";
     const DATABASES: &'static str = "pg_database WHERE datname";
@@ -155,17 +159,18 @@ impl System for postgres::Server {
 /// Makes tests of both systems from functions that take a server.
 #[macro_export]
 macro_rules! on_both_systems {
-    ($($test:ident),+ $(,)?) => {
-        $crate::on_both_systems!(mariadb: $($test),+);
-        $crate::on_both_systems!(postgres: $($test),+);
+    ($($(#[$mark:meta])* $test:ident),+ $(,)?) => {
+        $crate::on_both_systems!(mariadb: $($(#[$mark])* $test),+);
+        $crate::on_both_systems!(postgres: $($(#[$mark])* $test),+);
     };
-    ($system:ident: $($test:ident),+) => {
+    ($system:ident: $($(#[$mark:meta])* $test:ident),+) => {
         mod $system {
             use $crate::support::$system::Server;
             use $crate::support::system::System as _;
 
             $(
                 #[test]
+                $(#[$mark])*
                 fn $test() {
                     if let Some(server) = Server::common() {
                         super::$test(server);

@@ -41,8 +41,8 @@ PATIENT = {"FAIRTRIAL_LIMITS": "silence_s=600,grace_s=0.5"}
 
 @pytest.fixture(autouse=True)
 def _little_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What ignores SIGTERM is killed soon."""
-    monkeypatch.setenv("FAIRTRIAL_LIMITS", "grace_s=0.5")
+    """What ignores SIGTERM is killed soon; for a place that a dead session still holds there is time."""
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "grace_s=0.5,lock_s=60")
 
 
 def step(path: Path, value: str) -> dict[str, object]:
@@ -186,7 +186,12 @@ def test_the_controller_falls_silent_with_its_pipe_full(here: Desk, settings: Ch
     ]
     for number, request in enumerate(requests):
         transport.write(json.dumps({"id": number, **request}).encode() + b"\n")
-    eventually(settings.changed, "nothing was changed")
+    answers: dict[int, str] = {}
+    while len(answers) <= len(settings.steps):  # the last that is read
+        told = json.loads(transport.read())
+        if told.get("id") is not None:
+            answers[told["id"]] = told["event"]
+    assert [answers[number] for number in range(1, len(answers))] == ["changed"] * len(settings.steps)
     eventually(lambda: not here.processes(), "the agent did not notice")
     assert settings.restored()
     transport.close()
@@ -261,11 +266,13 @@ def test_a_setting_that_cannot_be_restored_is_told_and_tried_again(here: Desk, t
     assert (directory / "setting").read_text() == "before"
 
 
-def test_a_busy_place_is_refused_with_the_name_of_the_other(here: Desk) -> None:
+def test_a_busy_place_is_refused_with_the_name_of_the_other(here: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "lock_s=1")
     with open_here(here, holder="run A by ann on bench1"):
         with pytest.raises(AgentError, match="run A by ann on bench1") as refused:
             open_here(here, holder="run B")
         assert refused.value.code == "busy"
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "lock_s=60")
     with open_here(here, holder="run B"):
         pass
 

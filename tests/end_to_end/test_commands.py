@@ -19,7 +19,12 @@ PROGRAM = """\
 import os, random, sys, time
 noise = random.Random(os.environ["FAIRTRIAL_SEED"]).gauss(0, 0.01)
 own = random.Random(os.environ["FAIRTRIAL_SEED"] + sys.argv[1]).gauss(0, 0.002)
-time.sleep(float(os.environ.get("PAUSE", "0")))
+held = os.path.join(os.path.dirname(sys.argv[0]), "held")  # holds the number of runs that it lets pass
+left = int(open(held).read()) if os.path.exists(held) else 1
+if os.path.exists(held) and left:
+    open(held, "w").write(str(left - 1))
+while not left and os.path.exists(held):
+    time.sleep(0.05)
 print("score:", 100 * (1.1 if sys.argv[1] == "b" else 1.0) * (1 + noise + own))
 """
 STUDY = """\
@@ -30,7 +35,7 @@ factors:
   program:
     a: {{}}
     b: {{workload: {{command: {{run: python3 {program} b}}}}}}
-  load: {{light: {{}}, heavy: {{settings: {{environment: {{PAUSE: "{pause}"}}}}}}}}
+  load: {{light: {{}}, heavy: {{settings: {{environment: {{LOAD: heavy}}}}}}}}
 arm: program
 trials: {{blocks: {blocks}, seed: 3}}
 metrics: {{primary: score, secondary: elapsed_s}}
@@ -38,10 +43,10 @@ telemetry: {{interval: 50ms}}
 """
 
 
-def scores(here: Desk, *, blocks: int = 5, pause: float = 0.0) -> Path:
+def scores(here: Desk, *, blocks: int = 5) -> Path:
     program = here.directory / "program.py"
     program.write_text(PROGRAM)
-    return here.study(STUDY.format(program=program, blocks=blocks, pause=pause))
+    return here.study(STUDY.format(program=program, blocks=blocks))
 
 
 def planned_trials(here: Desk, study: Path) -> list[str]:
@@ -176,7 +181,9 @@ def wait_for_trials(here: Desk, number: int) -> None:
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_trial(here: Desk, stop: signal.Signals) -> None:
-    study = scores(here, blocks=3, pause=0.3)
+    study = scores(here, blocks=3)
+    held = here.directory / "held"
+    held.write_text("4")
     process = here.start("run", study)
     wait_for_trials(here, 4)
     process.send_signal(stop)
@@ -185,6 +192,7 @@ def test_a_stopped_run_is_resumed_without_losing_or_repeating_a_trial(here: Desk
     eventually(lambda: not here.processes(), "every process gone")
     before = [trial.trial.id for trial in record.read(here.run).trials]
     assert len(before) >= 3  # the fourth may have been stopped between its rename and its journal line
+    held.unlink()
 
     here.fairtrial("run", study, "--resume")
     found = record.read(here.run)
@@ -238,7 +246,8 @@ def test_a_setting_the_kernel_refuses_stops_the_run_with_both_values(here: Desk)
 
 
 def test_a_second_run_at_a_busy_place_is_refused_with_the_name_of_the_first(here: Desk) -> None:
-    study = scores(here, blocks=60, pause=1.0)  # long enough for the second to begin
+    study = scores(here)
+    (here.directory / "held").write_text("1")
     first = here.start("run", study)
     wait_for_trials(here, 1)
     done = here.fairtrial("run", study, "--output", here.directory / "other", code=3)

@@ -18,7 +18,7 @@ STUDY = """
     study: probed
     system: {sqlite: {}}
     workload:
-      oltp: {tables: 1, table_size: 1000, virtual_users: 2, ramp_up: 100ms, duration: 1s}
+      oltp: {tables: 1, table_size: 1000, virtual_users: 2, ramp_up: 100ms, transactions: 200, think_time: 10ms}
     factors:
       journal:
         delete: {system: {sqlite: {pragmas: {journal_mode: delete}}}}
@@ -50,6 +50,14 @@ needs_perf = pytest.mark.skipif(
 )
 
 
+def run(here: Desk, probes: str, *arguments: str) -> str:
+    """What a run of SQLite with probes printed. It starts them in a window, so it is not stopped with the tests."""
+    running = here.start("run", here.study(study(STUDY, probes)), *arguments)
+    output, _ = running.communicate()
+    assert running.returncode == 0, output
+    return output
+
+
 def study(text: str, probes: str) -> str:
     return text.rstrip() + "\n" + probes.lstrip("\n")
 
@@ -58,7 +66,7 @@ def study(text: str, probes: str) -> str:
 def here() -> Iterator[Desk]:
     """A run of SQLite with a program and a file as probes."""
     with desk() as found:
-        found.fairtrial("run", found.study(study(STUDY, PROBES)))
+        run(found, PROBES)
         yield found
         assert found.processes() == {}, "processes were left behind"
 
@@ -128,8 +136,8 @@ def test_verify_believes_it_and_notices_one_changed_byte(here: Desk) -> None:
 def test_perf_counts_and_profiles_both_arms_of_a_real_run() -> None:
     probes = "    telemetry: {probes: [perf_stat, {perf_record: {frequency: 499}}]}\n"
     with desk() as found:
-        done = found.fairtrial("run", found.study(study(STUDY, probes)), "--set", "trials.blocks=1")
-        assert "2 diagnostic trials beside them" in " ".join(done.stdout.split())
+        printed = run(found, probes, "--set", "trials.blocks=1")
+        assert "2 diagnostic trials beside them" in " ".join(printed.split())
         for trial in report_of(found.run)["diagnostics"]:
             counted, sampled = trial["probes"]
             assert counted["seconds"] > 0

@@ -12,7 +12,7 @@ NIGHTLY = """\
 study: nightly
 question: Does SQLite keep its speed from night to night?
 system: {sqlite: {pragmas: {synchronous: "OFF"}}}
-workload: {oltp: {table_size: 1000, ramp_up: 100ms, duration: 500ms, interval: 100ms}}
+workload: {oltp: {table_size: 1000, ramp_up: 100ms, transactions: 100, think_time: 2ms, interval: 100ms}}
 factors:
   journal:
     wal: {system: {sqlite: {pragmas: {journal_mode: WAL}}}}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from pathlib import Path
 
 import pytest
-from support.command_line import Desk, eventually
-from support.terminal import Terminal, on_terminal
+from support.apart import apart
+from support.command_line import Desk
+from support.terminal import Terminal, killed_once_drawn, numbers, on_terminal
 
 from fairtrial import record
 
@@ -60,16 +60,18 @@ SYSTEMS = [
 ]
 
 
+LOADING = r"loading \d+/\d+  ([\d,]+) rows"
+
+
 def loading(terminal: Terminal) -> list[int]:
     """Rows that were in, at each line of progress."""
-    return [int(rows.replace(",", "")) for rows in re.findall(r"loading \d+/\d+  ([\d,]+) rows", terminal.text)]
+    return numbers(terminal.text, LOADING)
 
 
 def kill_while_loading(here: Desk, study: Path) -> None:
-    """Runs until enough is loaded and kills the controller, which can tell nobody."""
-    with on_terminal(here, "run", study) as terminal:
-        eventually(lambda: max(loading(terminal), default=0) >= ENOUGH, "a load under way")
-        terminal.process.kill()
+    """Runs until enough is loaded and kills the controller, which can tell nobody; the load waits for no test."""
+    with apart(killed_once_drawn, str(here.directory), LOADING, ENOUGH, "run", str(study)):
+        pass
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -17,7 +17,8 @@ from fairtrial.run import read_back
 STUDY = """\
 study: locks
 system: {mariadb: {options: {innodb_buffer_pool_size: 32M}}}
-workload: {oltp: {profile: point_select, table_size: 1000, virtual_users: 4, ramp_up: 100ms, duration: 1s, rate: 200}}
+workload:
+  oltp: {profile: point_select, table_size: 1000, virtual_users: 4, ramp_up: 100ms, transactions: 200, rate: 200}
 factors:
   lock:
     as-is: {}

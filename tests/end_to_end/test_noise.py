@@ -12,7 +12,7 @@ from support.command_line import Desk
 STUDY = """\
 study: journals
 system: {sqlite: {pragmas: {synchronous: "OFF"}}}
-workload: {oltp: {table_size: 500, ramp_up: 100ms, duration: 700ms, think_time: 5ms, interval: 100ms}}
+workload: {oltp: {table_size: 500, ramp_up: 100ms, transactions: 100, think_time: 5ms, interval: 100ms}}
 factors:
   journal:
     delete: {system: {sqlite: {pragmas: {journal_mode: DELETE}}}}

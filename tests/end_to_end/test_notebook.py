@@ -11,6 +11,7 @@ from typing import Any
 import nbclient
 import nbformat
 import pytest
+from traitlets.config import Config
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
@@ -38,8 +39,14 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def execute(path: Path, directory: Path) -> Any:
     notebook = nbformat.read(path, as_version=4)
+    # Five ports that are free now may be taken when the kernel binds them; files of this test's directory may not.
+    files = Config({"KernelManager": {"transport": "ipc", "ip": str(directory / "kernel")}})
     client = nbclient.NotebookClient(
-        notebook, timeout=PATIENCE_S, kernel_name="python3", resources={"metadata": {"path": str(directory)}}
+        notebook,
+        config=files,
+        timeout=PATIENCE_S,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(directory)}},
     )
     return client.execute()
 

@@ -38,7 +38,7 @@ study: protocol
 question: Does preparing statements pay for point selects?
 system: {mariadb: {options: {innodb_buffer_pool_size: 128M}}}
 workload:
-  oltp: {profile: point_select, virtual_users: 4, ramp_up: 100ms, duration: 1s, think_time: 20ms, interval: 100ms}
+  oltp: {profile: point_select, virtual_users: 4, ramp_up: 100ms, transactions: 150, think_time: 20ms, interval: 100ms}
 factors:
   protocol:
     prepared: {}
@@ -55,7 +55,7 @@ study: commits
 question: What does waiting for the disk cost writers of PostgreSQL?
 system: {postgres: {base_directory: BASE, options: {shared_buffers: 64MB}}}
 workload:
-  oltp: {profile: read_write, virtual_users: 4, ramp_up: 100ms, duration: 1s, think_time: 20ms, interval: 100ms}
+  oltp: {profile: read_write, virtual_users: 4, ramp_up: 100ms, transactions: 150, think_time: 20ms, interval: 100ms}
 factors:
   commit:
     waiting: {}

@@ -15,11 +15,11 @@ from support.command_line import Desk, desk
 STUDY = """\
     study: early
     system: {sqlite: {pragmas: {synchronous: "OFF"}}}
-    workload: {oltp: {profile: point_select, table_size: 1000, ramp_up: 100ms, duration: 400ms, interval: 100ms}}
+    workload: {oltp: {profile: point_select, table_size: 1000, ramp_up: 100ms, transactions: 20000, interval: 100ms}}
     factors:
       profile:
         short: {}
-        long: {workload: {oltp: {profile: read_only}}}
+        long: {workload: {oltp: {profile: read_only, transactions: 1000}}}
     arm: profile
     trials: {blocks: 20, stop: sequential, seed: 3}
     metrics: {primary: throughput_tps}

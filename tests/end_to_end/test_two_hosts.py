@@ -34,16 +34,17 @@ study: two-hosts
 place: {place}
 system: {system}
 workload:
-  oltp: {{profile: read_write, tables: 1, table_size: 500, ramp_up: 200ms, duration: {duration}, interval: 100ms{load}}}
+  oltp: {{profile: read_write, tables: 1, table_size: 500, ramp_up: 200ms, {load}, interval: 100ms}}
   place: {client}
 settings: {settings}
-factors: {{users: {{one: {{}}, four: {{workload: {{oltp: {{virtual_users: 4}}}}}}}}}}
+factors: {{users: {{one: {{}}, four: {{workload: {{oltp: {{virtual_users: 4{four}}}}}}}}}}}
 arm: users
 trials: {{blocks: {blocks}, seed: 3}}
 metrics: {{primary: throughput_tps, secondary: [cpu_user_share]}}
 telemetry: {{interval: 100ms}}
 """
-SPARING = ", rate: 20"  # a trial that lasts until its wire is cut need not use a processor meanwhile
+# The first trial, one of four users, lasts until its wire is cut, also while the test stands still; the other need not.
+SPARING = {"load": "transactions: 20, think_time: 50ms", "four": ", transactions: 700"}
 SMALL = "{mariadb: {options: {innodb_buffer_pool_size: 32M}}}"
 
 
@@ -67,7 +68,8 @@ def ssh(here: Desk, far: Host) -> str:
 
 
 def study(here: Desk, **changed: str) -> Path:
-    values = {"place": "{local: {}}", "system": SMALL, "settings": "{}", "blocks": "1", "duration": "600ms", "load": ""}
+    values = {"place": "{local: {}}", "system": SMALL, "settings": "{}", "blocks": "1", "four": ""}
+    values["load"] = "transactions: 60, think_time: 5ms"
     return here.study(STUDY.format(**{**values, **changed}))
 
 
@@ -113,9 +115,9 @@ def test_a_server_on_the_far_host_is_loaded_from_here(here: Desk, far: Host, far
 def test_postgres_listens_for_the_other_host_only_where_it_is_asked_for(
     here: Desk, far: Host, far_side: Namespace
 ) -> None:
-    # A deadlock is looked for after a second by default, which is the whole window.
+    # A deadlock is looked for after a second by default, which is longer than the whole window.
     system = "{postgres: {options: {shared_buffers: 16MB, deadlock_timeout: 50ms}}}"
-    here.fairtrial("run", study(here, system=system, client=ssh(here, far), duration="1s"))
+    here.fairtrial("run", study(here, system=system, client=ssh(here, far)))
     for trial in record.read(here.run).trials:
         assert measured(trial)["throughput_tps"] > 0
         assert trial.options["listen_addresses"] == far_side.ours
@@ -127,7 +129,7 @@ def test_postgres_listens_for_the_other_host_only_where_it_is_asked_for(
 def test_a_cut_wire_ends_the_trial_undoes_settings_and_the_run_goes_on(here: Desk, far: Host, far_is: str) -> None:
     places = {"client": ssh(here, far)} if far_is == "client" else {"place": ssh(here, far), "client": "{local: {}}"}
     with kernel_parameter() as parameter:
-        path = study(here, duration="6s", load=SPARING, settings=parameter.settings, **places)
+        path = study(here, settings=parameter.settings, **SPARING, **places)
         run = here.start("run", path)
         eventually(lambda: parameter.changed() and driving(here), "a trial under way")
         far.cut()
@@ -151,9 +153,8 @@ def test_a_wire_that_goes_dead_without_a_word_ends_the_run_and_it_resumes_once_i
 ) -> None:
     # Answers that users wait for never come.
     monkeypatch.setenv("FAIRTRIAL_LIMITS", "silence_s=6,connect_s=6,grace_s=1,finish_s=2")
-    values = {"client": "{local: {}}", "duration": "8s", "load": SPARING}
     with kernel_parameter() as parameter:
-        path = study(here, place=ssh(here, far), settings=parameter.settings, **values)
+        path = study(here, place=ssh(here, far), client="{local: {}}", settings=parameter.settings, **SPARING)
         run = here.start("run", path)
         eventually(lambda: parameter.changed() and driving(here), "a trial under way")
         far_side.wire("down")

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become 
 STUDY = """\
 study: unprivileged
 system: {system}
-workload: {{oltp: {{table_size: 1000, ramp_up: 100ms, duration: 500ms, think_time: 5ms}}}}
+workload: {{oltp: {{table_size: 1000, ramp_up: 100ms, transactions: 60, think_time: 5ms}}}}
 factors:
   users:
     one: {{workload: {{oltp: {{virtual_users: 1}}}}}}

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from typing import Any
 
 import pytest
-from support.command_line import Desk, eventually
+from support.apart import apart
+from support.command_line import Desk
+from support.connections import kill_users_at_work
 
 from fairtrial import metrics, record
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
-from fairtrial.wire import find_agent
 
 MARIADB = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin")
 pytestmark = [
@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 USERS = 4
-# The first trial, one of `never`, has to last until connections are killed: it counts, and no standstill ends it.
+# The first trial, one of `never`, has to last until connections are killed, which waits for no test.
 STUDY = f"""\
 study: fragile
 system: {{mariadb: {{options: {{innodb_buffer_pool_size: 64M, innodb_flush_log_at_trx_commit: 0}}}}}}
@@ -42,45 +42,11 @@ telemetry: {{interval: 100ms}}
 BUSY = 50  # commits; with no ramp-up they are all in the window
 
 
-class Server:
-    """The server of the trial under way, asked over its own socket."""
-
-    def __init__(self, here: Desk) -> None:
-        self._here = here
-
-    def ask(self, *statements: str) -> list[list[str]]:
-        """Rows of the statements' answers; none while there is no server."""
-        found = list((self._here.state / "work").glob("*/server/mysqld.sock"))
-        if not found:
-            return []
-        endpoint = {"kind": "mysql", "socket": str(found[0]), "user": "root", "password": "", "database": "mysql"}
-        asked = json.dumps({"endpoint": endpoint, "statements": statements})
-        done = subprocess.run([find_agent(), "sql"], input=asked, capture_output=True, text=True, check=False)
-        answers: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
-        return [row for answer in answers for row in answer["rows"]]
-
-    def is_busy(self) -> bool:
-        """Whether users are at work."""
-        commits = self.ask(
-            "SELECT variable_value FROM information_schema.global_status WHERE variable_name='COM_COMMIT'"
-        )
-        return bool(commits) and int(commits[0][0]) > BUSY
-
-    def kill_users(self) -> int:
-        """Kills every connection to the workload's database; how many."""
-        users = self.ask("SELECT id FROM information_schema.processlist WHERE db = 'fairtrial'")
-        for (user,) in users:
-            self.ask(f"KILL HARD CONNECTION {user}")
-        return len(users)
-
-
 def run_with_killed_connections(here: Desk, **rules: float) -> Record:
     """A run in whose first trial every user loses its connection once."""
     given = [part for name, value in rules.items() for part in ("--set", f"workload.oltp.{name}={value}")]
-    process = here.start("run", here.study(STUDY), *given)
-    server = Server(here)
-    eventually(server.is_busy, "users at work")
-    assert server.kill_users() == USERS
+    with apart(kill_users_at_work, str(here.directory), BUSY, USERS):
+        process = here.start("run", here.study(STUDY), *given)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     found = record.read(here.run)

@@ -26,7 +26,7 @@ STUDY = """\
 study: lru-gen
 place: {{vm: {{kernel: {kernel}, memory: 320MiB, cpus: 1, disk: 1GiB{more}}}}}
 system: {{sqlite: {{}}}}
-workload: {{oltp: {{profile: write_only, table_size: 2000, ramp_up: 500ms, duration: 3s, interval: 500ms}}}}
+workload: {{oltp: {{profile: write_only, table_size: 2000, ramp_up: 500ms, transactions: 50, think_time: 15ms}}}}
 factors:
   lru_gen:
     off: {{settings: {{sysfs: {{/sys/kernel/mm/lru_gen/enabled: "0x0000"}}}}}}

@@ -102,6 +102,11 @@ def _words(arguments: Sequence[str | Path], *, drawn: bool = False) -> list[str]
     return [*map(str, arguments), *plain]
 
 
+def desk_in(directory: str) -> Desk:
+    """One that `desk` has made, for a process that was told where."""
+    return Desk(directory=Path(directory), state=Path(directory) / "state")
+
+
 @contextmanager
 def desk() -> Iterator[Desk]:
     """A desk below /tmp: short enough for Unix sockets, and readable by unprivileged servers."""

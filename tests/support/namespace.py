@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from support.machine import number_of_process
+
 IP = shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-_NUMBERS = itertools.count(os.getpid() % 160 * 100)  # pytest's workers make theirs at the same time
+_NUMBERS = itertools.count()
+_EACH = 100  # networks of a process of tests, again and again: pytest's workers make theirs at the same time
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,9 @@ def refused() -> str:
 @contextmanager
 def namespace() -> Iterator[Namespace]:
     """Makes one for a test and takes it away, with whatever still runs in it."""
-    number = next(_NUMBERS)
+    number = number_of_process("networks", below=160) * _EACH + next(_NUMBERS) % _EACH
     found = Namespace(f"ft-{os.getpid()}-{number}", *_addresses(number))
-    device = f"fv{os.getpid()}-{number % 100}"[:15]  # IFNAMSIZ
+    device = f"fv{os.getpid()}-{number % _EACH}"[:15]  # IFNAMSIZ
     _ip("netns", "add", found.name)
     try:
         _ip("link", "add", device, "type", "veth", "peer", "name", "eth0", "netns", found.name)

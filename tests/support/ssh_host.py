@@ -17,6 +17,7 @@ from pathlib import Path
 from fairtrial.places import open_place
 from fairtrial.wire import Agent
 from support.command_line import Desk, eventually
+from support.machine import number_of_process
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 PRIVILEGE_SEPARATION = Path("/run/sshd")  # where sshd insists on it when it runs as root
@@ -60,8 +61,8 @@ def make_key(path: Path) -> str:
 
 
 def free_port() -> int:
-    """One that no connection gets by itself: below Linux's ephemeral ports, another for each of pytest's workers."""
-    first = 22_000 + os.getpid() % 100 * 100
+    """One that no connection gets by itself: below Linux's ephemeral ports, others for each process of tests."""
+    first = 22_000 + number_of_process("ports", below=100) * 100
     for port in range(first, first + 100):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.command_line import FAIRTRIAL, Desk
+from support.command_line import FAIRTRIAL, Desk, desk_in, eventually
 
 COLUMNS = 200  # no line of progress is cut
 ROWS = 50
@@ -73,3 +73,15 @@ def on_terminal(here: Desk, *arguments: str | Path) -> Iterator[Terminal]:
             process.kill()
         terminal.end()
         os.close(screen)
+
+
+def numbers(text: str, pattern: str) -> list[int]:
+    """What a pattern's one group found, in the order drawn."""
+    return [int(found.replace(",", "")) for found in re.findall(pattern, text)]
+
+
+def killed_once_drawn(directory: str, pattern: str, least: int, *arguments: str) -> None:
+    """Runs a command on a terminal and kills it as soon as a number that it draws is large enough; for `apart`."""
+    with on_terminal(desk_in(directory), *arguments) as terminal:
+        eventually(lambda: max(numbers(terminal.text, pattern), default=0) >= least, f"{least} were never drawn")
+        terminal.process.kill()

@@ -58,7 +58,7 @@ def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], l
     """One run against another; of a directory of runs the newest one.
 
     Raises:
-        InputError: several paths, a newest run that is not finished, or a metric that the run does not define.
+        InputError: several paths, a run that is not finished, or a metric that the run does not define.
         RecordError: one of the two is no record.
     """
     from fairtrial import record
@@ -74,11 +74,13 @@ def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], l
         problem = Problem(message="no run to compare with the baseline; A/A runs do not count", file=str(paths[0]))
         raise InputError([problem], hint="name another run")
     run = max(runs, key=lambda each: each.journal[0].time if each.journal else "")
-    if not run.finished:
-        problem = Problem(message="the newest run is not finished", file=str(run.directory))
-        raise InputError(
-            [problem], hint=f"finish it with `fairtrial run {run.directory} --resume`, or name another run"
-        )
+    held_against = record.read(baseline)
+    for each, name in ((run, "newest run"), (held_against, "baseline")):
+        if not each.finished:
+            problem = Problem(message=f"the {name} is not finished", file=str(each.directory))
+            raise InputError(
+                [problem], hint=f"finish it with `fairtrial run {each.directory} --resume`, or name another run"
+            )
     planned = run.plan.metrics
     if unknown := [name for name in metrics if name not in planned.definitions]:
         problem = Problem(
@@ -87,7 +89,7 @@ def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], l
         raise InputError([problem], hint="metrics of the study's plan")
     return gating.by_baseline(
         run,
-        record.read(baseline),
+        held_against,
         metrics=list(metrics) or [*planned.primary, *planned.guardrails],
         alpha=levels.alpha,
         margin=levels.margin,

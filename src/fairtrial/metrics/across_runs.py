@@ -239,26 +239,26 @@ def _values(run: _Run, metric: str, *, key: tuple[str, ...], by: Sequence[str]) 
 
 def _point(run: _Run, groups: Mapping[tuple[str, str], Sequence[float]], *, logs: bool) -> Point:
     """Trials of one cell and arm first, then the mean over those: a cell with more trials weighs no more."""
-    means, variances = zip(*(_mean(values, logs=logs) for values in groups.values()), strict=True)
+    means, errors = zip(*(_mean(values, logs=logs) for values in groups.values()), strict=True)
     centre = math.fsum(means) / len(means)
-    known = all(variance is not None for variance in variances)
+    known = all(error is not None for error in errors)
     return Point(
         run=run.directory.name,
         time=run.started,
         estimate=math.exp(centre) if logs else centre,
-        standard_error=math.sqrt(math.fsum(variances)) / len(means) if known else None,
+        standard_error=math.hypot(*errors) / len(means) if known else None,
         n=sum(map(len, groups.values())),
         facts=_facts(run.trials),
     )
 
 
 def _mean(values: Sequence[float], *, logs: bool) -> tuple[float, float | None]:
-    """Mean and its variance."""
+    """Mean and its standard error."""
     scaled = [math.log(value) for value in values] if logs else list(values)
     mean = math.fsum(scaled) / len(scaled)
     if len(scaled) < FULL_CONFIDENCE_N:
         return mean, None
-    return mean, math.fsum((each - mean) ** 2 for each in scaled) / (len(scaled) - 1) / len(scaled)
+    return mean, math.hypot(*(each - mean for each in scaled)) / math.sqrt(len(scaled) * (len(scaled) - 1))
 
 
 def _facts(trials: Sequence[dict[str, Any]]) -> dict[str, str]:

@@ -57,6 +57,13 @@ def test_a_newest_run_that_did_not_finish_passes_nothing(tmp_path: Path) -> None
     assert verdicts([tmp_path / "runs"], baseline) == ["failed", "failed"]
 
 
+def test_a_baseline_that_did_not_finish_is_none(tmp_path: Path) -> None:
+    baseline = written(tmp_path / "first", finished=False)
+    run = written(tmp_path / "second")
+    with pytest.raises(InputError, match="first: the baseline is not finished"):
+        verdicts([run], baseline)
+
+
 def test_too_few_trials_are_no_check(tmp_path: Path) -> None:
     """Three of each arm can show nothing, however slow: that is not having passed."""
     baseline = written(tmp_path / "runs/first", blocks=3)

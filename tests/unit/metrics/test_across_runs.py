@@ -52,6 +52,12 @@ def test_a_point_is_the_geometric_mean_of_its_trials_with_the_error_of_their_log
     assert b.points[0].standard_error == 0
 
 
+def test_values_whose_squares_no_number_holds_have_an_error(tmp_path: Path) -> None:
+    values = {key: 1e200 * (value - 2) for key, value in VALUES.items()}
+    (point,) = across_runs.read([written(tmp_path / "r1", values)]).series[0].points
+    assert point.standard_error == pytest.approx(1.5e200)
+
+
 def test_runs_are_in_the_order_of_their_beginning_whatever_they_are_called(tmp_path: Path) -> None:
     for name in ("z", "m", "a"):
         written(tmp_path / name, VALUES)

@@ -91,7 +91,7 @@ def test_another_contrast_exchanges_arms_and_cells_and_keeps_every_trial(real_co
         return found
 
     assert values(first) == values(second)
-    assert re.search(r"(?m)^journal +alone +contended +ratio", done.stdout)
+    assert re.search(r"(?m)^journal +alone \(baseline\) +contended +ratio", done.stdout)
     here.fairtrial("verify", real_copy)
 
 

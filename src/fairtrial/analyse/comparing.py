@@ -173,7 +173,7 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
     scaled = used.logarithms if logs else used
     rank = _rank(scaled, setting=setting, logs=logs)
     bound = shares.bound(used.baseline, used.arm, margin=setting.margin, total=named.total) if logs else 0.0
-    p = _confirmed(permuted(scaled, setting) if exchanged else by_t, scaled, setting=setting, level=level)
+    p = _confirmed(_permuted(scaled, setting) if exchanged else by_t, scaled, setting=setting, level=level)
     return Comparison(
         metric=named.metric,
         role=named.role,
@@ -242,8 +242,12 @@ def _censored(used: Matched, *, resolution: float, setting: Setting) -> tuple[TT
     return found[0], found[1] if used.positive else None
 
 
-def permuted(used: Matched, setting: Setting) -> float:
-    """Two-sided p of exchanging arms."""
+def exchanged_beyond(used: Matched, setting: Setting, *, sign: float) -> float:
+    """One-sided p of exchanging arms alone, for an arm above the baseline, or below it for a negative sign."""
+    return _permuted(used, setting) / 2 if sign * _mean_shift(used) > 0 else 1.0
+
+
+def _permuted(used: Matched, setting: Setting) -> float:
     p = permuting.paired_p if setting.paired else permuting.unpaired_p
     return p(used.baseline, used.arm, rounding=used.rounding, seed=setting.seed)
 
@@ -281,8 +285,7 @@ def _inside_by_exchange(logs: Matched, *, bound: float, setting: Setting) -> flo
     """The same of values without spread: the arm moved by the margin, either way, against the baseline."""
     if min(len(logs.baseline), len(logs.arm)) < t_tests.SMALLEST_N:
         return None
-    moved = [(logs.moved(arm=by), by) for by in (-bound, bound)]
-    return max(permuted(each, setting) / 2 if _mean_shift(each) * by > 0 else 1.0 for each, by in moved)
+    return max(exchanged_beyond(logs.moved(arm=by), setting, sign=by) for by in (-bound, bound))
 
 
 def _typical_moves(used: Matched, setting: Setting) -> bool:

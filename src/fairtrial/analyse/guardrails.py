@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from fairtrial.analyse import t_tests
-from fairtrial.analyse.comparing import Matched, Setting, confirmed_above, matched, permuted, t_test
+from fairtrial.analyse.comparing import Matched, Setting, confirmed_above, exchanged_beyond, matched, t_test
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Estimand, Guardrail, Outcome
 from fairtrial.analyse.t_tests import TTest, TTests, Values
@@ -120,9 +120,8 @@ def _p_values(moved: Matched | None, *, rail: Rail, setting: Setting) -> tuple[f
 
 
 def _by_exchange(moved: Matched, *, rail: Rail, setting: Setting) -> tuple[float, float]:
-    p = permuted(moved, setting) / 2
-    excess = rail.worse * float(np.mean(moved.arm) - np.mean(moved.baseline))
-    return p if excess < -moved.rounding else 1.0, p if excess > moved.rounding else 1.0
+    kept, breached = (exchanged_beyond(moved, setting, sign=sign * rail.worse) for sign in (-1, 1))
+    return kept, breached
 
 
 def _p_values_of_nothing(used: Matched, *, rail: Rail, setting: Setting) -> tuple[float, float]:

@@ -242,7 +242,8 @@ def test_a_way_back_that_takes_long_is_waited_for_and_answers_meanwhile(here: De
     )
     os.kill(here.agent_pid(), signal.SIGKILL)
     eventually(lambda: not here.processes(), "processes stayed")
-    agent.close()
+    with pytest.raises(StreamLostError):
+        agent.close()
     environment = {"FAIRTRIAL_STATE_DIRECTORY": str(here.state), **PATIENT}
     transport = PipeTransport([str(find_agent()), "serve"], environment=environment)
     with Agent(transport, holder="the next", lock=True, limits=Limits(silence_s=1.5)) as following:

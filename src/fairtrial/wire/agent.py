@@ -13,7 +13,7 @@ from fairtrial.wire import generated as wire
 from fairtrial.wire.limits import Limits
 from fairtrial.wire.messages import CHUNK_BYTES, VERSION, Answer, Request, chunk_frame
 from fairtrial.wire.process import OnLine, Process
-from fairtrial.wire.stream import Pending, Stream
+from fairtrial.wire.stream import HINT, Pending, Stream
 from fairtrial.wire.transport import Transport
 
 __all__ = ["Agent", "Process", "SpawnOptions"]
@@ -198,15 +198,18 @@ class Agent:
 
         Raises:
             PlaceError: some could not be; the message names them.
+            StreamLostError: the agent ended, or took too long, before it said so, and no call was told yet.
         """
         if self._closed:
             return
         self._closed = True
-        failed: list[str] = []
+        if self._stream.told:
+            self._stream.close()  # the next agent there restores what this one could not
+            return
         try:
             failed = self._ask(wire.Bye(id=self._stream.number()), wire.Farewell, timeout_s=self.limits.bye_s).failed
-        except (StreamLostError, TimeoutError):
-            pass  # the agent restores on its own; told to whoever still waits for an answer
+        except TimeoutError as error:
+            raise StreamLostError(f"the agent does not say that the place is restored: {error}", hint=HINT) from None
         finally:
             self._stream.close()
         if failed:

@@ -70,7 +70,11 @@ def _again(error: StreamLostError) -> StreamLostError:
 
 
 class Stream:
-    """Sends requests and hands answers to who asked."""
+    """Sends requests and hands answers to who asked.
+
+    Attributes:
+        told: whether its loss was told to a call, or to who follows a process.
+    """
 
     def __init__(self, transport: Transport, *, limits: Limits) -> None:
         self._transport = transport
@@ -80,6 +84,7 @@ class Stream:
         self._pending: dict[int, Pending] = {}
         self._followers: dict[int, Follower] = {}
         self._loss: StreamLostError | None = None
+        self.told = False
         self._over = threading.Event()
         self._heard = time.monotonic()
         self._reader = threading.Thread(target=self._read, name="fairtrial-wire-read", daemon=True)
@@ -99,10 +104,10 @@ class Stream:
         """
         pending = Pending(follower)
         with self._lock:
-            if self._loss is not None:
-                raise _again(self._loss)
+            self._refuse_lost()
             self._pending[request.id] = pending
-        self.send(request_frame(request))
+        # A loss from here on is put behind the answer: a short-lived agent answers and ends before `write` returns.
+        self._write(request_frame(request))
         return pending
 
     def send(self, frame: bytes) -> None:
@@ -111,12 +116,19 @@ class Stream:
         Raises:
             StreamLostError: the stream has ended.
         """
+        self._write(frame)
+        self._refuse_lost()
+
+    def _refuse_lost(self) -> None:
+        if self._loss is not None:
+            self.told = True
+            raise _again(self._loss)
+
+    def _write(self, frame: bytes) -> None:
         try:
             self._transport.write(frame)
         except OSError as error:
             self.lose(f"the agent takes no more requests ({error})")
-        if self._loss is not None:
-            raise _again(self._loss)
 
     def forget(self, request: Request) -> None:
         """Its answer is complete."""
@@ -131,6 +143,7 @@ class Stream:
                 return
             self._loss = StreamLostError(f"{reason}: {said}" if said else reason, hint=HINT)
             waiting, followers = list(self._pending.values()), list(self._followers.values())
+            self.told = bool(waiting or followers)
         self._over.set()
         for pending in waiting:
             pending.put(self._loss)
@@ -202,6 +215,6 @@ class Stream:
     def _send_pings(self, every: float) -> None:
         while not self._over.wait(every):
             try:
-                self.send(request_frame(wire.Ping(id=self.number())))
-            except StreamLostError:
-                return
+                self._transport.write(request_frame(wire.Ping(id=self.number())))
+            except OSError:
+                return  # no loss yet: what the agent last said may still be on its way; else the silence is one

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.command_line import eventually
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.wire import Agent, Limits, run_native
@@ -135,6 +136,63 @@ def test_an_answer_of_another_kind_is_an_error() -> None:
         with pytest.raises(AgentError, match="Done instead of Undone"):
             agent.undo()
         del fake._answer
+
+
+class EndsAtOnce(FakeTransport):
+    """Its agent is gone, and its end is read, before the write of the farewell's request returns."""
+
+    ended = False
+
+    def said(self) -> str:
+        self.ended = True  # asked as the loss is noticed
+        return super().said()
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        if isinstance(self.requests[-1], wire.Bye):
+            self.cut()
+            eventually(lambda: self.ended, "the reader took no notice")
+
+
+def test_a_farewell_is_heard_of_an_agent_that_ends_before_the_request_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = EndsAtOnce()
+    agent = connect(fake)
+    monkeypatch.setattr(fake, "_answer", lambda request: fake.say(wire.Farewell(id=request.id, failed=["swappiness"])))
+    with pytest.raises(PlaceError, match="not restored at the place: swappiness"):
+        agent.close()
+
+
+def test_a_ping_that_cannot_be_written_takes_no_answer_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeTransport()
+    agent = connect(fake, Limits(ping_s=0.01))
+    held: list[wire.Undo] = []
+    pinged = threading.Event()
+
+    def write(data: bytes) -> None:
+        if b'"ping"' in data:
+            pinged.set()
+            raise BrokenPipeError("the agent has ended")
+        held.append(wire.Undo.model_validate_json(data))
+        assert pinged.wait(WAIT_S)
+        fake.say(wire.Undone(id=held[0].id, steps=7, failed=[], disturbed=[]))
+
+    monkeypatch.setattr(fake, "write", write)
+    assert agent.undo().steps == 7
+    monkeypatch.undo()
+    agent.close()
+
+
+def test_an_agent_that_is_gone_before_its_farewell_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeTransport()
+    agent = connect(fake)
+    monkeypatch.setattr(fake, "_answer", lambda _request: fake.cut())
+    with pytest.raises(StreamLostError, match="the agent ended the stream"):
+        agent.close()
+    silent = FakeTransport()
+    agent = connect(silent, Limits(bye_s=0.01))
+    monkeypatch.setattr(silent, "_answer", lambda _request: None)
+    with pytest.raises(StreamLostError, match="does not say that the place is restored"):
+        agent.close()
 
 
 def test_settings_that_stay_behind_are_told_when_leaving(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# More tests at a time than processors: most wait for servers, and those of one server wait for each other.
-CARGO_TEST := RUST_TEST_THREADS=$$((4 * $$(nproc))) cargo test --locked --quiet --no-fail-fast
-
-# Three workers a processor: docs/testing.md says why. Files in the order of tests/conftest.py: few and long before the
+# Three workers a processor: docs/explanation/developing.md says why. Files in the order of tests/conftest.py: few and long before the
 # thousands of short ones, so that no worker waits for another's at the end.
 PYTEST := $(BIN)/pytest -n $$((3 * $$(nproc))) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo test test-rust test-python test-long lint lint-python lint-rust wheel generate clean
+.PHONY: setup demo docs test test-rust test-python test-long lint lint-python lint-rust wheel generate clean
 
 # Thousands of processes start here: where Python may not keep its bytecode, each compiles all its packages for seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -41,11 +38,9 @@ demo: setup
 
 test: test-rust test-python
 
-# The lock library by itself: features that only its model checker wants would else compile most of the agent anew.
 test-rust: setup
 	scripts/install-servers
-	$(CARGO_TEST) --workspace --exclude fairtrial-locks
-	$(CARGO_TEST) --package fairtrial-locks
+	scripts/test-rust
 
 # Every worker imports every test, and compiles what is not: once before them, else it takes each 15 seconds. That a test
 # cannot be imported is for the tests to say.
@@ -61,7 +56,7 @@ test-python: setup $(VENV)/.tests-compiled
 test-long: setup
 	scripts/install-servers
 	$(PYTEST) -m long
-	$(CARGO_TEST) --package fairtrial-load --test all -- --ignored
+	scripts/test-rust --ignored
 
 lint: setup
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint-python lint-rust
@@ -77,6 +72,10 @@ lint-rust: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy --package fairtrial-locks --features preload --quiet -- -D warnings
+
+# Links, anchors and menus are checked: a page that is wrong fails.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 wheel: $(VENV)/.locked
 	scripts/build-locks

@@ -27,7 +27,7 @@ RUNS_AT_ONCE = 20_000  # 300 MiB
 TITLES: dict[Figure, str] = {
     "false": "False claims, % of families",
     "covers": "Coverage of the 95 % interval, %",
-    "power": "Found where there is a 1.5 % difference (equivalence, guardrails: where there is none; stopping: 3 %), %",
+    "power": "Power, % of runs",
     "blocks": "Mean number of blocks",
 }
 

@@ -1,4 +1,4 @@
-"""docs/studies: each publication's question and findings, what our run shows, and what the audit finds.
+"""docs/reference/publications: each publication's question and findings, what our run shows, and what the audit finds.
 
 The prose of a page is in `pages/studies`; it stands between the source and the audit.
 """

@@ -33,22 +33,24 @@ _NOTES = {
     "become one trial. An empty cell or `NA` is a missing value and is counted. Outputs of "
     "fio and sysbench are a row per file, or per file and job of fio's; they have columns `label`, `number` (of the "
     "file among those of its label), `file` and `job`, and need no `--value` and, with labels, no `--arm`. "
-    "[More](../compare.md#numbers-that-others-measured).",
+    "[More](../guides/comparing.md#imported-data).",
     "compare": "Every command is tried out once before anything is measured. Progress goes to standard error, results "
     "to standard output. Without `--output` nothing stays behind but what `--save` and `--export` write. "
-    "[More](../compare.md).",
-    "history": "Points come from finished runs. [More](../audit.md#fairtrial-history-when-did-the-level-change).",
+    "[More](../guides/comparing.md#two-commands).",
+    "history": "Points come from finished runs. [More](../guides/auditing.md#histories).",
     "gate": "Exits with 1 if a check fails or none can be made. With `--baseline`, RUNS is a run, or a directory for "
     "its newest run; `--by`, `--acknowledged` and `--alarm-alpha` are for histories.",
     "beside": "Field by field: `agree`, `disagree`, a difference `only there` or `only here`, or `neither`. What was "
     "not tested is none of these: `not run`; `no verdict here`, where the run is unfinished, a condition was missed or "
     "blocks are too few for any claim; `no evidence here`, where a clock's metric was measured under emulation.",
     "doctor": "Exits with 1 if something is unfit. Looks for a second and leaves nothing behind; a place that boots is "
-    "booted once. [More](../doctor.md).",
-    "audit": "Exits with 1 if a claim is contradicted. [More](../audit.md).",
+    "booted once. [More](../guides/places.md#doctor).",
+    "audit": "Exits with 1 if a claim is contradicted. [More](../guides/auditing.md#audits).",
     "purge": "Ends at Ctrl-C (exit code 130), SIGTERM or after `--seconds` (0), and restores both variables first. The "
-    "user needs PROCESS to look and SUPER to set, on MySQL 8 SYSTEM_VARIABLES_ADMIN. [More](../purge-governor.md).",
-    "servers": "Without a subcommand, lists the builds that `version` under `system` finds. [More](../servers.md).",
+    "user needs PROCESS to look and SUPER to set, on MySQL 8 SYSTEM_VARIABLES_ADMIN. "
+    "[More](../guides/settings.md#purge-governor).",
+    "servers": "Without a subcommand, lists the builds that `version` under `system` finds. "
+    "[More](../guides/servers.md).",
     "studies": "Without a subcommand, lists the ready studies and the publications whose data are included.",
 }
 

@@ -1,7 +1,9 @@
 """The Python API: a run's directory as Polars frames, for notebooks and papers.
 
->>> run = fairtrial.read("runs/sqlite-journal-20261120T2200Z")   # doctest: +SKIP
->>> run.trials.filter("used").group_by("arm").agg(pl.col("throughput_tpm").mean())   # doctest: +SKIP
+```python
+run = fairtrial.read("runs/sqlite-wal-20261120T220000Z")
+run.trials.filter("used").group_by("arm").agg(pl.col("throughput_tpm").mean())
+```
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+TUTORIAL = Path(__file__).parents[2] / "docs" / "first-study.md"
 EXAMPLE_RUN = re.compile(r'"runs/[^"]*"')
 
 

@@ -57,7 +57,7 @@ def said(notebook: Any) -> str:
 
 
 def test_there_is_a_notebook_and_every_one_is_linked() -> None:
-    linked = (ROOT / "README.md").read_text(encoding="utf-8") + (ROOT / "docs" / "tutorial.md").read_text("utf-8")
+    linked = (ROOT / "README.md").read_text(encoding="utf-8") + (ROOT / "docs" / "first-study.md").read_text("utf-8")
     assert NOTEBOOKS
     assert [path.name for path in NOTEBOOKS if f"notebooks/{path.name}" not in linked] == []
 

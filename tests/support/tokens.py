@@ -1,6 +1,7 @@
 """Tokens: more workers than processors, and not many more tests that compute than there are processors.
 
-`docs/testing.md` explains the scheme. A token is a lock on a file, which the kernel gives back when a worker dies.
+`docs/explanation/developing.md` explains the scheme. A token is a lock on a file: the kernel gives it back when a
+worker dies.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 //! their locks, such as the microworkload of `fairtrial-load`, which uses all algorithms.
 //!
 //! Nothing in the path of a lock allocates, takes another lock or calls the dynamic linker.
-//! What each kind does, and where it ends, is on docs/locks.md.
+//! What each kind does, and where it ends, is on docs/guides/locks.md.
 
 mod algorithm;
 mod announcement;

@@ -2,7 +2,7 @@
 
 Two witnesses. Exchanging arms within blocks is exact for noise that arms share, whatever its shape. Ranks are not moved
 by how far a few trials of one arm lie off: a mean is, and t then claims a difference that no typical trial has
-(docs/decisions/0020-what-a-claim-is-about.md).
+(docs/decisions/inference.md, 0020).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def weight(n: int, *, level: float) -> float:
 
     At the level lie `level` · 2ⁿ⁻¹ choices of signs on either side. The fewer they are, the coarser is the exact test,
     and the more the sizes of a few differences decide it: 1 - 1 / √choices keeps the error and almost all power
-    (docs/decisions/0014-t-and-the-exchange-of-arms.md).
+    (docs/decisions/inference.md, 0014).
     """
     return _weight(level * 2.0 ** min(n - 1, _MOST_DOUBLINGS))
 

@@ -3,7 +3,7 @@
 Primary metrics are claims: Holm, and Dunnett within a cell where several arms share its baseline. Secondary metrics are
 a screening: Benjamini-Hochberg, exploratory. Guardrails are no family (`guardrails` says why).
 
-The rule, first that applies (docs/decisions/0010-equivalence-before-significance.md says why): none, where the run is
+The rule, first that applies (docs/decisions/inference.md, 0010 says why): none, where the run is
 unfinished or an expectation failed; undecided, where no exact test of so few trials could claim; equivalent; faster
 or slower; undecided.
 """

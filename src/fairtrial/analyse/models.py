@@ -20,7 +20,7 @@ Outcome = Literal["kept", "breached", "unclear", "none"]
 Estimand = Literal["mean", "typical", "some"]
 SteadinessVerdict = Literal["steady", "drifting", "unsteady"]
 
-# Every reason to trust a result less; docs/methodology.md explains each with its rate of false alarms.
+# Every reason to trust a result less; docs/explanation/methodology.md explains each with its rate of false alarms.
 DOUBT_CODES: Final = (
     "zero_variance",
     "quantised",
@@ -94,7 +94,7 @@ class Summary(Result):
         sd: sample standard deviation (n - 1); None if n < 2.
         low, high: interval of the mean at `confidence`; None if n < 2.
         purpose: what the interval is good for. It is not one to compare arms by, and where some trials are slow now
-            and then it covers far less often than `confidence` says (docs/calibration.md).
+            and then it covers far less often than `confidence` says (docs/explanation/calibration.md).
     """
 
     arm: str

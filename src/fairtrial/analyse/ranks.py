@@ -130,7 +130,7 @@ def could_claim(smallest_p: float, *, alpha: float) -> bool:
     """Whether so many trials may claim anything: from 6 blocks or 4 trials per arm on at a level of 0.05.
 
     Noise with two modes gives four blocks of one sign and one size in 1 of 128 comparisons, and t tests take them for
-    a certain difference, far below the level of a family of six (docs/calibration.md).
+    a certain difference, far below the level of a family of six (docs/explanation/calibration.md).
     """
     return smallest_p < alpha
 

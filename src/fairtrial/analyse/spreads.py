@@ -17,7 +17,7 @@ from fairtrial.analyse import exchanging, ranks
 from fairtrial.analyse.models import Interval, Spreads, Stalls
 from fairtrial.analyse.t_tests import ROUNDING, Values
 
-DEPTH: Final = 0.15  # of a stalled trial: what the table of noises has (docs/calibration.md)
+DEPTH: Final = 0.15  # of a stalled trial: what the table of noises has (docs/explanation/calibration.md)
 LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
 FEWEST: Final = 6  # values per arm, from which an exact test can go below 0.05
 

@@ -40,7 +40,9 @@ def render(found: Record) -> Iterator[str]:
     known = publications.rerun_by(found.plan.study)
     if known is None:
         problem = Problem(f"the study `{found.plan.study}` re-runs no publication with raw data", str(found.directory))
-        raise InputError([problem], hint="`fairtrial studies` lists publications; docs/studies says what re-runs them")
+        raise InputError(
+            [problem], hint="`fairtrial studies` lists publications; docs/reference/publications says what re-runs them"
+        )
     name, rerun = known
     dataset = publications.load(name)
     several = [name for name, levels in found.plan.factors.items() if len(levels) > 1]  # a size may leave one

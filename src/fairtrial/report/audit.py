@@ -88,7 +88,7 @@ def _repeated(of: Repeated) -> list[str]:
 def page(audit: Audit, *, name: str) -> str:
     """A study's page in Markdown."""
     command = f"fairtrial audit src/fairtrial/studies/published/{name}/claims.yaml"
-    found = f"What `{command}` finds: **{summary(audit)}**. [How claims are checked](../audit.md)."
+    found = f"What `{command}` finds: **{summary(audit)}**. [How claims are checked](../../guides/auditing.md#audits)."
     lines = [MARKER, "", f"# {audit.title}", "", f"Source: {audit.source}.", "", found]
     if audit.repeated:
         lines += ["", "## Noise floor", "", f"| {' | '.join(FLOOR_HEADER)} |", "|---" * len(FLOOR_HEADER) + "|"]

@@ -26,7 +26,10 @@ SCRIPT: Final = (
     "Counts of a script's transactions are of whole drives, ramp-up included. A point is broken if its weights, or its "
     f"share of rollbacks, give a count as far off with a probability below {LEVEL:g}."
 )
-ENGINE: Final = "What the engine itself does otherwise is in docs/tpcc.md. It is a load, not an audited benchmark."
+ENGINE: Final = (
+    "docs/guides/workloads.md lists where the load generator leaves the specification. Its results are not those of an "
+    "audited benchmark."
+)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,8 @@ def preloaded(place: OpenPlace, pid: int, wanted: Announced) -> EffectiveSetting
         says = "it is not preloaded" if found is None else f"it announces {found.words}"
         raise PlaceError(
             f"the lock library is not in effect in the server as {wanted.words}: {says}",
-            hint="a server that is started by a script, set-uid or linked statically does not get it (docs/locks.md)",
+            hint="a server that a script starts, or that is set-uid or linked statically, does not load it: "
+            "docs/guides/locks.md has the limits",
         )
     return EffectiveSetting(name="locks", asked=wanted.words, before=None, read_back=found.words)
 

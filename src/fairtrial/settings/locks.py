@@ -18,7 +18,7 @@ DEFAULT_SPINS: Mapping[str, int] = {"fast": 8, "fast-local": 8, "fast-constant":
 
 
 class Locks(BaseModel):
-    """How threads wait; docs/locks.md says what each kind does."""
+    """How threads wait; docs/guides/locks.md says what each kind does."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -102,7 +102,7 @@ class PurgeGovernor(BaseModel):
 KIND = Kind(
     name="purge_governor",
     summary="Adapts InnoDB's purge to the checkpoint age while the load runs, and restores what it found; of MariaDB "
-    "and MySQL. See [Purge governor](../purge-governor.md).",
+    "and MySQL. See [Purge governor](../guides/settings.md#purge-governor).",
     parameters=TypeAdapter(PurgeGovernor),
     example={"period": "50ms", "threads": {"min": 1, "max": 4}},
     systems=frozenset({"mariadb", "mysql"}),

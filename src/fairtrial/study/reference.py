@@ -6,6 +6,7 @@ say anything else than what `load` does. `scripts/generate-reference` writes it;
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -92,17 +93,19 @@ def page(catalogue: Catalogue) -> str:
     for model, (title, text) in _SECTIONS.items():
         schema = file["$defs"][model]
         blocks += [f"## {title}", f"{text}: {_sentence(schema['description'])}", *_table(schema, file)]
-    for section, known in kinds(catalogue).items():
+    every = kinds(catalogue)
+    times = Counter(name for known in every.values() for name in known)
+    for section, known in every.items():
         blocks.append(f"## {_KIND_TITLES[section]}")
         for kind in known.values():
-            blocks += _kind(kind)
+            words = f" as a {section.removesuffix('s')}" if times[kind.name] > 1 else ""  # an anchor of its own
+            blocks += [f"### `{kind.name}`{words}", *_kind(kind)]
     if catalogue.telemetry_metrics:
         blocks += ["## Metrics from telemetry", "Every workload has them: see [metrics](metrics.md#from-telemetry)."]
     return "\n\n".join(blocks) + "\n"
 
 
 def _kind(kind: Kind) -> Iterator[str]:
-    yield f"### `{kind.name}`"
     yield kind.summary
     if kind.systems:
         yield f"Runs on the systems {listed(sorted(kind.systems))}."

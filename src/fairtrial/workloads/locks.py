@@ -1,4 +1,4 @@
-"""`locks`: threads that take locks and do nothing else, by the native load engine; docs/locks.md says what it shows."""
+"""`locks`: threads that take locks and do nothing else, by the native load engine (docs/guides/locks.md)."""
 
 from __future__ import annotations
 

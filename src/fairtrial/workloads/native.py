@@ -23,7 +23,7 @@ TRANSACTIONS_LIMIT_S = 6 * 3600.0  # a drive by count; the engine itself ends a 
 
 PIPELINING = (
     "MariaDB and PostgreSQL: send {what} before reading the answer of the first, as [drivers do it]"
-    "(../drivers.md#pipelining). Other load generators do not: leave it off to compare with them."
+    "(../explanation/developing.md#pipelining). Other load generators do not: leave it off to compare with them."
 )
 
 

@@ -301,7 +301,7 @@ def test_mistakes_in_the_data_are_named_with_their_line(raw: str, expected: str,
 def test_the_hint_is_about_the_claims_file(desk: Path) -> None:
     with pytest.raises(InputError) as refused:
         audited(desk, "- {where: here, colour: red}\n")
-    assert refused.value.hint == "fix the lines listed above; docs/audit.md describes the file"
+    assert refused.value.hint == "fix the lines listed above; docs/guides/auditing.md describes the file"
 
 
 def test_a_claim_of_the_only_contrast_has_no_empty_place(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from fairtrial.analyse import sensitivity, t_tests
 from fairtrial.analyse.models import DOUBT_CODES
 from fairtrial.analyse.t_tests import Values
 
-PAGE = (Path(__file__).parents[3] / "docs" / "methodology.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "explanation" / "methodology.md").read_text(encoding="utf-8")
 REPLICATES = 4000
 BLOCKS = 10
 

@@ -1,4 +1,4 @@
-"""The examples of docs/audit.md print what the page shows."""
+"""The examples of docs/guides/auditing.md print what the page shows."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from fairtrial.cli import audit
 
-PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "auditing.md"
 
 
 def block(language: str, containing: str) -> str:

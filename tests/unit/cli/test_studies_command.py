@@ -44,7 +44,10 @@ def test_ready_studies_and_publications_are_listed() -> None:
 
 def is_republished(study: Path) -> bool:
     """Whether a page about a publication says how to run this study."""
-    return any(f"studies/{study.name}" in page.read_text(encoding="utf-8") for page in PAGES.glob("studies/*.md"))
+    return any(
+        f"studies/{study.name}" in page.read_text(encoding="utf-8")
+        for page in PAGES.glob("reference/publications/*.md")
+    )
 
 
 @pytest.mark.parametrize("study", bundled(), ids=lambda study: study.stem)
@@ -63,7 +66,11 @@ def test_every_ready_study_has_three_sizes_and_calls_none_published_that_no_publ
 def test_the_page_tells_what_a_plan_says_of_studies_that_re_run_nothing(study: Path) -> None:
     plans = [places.planned(study, size=size) for size in ("ci", "laptop", "large")]
     row = " | ".join(f"{len(plan.trials)} trials, {duration(plan.duration_s)}" for plan in plans)
-    (told,) = [line for line in (PAGES / "reruns.md").read_text().splitlines() if line.startswith(f"| `{study.stem}` ")]
+    (told,) = [
+        line
+        for line in (PAGES / "guides" / "reruns.md").read_text().splitlines()
+        if line.startswith(f"| `{study.stem}` ")
+    ]
     assert told.endswith(f" | {row} |")
 
 

@@ -40,7 +40,7 @@ def test_names_of_findings_are_told_apart() -> None:
 
 
 def test_every_finding_is_on_the_page_and_no_other() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "doctor.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "guides" / "places.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"(?m)^\| finding .*?\n\n", page + "\n\n", re.DOTALL)
     named = {name for row in table.strip().splitlines()[2:] for name in re.findall(r"`(\w+)", row.split("|")[1])}
     shown = {finding.name.split()[0] for finding in judged(seen(looked_for_programs=True))}

@@ -174,7 +174,7 @@ REPLICATES = 150
 
 @pytest.mark.parametrize(("n", "phi", "most"), [(60, 0.0, 0.02), (120, 0.3, 0.05), (300, 0.6, 0.05)])
 def test_noise_alone_is_rarely_called_anything_but_steady(n: int, phi: float, most: float) -> None:
-    """`most` is what docs/methodology.md tells; the seed is fixed."""
+    """`most` is what docs/explanation/methodology.md tells; the seed is fixed."""
     false = sum(verdict(ar1(n, phi, seed=1000 + seed)) != "steady" for seed in range(REPLICATES))
     assert stats.binom.sf(false - 1, REPLICATES, most) > 0.001
 

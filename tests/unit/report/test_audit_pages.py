@@ -10,7 +10,7 @@ from fairtrial.analyse.publications import Audit, claims_file
 from fairtrial.report import audit as report
 
 ROOT = Path(__file__).parents[3]
-PAGES = ROOT / "docs" / "studies"
+PAGES = ROOT / "docs" / "reference" / "publications"
 PROSE = ROOT / "scripts" / "reference" / "pages" / "studies"
 AUDITED = "\n## What the audit finds\n"
 PARTS = ["The question", "What was published", "What our run shows", "At full scale", "What the audit finds"]

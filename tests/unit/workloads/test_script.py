@@ -269,7 +269,8 @@ def test_a_level_overlays_a_script_and_another_file_replaces_it(tmp_path: Path) 
 
 
 def test_the_page_s_script_is_one() -> None:
-    (text,) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "script.md").read_text(), re.MULTILINE | re.DOTALL)
+    page = (ROOT / "docs" / "guides" / "workloads.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```yaml\n(setup:.*?)^```", page, re.MULTILINE | re.DOTALL)
     found = Script.model_validate(YAML(typ="safe", pure=True).load(text))
     node, problems = parse(text, file="page", problems=Problems()), Problems()
     assert isinstance(node, Tree)

@@ -2,7 +2,7 @@
 //!
 //! Each thread computes outside, takes a lock that its seed draws, computes inside while it writes what the lock guards,
 //! and gives it back. What is done between is counted in turns of a loop, the same for every kind, and not in
-//! nanoseconds, which would be calibrated anew for each arm. docs/locks.md says what the figures mean.
+//! nanoseconds, which would be calibrated anew for each arm. docs/guides/locks.md says what the figures mean.
 
 mod following;
 mod kinds;

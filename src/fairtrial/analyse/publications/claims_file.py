@@ -27,7 +27,7 @@ from fairtrial.study.problems import Problems, did_you_mean, listed, validate
 _CLAIMS: Final = TypeAdapter(ClaimsFile)
 _DESCRIPTION: Final = TypeAdapter(PublicationDescription)
 _Table = tuple[Path, list[dict[str, str]]]  # a CSV file and its rows
-_HINT: Final = "docs/audit.md describes the file"
+_HINT: Final = "docs/guides/auditing.md describes the file"
 
 
 def read(path: Path, *, data: Path | None = None) -> Dataset:

@@ -19,8 +19,8 @@ SOCKET, CONSOLE, INITIAL, SWAP, OVERLAY = "agent.sock", "console", "initial.cpio
 ONE_PIECE = 2816 * MIB  # less than this
 BELOW, ABOVE_STARTS = 2048 * MIB, 4096 * MIB
 PATIENT_S = 10**9  # who holds such a guest is a process of this machine, which ends it
-# What an emulated processor leaves out (docs/vm.md): `rep` byte by byte, a fifth level of page tables, a second view of
-# memory for what the kernel reads of a program.
+# What an emulated processor leaves out (docs/guides/places.md): `rep` byte by byte, a fifth level of page tables, a
+# second view of memory for what the kernel reads of a program.
 EMULATED_PROCESSOR = "max,erms=off,fsrm=off,la57=off,smap=off,pku=off"
 EMULATED_WORDS = ("cryptomgr.notests=1",)
 ONE_FIRST = ("maxcpus=1", "FAIRTRIAL_PROCESSORS=all")  # crates/agent/src/boot/processors.rs

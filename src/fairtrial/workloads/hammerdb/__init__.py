@@ -45,7 +45,7 @@ def _definitions(parameters: HammerdbParameters) -> Mapping[str, MetricDefinitio
 
 KIND = Kind(
     name="hammerdb",
-    summary="TPROC-C by HammerDB's own CLI: see [HammerDB](../hammerdb.md).",
+    summary="TPROC-C by HammerDB's own CLI: see [HammerDB](../guides/workloads.md#hammerdb).",
     parameters=TypeAdapter(HammerdbParameters),
     metrics=_definitions,
     throughput="throughput_nopm",

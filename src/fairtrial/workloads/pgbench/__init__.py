@@ -67,7 +67,7 @@ def _disk_bytes(parameters: Mapping[str, Any]) -> int:
 
 KIND = Kind(
     name="pgbench",
-    summary="The real pgbench, with its own scripts or anyone's: see [pgbench](../pgbench.md).",
+    summary="The real pgbench, with its own scripts or anyone's: see [pgbench](../guides/workloads.md#pgbench).",
     parameters=TypeAdapter(PgbenchParameters),
     metrics=_definitions,
     throughput="throughput_tps",

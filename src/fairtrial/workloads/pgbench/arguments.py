@@ -51,7 +51,7 @@ def password_file(endpoint: Mapping[str, Any]) -> str:
 
 
 def initialize(asked: PgbenchParameters) -> list[str]:
-    """The options that make pgbench's own tables; generating at the client is the faster way, see docs/pgbench.md."""
+    """Options that make pgbench's own tables; the client generates them, the faster way (docs/guides/workloads.md)."""
     return ["--initialize", "--quiet", f"--scale={asked.tables_scale}", *_options(asked.data)]
 
 

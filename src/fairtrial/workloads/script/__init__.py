@@ -93,7 +93,8 @@ def _disk_bytes(parameters: Mapping[str, Any]) -> int:
 
 KIND = Kind(
     name="script",
-    summary="A user's own transactions from a small file, by the native load engine: see [scripts](../script.md).",
+    summary="A user's own transactions from a small file, by the native load engine: see "
+    "[scripts](../guides/workloads.md#scripts).",
     parameters=TypeAdapter(ScriptParameters),
     metrics=_definitions,
     throughput="throughput_tps",

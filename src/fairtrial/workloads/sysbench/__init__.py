@@ -52,7 +52,7 @@ def _disk_bytes(parameters: Mapping[str, Any]) -> int:
 
 KIND = Kind(
     name="sysbench",
-    summary="The real sysbench, with its own scripts or anyone's: see [sysbench](../sysbench.md).",
+    summary="The real sysbench, with its own scripts or anyone's: see [sysbench](../guides/workloads.md#sysbench).",
     parameters=TypeAdapter(SysbenchParameters),
     metrics=_definitions,
     throughput="throughput_tps",

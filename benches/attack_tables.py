@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairtrial import foreign
+from fairtrial import imports as foreign
 from fairtrial.analyse import analyse_table
 from fairtrial.analyse.models import Comparison, Interval
 from fairtrial.errors import InputError

@@ -11,7 +11,7 @@ from calibrated_stopping import DEFAULT, LARGEST, rules
 from calibrated_stopping import EFFECT as STOPPING_EFFECT
 from simulated_noise import OWN, OWN_MEANS, SPREAD, own_differences, typical
 
-from fairtrial.analyse import families, ranks, spreads, t_tests
+from fairtrial.analyse.inference import families, ranks, spreads, t_tests
 from fairtrial.analyse.sequential import simulate
 from fairtrial.analyse.sequential.simulating import EQUIVALENT, HIGHER, LOWER
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 from simulated_noise import MEANS, Shape, blocks, in_turn, shuffled
 
-from fairtrial.analyse import confirming, families, guardrails, ranks, sensitivity, t_tests
+from fairtrial.analyse.inference import confirming, families, guardrails, ranks, sensitivity, t_tests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

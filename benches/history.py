@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from fairtrial.analyse.history import Examined, History, Options, examine
-from fairtrial.analyse.history.gating import by_history
-from fairtrial.metrics.across_runs import Point, Series
+from fairtrial.history import Examined, History, Options, examine
+from fairtrial.history.gating import by_history
+from fairtrial.history.series import Point, Series
 
 CENTRE = 1000.0
 SPREAD = 0.01  # of the logarithm: a metric that scatters by 1 %; everything below is in this unit

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from history import history, otava, rate, row
 
-from fairtrial.analyse.history.examining import MOST
+from fairtrial.history.examining import MOST
 
 MONGODB = "signal-processing-algorithms/tests/data"
 NYRKIO = "nyrkio/backend/tests/data/tigerbeetle.json"

@@ -20,10 +20,11 @@ import numpy as np
 import polars as pl
 from hdrh.histogram import HdrHistogram
 
-from fairtrial import metrics
-from fairtrial.metrics.fidelity_points import DECK
-from fairtrial.metrics.throughput import Values
-from fairtrial.metrics.timeline import OUTCOMES
+from fairtrial.metrics import latency
+from fairtrial.metrics.fidelity.points import DECK
+from fairtrial.metrics.latency import merged_latency
+from fairtrial.metrics.series.throughput import Values
+from fairtrial.metrics.series.timeline import OUTCOMES
 from fairtrial.record import Record, create, read
 from fairtrial.record.models import (
     Cell,
@@ -40,10 +41,12 @@ from fairtrial.record.models import (
     Window,
 )
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.workloads.tpcc import TpccParameters
+from fairtrial.workloads.engine import tpcc_scalars
+from fairtrial.workloads.engine.tpcc import TpccParameters
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from support.drawn import faithful
+from support.inference.drawn import faithful
+from support.records import tpcc_scalars_of
 
 ARMS: Final = ("baseline", "mglru")
 MIX: Final = {"new_order": 0.45, "payment": 0.43, "order_status": 0.04, "delivery": 0.04, "stock_level": 0.04}
@@ -113,7 +116,7 @@ def _made(raw: Sequence[Path], planned: Sequence[PlannedTrial], *, seconds: int,
 
 def _plan(size: Size, planned: Sequence[PlannedTrial]) -> Plan:
     cells = [Cell(name=f"c{index}", levels={"users": f"c{index}"}) for index in range(size.cells)]
-    definitions = {**metrics.tpcc.DEFINITIONS, **metrics.latency.definitions(metrics.tpcc.TYPES)}
+    definitions = {**tpcc_scalars.DEFINITIONS, **latency.definitions(tpcc_scalars.TYPES)}
     return Plan(
         fairtrial_version="0",
         study="long",
@@ -159,7 +162,7 @@ def trial_record(directory: Path, trial: PlannedTrial, seconds: int) -> TrialRec
     counts = _counts(random, trial, n=len(starts))
     _write_drive(directory, counts, starts=starts, window=window)
     _write_latencies(directory, random, counts={kind: each[RAMP_UP_S:] for kind, each in counts.items()})
-    metrics.merged_latency.write(directory)
+    merged_latency.write(directory)
     telemetry = _write_telemetry(directory, random, starts, arm=trial.arm)
     return TrialRecord(
         trial=trial,
@@ -170,7 +173,7 @@ def trial_record(directory: Path, trial: PlannedTrial, seconds: int) -> TrialRec
         finished="2026-11-20T22:45:00Z",
         clock=Clock(monotonic_ns=start_ns, realtime_ns=start_ns),
         window=window,
-        scalars=metrics.compute(directory, window=window, facts=FACTS, workload="tpcc"),
+        scalars=tpcc_scalars_of(directory, window=window, facts=FACTS),
         options={"innodb_buffer_pool_size": "1073741824"},
         system_facts={"version": "10.11"},
         phases_s={"ramp_up": float(RAMP_UP_S), "measured": float(seconds)},

@@ -21,8 +21,8 @@ from calibrated_paths import ALPHA, BOUND, EFFECT, Setup
 from scipy import special
 from simulated_noise import KINDS, OWN, own_differences, typical
 
-from fairtrial.analyse import confirming, exchanging, families, ranks, sensitivity
-from fairtrial.analyse.t_tests import TTests
+from fairtrial.analyse.inference import confirming, exchanging, families, ranks, sensitivity
+from fairtrial.analyse.inference.t_tests import TTests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairtrial.analyse import families, publications, sensitivity, t_tests
-from fairtrial.analyse.publications import Dataset
+from fairtrial import audit as publications
+from fairtrial.analyse.inference import families, sensitivity, t_tests
+from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.sequential import Outcome, Rule, simulate
 from fairtrial.analyse.sequential.simulating import EQUIVALENT, HIGHER, LOWER, UNDECIDED
-from fairtrial.analyse.t_tests import Values
+from fairtrial.audit import Dataset
 
 MARGIN = 0.02
 ALPHA = 0.05

@@ -21,7 +21,7 @@ import numpy as np
 from long_record import Size, make
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from support import browser
+from support.machines import browser
 
 PROGRAM = [sys.executable, "-c", "from fairtrial.cli import main; main()", "report"]
 VIEW_PX = 900

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from fairtrial.analyse import shift
-from fairtrial.metrics import steadiness
-from fairtrial.metrics.throughput import Throughput, Values
+from fairtrial.analyse.inference import shift
+from fairtrial.metrics.series import steadiness
+from fairtrial.metrics.series.throughput import Throughput, Values
 
 NOISES = ("independent", "AR 0.3", "AR 0.6", "AR 0.8", "slow 3 %", "slow 10 %")
 LENGTHS = (30, 60, 120, 300, 1000)

@@ -22,10 +22,15 @@ LARGE_CRATES = {"load", "agent", "locks"}
 
 # Beside tests/unit/<room>: what drives the room's code in seconds.
 PYTHON_TESTS = {
-    "fairtrial": ("tests/unit/api", "tests/unit/cli/test_main.py", "tests/unit/doctor", "tests/end_to_end/test_api.py"),
+    "fairtrial": (
+        "tests/unit/api",
+        "tests/unit/cli/test_main.py",
+        "tests/unit/doctor",
+        "tests/end_to_end/reading/test_api.py",
+    ),
     "cli": ("tests/end_to_end/test_commands.py",),
-    "locks": ("tests/end_to_end/test_locks.py",),
-    "places": ("tests/end_to_end/test_agent_ssh.py",),
+    "locks": ("tests/end_to_end/workloads/test_locks.py",),
+    "places": ("tests/end_to_end/agent/test_ssh.py",),
 }
 # The crate's library first; then these integration tests. All of them where a crate is not named.
 RUST_TESTS: dict[str, tuple[str, ...]] = {

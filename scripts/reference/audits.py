@@ -9,9 +9,9 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from fairtrial.analyse import publications
-from fairtrial.analyse.publications import claims_file
-from fairtrial.report import audit
+from fairtrial import audit as publications
+from fairtrial.audit import text as audit
+from fairtrial.audit.claims import file as claims_file
 
 PROSE = Path(__file__).parent / "pages" / "studies"
 AUDITED = "What `fairtrial audit "  # how the audit's own first paragraph begins

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairtrial.metrics import arrivals, pgbench, search
 from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
+from fairtrial.workloads.engine import arrival_scalars as arrivals
+from fairtrial.workloads.engine import search_scalars as search
+from fairtrial.workloads.pgbench import scalars as pgbench
 from reference.markdown import render, table
 
 

@@ -7,10 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from fairtrial import settings
-from fairtrial.settings import Effect
-from fairtrial.study.catalogue import Catalogue, Kind
-from fairtrial.study.reference import value_in_words
-from fairtrial.wire.generated import (
+from fairtrial.protocol.generated import (
     CreateAction,
     ExecuteAction,
     FileRead,
@@ -19,6 +16,9 @@ from fairtrial.wire.generated import (
     Step,
     WriteAction,
 )
+from fairtrial.settings import Effect
+from fairtrial.study.catalogue import Catalogue, Kind
+from fairtrial.study.reference import value_in_words
 from reference.markdown import render, table
 
 # One value of each kind that shows each way it acts; a kind without one fails the generation.

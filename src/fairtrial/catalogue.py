@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fairtrial.metrics import shutdown, telemetry
+from fairtrial.metrics import telemetry
+from fairtrial.metrics.telemetry import shutdown
 from fairtrial.places import KINDS
 from fairtrial.settings import SETTINGS
 from fairtrial.study.catalogue import Catalogue

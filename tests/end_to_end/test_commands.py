@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import PATIENCE_S, Desk, eventually
-from support.machine import alone_with
+from support.machines.machine import alone_with
 
 from fairtrial import record
 from fairtrial.record.models import BlockAdded, BlockVoided, RunInterrupted, TrialFinished

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Desk, eventually
-from support.holding import Held
-from support.kernel_parameter import kernel_parameter
+from support.machines.holding import Held
+from support.machines.kernel_parameter import kernel_parameter
 
 from fairtrial import record
 from fairtrial.wire import find_agent

@@ -18,8 +18,8 @@ from support.command_line import FAIRTRIAL, Desk, desk, eventually
 from support.progress import Told
 
 from fairtrial import record
-from fairtrial.run import workspace
 from fairtrial.run.opening import opened
+from fairtrial.run.trial import workspace
 from fairtrial.systems import SYSTEMS, Launch
 from fairtrial.wire.open_place import OpenPlace
 

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import browser
-from support.browser import Page
+from support.machines import browser
+from support.machines.browser import Page
 
 import fairtrial
 

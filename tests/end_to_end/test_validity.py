@@ -8,11 +8,12 @@ import shutil
 from typing import Any
 
 import pytest
-from support.apart import apart
 from support.command_line import Desk
-from support.connections import kill_users_at_work
+from support.machines.apart import apart
+from support.machines.connections import kill_users_at_work
 
-from fairtrial import metrics, record
+from fairtrial import record
+from fairtrial.metrics import drive
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 
@@ -109,5 +110,5 @@ def test_a_share_of_failed_transactions_is_a_rule_of_its_own(here: Desk) -> None
     invalid = assert_void(here, found)
     assert "transactions failed, more than a share of 0 (" in invalid.invalid_reason
     failed = int(invalid.invalid_reason.split(" ")[0])
-    driven = metrics.drive.read(found.trial_directory(invalid.trial.id))
+    driven = drive.read(found.trial_directory(invalid.trial.id))
     assert failed == sum(outcome.failed for outcome in driven.transactions.values()) > 0

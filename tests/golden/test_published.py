@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.analyse import publications
+from fairtrial import audit as publications
 from fairtrial.cli import doctor, studies
 from fairtrial.errors import PlaceError
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Window
-from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import USAGE
 from fairtrial.workloads.pgbench import measuring
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters

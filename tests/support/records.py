@@ -1,8 +1,14 @@
 """A tiny plan and its trials."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairtrial.metrics import latency, per_transaction, telemetry
 from fairtrial.record.models import Cell, Clock, Design, Plan, PlannedMetrics, PlannedTrial, TrialRecord, Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.workloads.engine import tpcc_scalars
 
 RESOLVED = ResolvedTrial(place={"local": {}}, system={"command": {"run": None}}, workload={"command": {"run": "true"}})
 
@@ -62,3 +68,9 @@ def trial_record(trial: PlannedTrial, *, valid: bool = True) -> TrialRecord:
         window=Window(start_ns=1, end_ns=2),
         scalars={"elapsed_s": 1.0},
     )
+
+
+def tpcc_scalars_of(directory: Path, *, window: Window, facts: Mapping[str, Any]) -> dict[str, float]:
+    """Every scalar that the raw files of a TPC-C trial give, telemetry included, as the run puts them together."""
+    own = {**tpcc_scalars.compute(directory, window=window), **latency.compute(directory)}
+    return per_transaction.joined(telemetry.compute(directory, window=window, facts=facts), own)

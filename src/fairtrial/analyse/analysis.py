@@ -7,22 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fairtrial.analyse import (
-    doubts,
-    fitness,
-    guardrails,
-    judging,
-    noise,
-    order_doubts,
-    run_doubts,
-    sequential,
-    sharing,
-    within,
-)
-from fairtrial.analyse.comparing import Named, Setting, comparable, compare
-from fairtrial.analyse.course import course
-from fairtrial.analyse.expecting import expectations
-from fairtrial.analyse.floors import floors
+from fairtrial.analyse import sequential, within
+from fairtrial.analyse.doubts import comparisons as doubts
+from fairtrial.analyse.doubts import fitness
+from fairtrial.analyse.doubts import order as order_doubts
+from fairtrial.analyse.doubts import runs as run_doubts
+from fairtrial.analyse.doubts.course import course
+from fairtrial.analyse.expectations import expectations
+from fairtrial.analyse.inference import guardrails, judging, sharing
+from fairtrial.analyse.inference.comparing import Named, Setting, comparable, compare
 from fairtrial.analyse.measured import Measured, measured, summary
 from fairtrial.analyse.models import (
     Analysis,
@@ -34,6 +27,8 @@ from fairtrial.analyse.models import (
     Role,
     Summary,
 )
+from fairtrial.analyse.noise import profile as noise
+from fairtrial.analyse.noise.floors import floors
 from fairtrial.analyse.selection import ContrastCell, Selection, select
 from fairtrial.analyse.tidy import Asked, Course, Table
 from fairtrial.record.models import PlaceOpened, Plan, TrialRecord

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairtrial.analyse import t_tests
+from fairtrial.analyse.inference import t_tests
+from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.models import Summary
-from fairtrial.analyse.t_tests import Values
 from fairtrial.record.models import TrialRecord
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from fairtrial.analyse.noise_models import Floor, NoiseProfile
+from fairtrial.analyse.noise.models import Floor, NoiseProfile
 from fairtrial.analyse.result import Result
-from fairtrial.analyse.why_models import CellWhy
+from fairtrial.analyse.why.models import CellWhy
 from fairtrial.record.models import StopReason
 from fairtrial.study.catalogue import MetricDefinition
 

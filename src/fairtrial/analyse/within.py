@@ -12,7 +12,7 @@ from typing import Final
 
 from fairtrial.analyse.models import Doubt, Steadiness, SteadinessVerdict
 from fairtrial.analyse.selection import Selection
-from fairtrial.metrics import percentiles
+from fairtrial.metrics.latency import percentiles
 from fairtrial.record.models import TrialRecord
 
 MOST: Final = 0.5  # of an arm's judged trials in a cell: from there on a mean is of something in motion

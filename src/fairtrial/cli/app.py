@@ -64,7 +64,7 @@ def run(
     ] = False,
 ) -> None:
     """Run a study and report its verdicts."""
-    from fairtrial.cli import run as command
+    from fairtrial.cli.running import run as command
 
     command.run(
         study,
@@ -80,7 +80,7 @@ def run(
 @app.command()
 def plan(study: StudyFile, size: Size = None, overrides: Overrides = None, *, aa: AgainstItself = False) -> None:
     """Show every trial that would run, what differs between the arms, and how long it takes. Runs nothing."""
-    from fairtrial.cli import plan as command
+    from fairtrial.cli.running import plan as command
 
     command.plan(study, size=size, overrides=overrides or [], against_itself=aa)
 
@@ -99,7 +99,7 @@ def power(
     ] = None,
 ) -> None:
     """Say how many blocks a study needs, how small an effect it can find, and how long that takes."""
-    from fairtrial.cli import power as command
+    from fairtrial.cli.running import power as command
 
     command.power(study, size=size, overrides=overrides or [], pilot=pilot, effect=effect)
 
@@ -110,7 +110,7 @@ def report(
     arm: Annotated[str | None, typer.Option("--arm", help="Compare this factor's levels instead.")] = None,
 ) -> None:
     """Analyse a run again and write its report."""
-    from fairtrial.cli import report as command
+    from fairtrial.cli.reading import report as command
 
     command.report(directory, arm=arm)
 
@@ -118,7 +118,7 @@ def report(
 @app.command()
 def verify(directory: RunDirectory) -> None:
     """Check a record's hashes and recompute every reported number from its raw files."""
-    from fairtrial.cli import verify as command
+    from fairtrial.cli.reading import verify as command
 
     command.verify(directory)
 
@@ -171,7 +171,7 @@ def analyse(
     json: Annotated[bool, typer.Option("--json", help="Print the whole analysis as JSON.")] = False,
 ) -> None:
     """Judge numbers that others measured: comparisons, verdicts and doubts, as a report prints them."""
-    from fairtrial.cli import analyse as command
+    from fairtrial.cli.reading import analyse as command
 
     asked = command.Options(
         values=value or [],
@@ -324,7 +324,7 @@ def _published(name: Annotated[str, typer.Argument(help="A published study.", sh
 @studies_app.command("beside")
 def _beside(directory: RunDirectory) -> None:
     """Print a run in the tables of the publication that its study re-runs, and where both agree."""
-    from fairtrial.cli import beside as command
+    from fairtrial.cli.reading import beside as command
 
     command.beside(directory)
 
@@ -399,7 +399,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show series over many runs: where their level changed, and whether the newest run stands out."""
-    from fairtrial.cli import history as command
+    from fairtrial.cli.reading import history as command
 
     levels = command.levels(alpha=alpha, alarm_alpha=alarm_alpha, margin=margin)
     command.history(paths, metrics=metrics or [], by=by, acknowledged=acknowledged, levels=levels, as_json=as_json)
@@ -423,8 +423,8 @@ def gate(
     as_json: AsJson = False,
 ) -> None:
     """Fail if the newest run is worse than its history or than a baseline run."""
-    from fairtrial.cli import gate as command
-    from fairtrial.cli.history import levels
+    from fairtrial.cli.reading import gate as command
+    from fairtrial.cli.reading.history import levels
 
     command.gate(
         paths,
@@ -447,6 +447,6 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Recompute every published claim from the raw data: confirmed, contradicted, not decided or not checkable."""
-    from fairtrial.cli import audit as command
+    from fairtrial.cli.reading import audit as command
 
     command.audit(claims, data=data, as_json=as_json)

@@ -18,11 +18,11 @@ from fairtrial import record, report
 from fairtrial import study as language
 from fairtrial.analyse.models import Analysis, Verdict
 from fairtrial.catalogue import catalogue
-from fairtrial.cli.analyse import direction
-from fairtrial.cli.one_line import OneLine
-from fairtrial.cli.resuming import directory_name
-from fairtrial.cli.run import as_interrupt
-from fairtrial.cli.stopping import stopping_rule
+from fairtrial.cli.reading.analyse import direction
+from fairtrial.cli.running.one_line import OneLine
+from fairtrial.cli.running.resuming import directory_name
+from fairtrial.cli.running.run import as_interrupt
+from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.cli.terminal import print_whole
 from fairtrial.compare import compiling, exporting, showing, trying
 from fairtrial.compare.compiling import STUDY, Wishes
@@ -33,8 +33,8 @@ from fairtrial.report.analysing import analysed
 from fairtrial.run import LiveFile, Run, opened
 from fairtrial.study import Study
 from fairtrial.study.file_model import DEFAULT_MIN_BLOCKS_ALONE
-from fairtrial.study.problems import did_you_mean
-from fairtrial.study.quantities import parse_seconds, parse_share
+from fairtrial.study.tree.problems import did_you_mean
+from fairtrial.study.tree.quantities import parse_seconds, parse_share
 
 FINDING = 1
 STOPS = ("sequential", "fixed", "anytime", "precision")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fairtrial.doctor import Seen
     from fairtrial.record.models import Finding, Plan
-    from fairtrial.run.outlook import Outlook
+    from fairtrial.run.feasibility.study import Outlook
     from fairtrial.wire.open_place import OpenPlace
 
 FINDING: Final = 1
@@ -83,7 +83,7 @@ def examined(place: dict[str, Any], plans: Sequence[Plan]) -> Examined:
         PlaceError: it cannot be reached, or another session holds it.
     """
     from fairtrial.doctor import judged
-    from fairtrial.run.outlook import outlooks
+    from fairtrial.run.feasibility.study import outlooks
 
     with looked_at(place) as (open_place, seen):
         studies = outlooks(plans, open_place, seen, at=place)

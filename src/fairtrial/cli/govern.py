@@ -14,13 +14,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from fairtrial.errors import InputError, PlaceError, Problem
-from fairtrial.study.paths import expanded
+from fairtrial.study.tree.paths import expanded
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from fairtrial.run.governing import Governor
-    from fairtrial.wire.generated import Decision
+    from fairtrial.protocol.generated import Decision
+    from fairtrial.run.trial.governing import Governor
     from fairtrial.wire.open_place import OpenPlace
 
 HOLDER: Final = "fairtrial govern purge"
@@ -154,7 +154,7 @@ def purge(server: Server, wishes: Wishes) -> None:
         PlaceError: the server cannot be governed, or its values could not be restored.
         KeyboardInterrupt: Ctrl-C; all is restored by then.
     """
-    from fairtrial.run.governing import Governor
+    from fairtrial.run.trial.governing import Governor
 
     parameters = {**wishes.parameters(), "endpoint": server.endpoint()}
     with Told() as told, _place(changes=not wishes.dry_run) as (place, originals):

@@ -53,7 +53,7 @@ def place(word: str) -> dict[str, Any]:
     from pydantic import ValidationError
 
     from fairtrial.places import KINDS
-    from fairtrial.study.problems import did_you_mean
+    from fairtrial.study.tree.problems import did_you_mean
 
     kind, parameters = _address(word) if word.startswith("ssh://") else _written(word)
     if kind not in KINDS:

@@ -18,7 +18,7 @@ MIB = 1 << 20
 def listing() -> None:
     """Prints every known build, its size, whether it is in the cache, and where it comes from."""
     from fairtrial import servers
-    from fairtrial.report import columns
+    from fairtrial.report.text import columns
 
     cache = servers.cache_directory()
     rows = []
@@ -62,9 +62,9 @@ def check(system: str, version: str | None) -> None:
     """
     from rich.console import Console
 
-    from fairtrial.cli.progress import Lines
+    from fairtrial.cli.running.progress import Lines
+    from fairtrial.run.feasibility.server import check as checked
     from fairtrial.run.opening import opened
-    from fairtrial.run.server_check import check as checked
 
     if version is not None:
         _known(system, version)

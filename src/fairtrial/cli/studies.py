@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from fairtrial.analyse.publications import Checked, Compared, Dataset, Table
-    from fairtrial.analyse.publications.models import TableDescription
+    from fairtrial.audit import Checked, Compared, Dataset, Table
+    from fairtrial.audit.models import TableDescription
 
 
 SIZES = """\
@@ -24,10 +24,10 @@ SIZES = """\
 
 def listing() -> None:
     """Prints every ready study with the sizes that this machine can run, and every publication with its title."""
-    from fairtrial.analyse import publications
+    from fairtrial import audit as publications
     from fairtrial.cli.doctor import bundled
     from fairtrial.errors import PlaceError
-    from fairtrial.report import columns
+    from fairtrial.report.text import columns
 
     try:
         found = list(_ready())
@@ -80,7 +80,7 @@ def _question(file: Path) -> str:
 
 def _ready() -> Iterator[_Ready]:
     from fairtrial.cli import doctor, places
-    from fairtrial.run.outlook import Lack, outlook
+    from fairtrial.run.feasibility.study import Lack, outlook
 
     local: dict[str, Any] = {doctor.LOCAL: {}}
     servers: dict[str, list[Lack]] = {}
@@ -103,15 +103,15 @@ def published(name: str) -> None:
     Raises:
         InputError: there is no publication of that name.
     """
-    from fairtrial.analyse import publications
+    from fairtrial import audit as publications
 
     typer.echo("\n".join(render(publications.load(name))))
 
 
 def render(dataset: Dataset) -> Iterator[str]:
     """The whole output, line by line."""
-    from fairtrial.analyse import publications
-    from fairtrial.report import columns
+    from fairtrial import audit as publications
+    from fairtrial.report.text import columns
 
     yield dataset.description.title
     yield f"source: {dataset.description.source}"
@@ -191,10 +191,10 @@ def _boxed(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _tests(table: Table) -> Iterator[str]:
     """Welch's test as R prints it, and intervals of the change in percent: the publication's and the ratio's."""
-    from fairtrial.analyse.publications.checking import r_line
-    from fairtrial.analyse.publications.comparisons import place
-    from fairtrial.analyse.publications.r_printing import p_value
-    from fairtrial.report import columns
+    from fairtrial.audit.checking import r_line
+    from fairtrial.audit.comparisons import place
+    from fairtrial.audit.r_printing import p_value
+    from fairtrial.report.text import columns
 
     several = len({each.second for each in table.comparisons}) > 1
     rows = []
@@ -221,7 +221,7 @@ def _percent(bounds: tuple[float, float]) -> str:
 
 def _pairs(comparisons: Sequence[Compared]) -> Iterator[str]:
     """Change in percent by trial number."""
-    from fairtrial.analyse.publications.comparisons import place
+    from fairtrial.audit.comparisons import place
 
     yield "change by trial, trials of equal number side by side:"
     for each in comparisons:
@@ -229,8 +229,8 @@ def _pairs(comparisons: Sequence[Compared]) -> Iterator[str]:
 
 
 def _disagreements(checked: Checked) -> Iterator[str]:
-    from fairtrial.analyse.publications.findings import EXPLAINED
-    from fairtrial.report import columns
+    from fairtrial.audit.findings import EXPLAINED
+    from fairtrial.report.text import columns
 
     yield ""
     agreed = checked.figures - len(checked.disagreements)

@@ -13,12 +13,12 @@ from fairtrial.compare.compiling import Wishes
 from fairtrial.compare.showing import scale_of, sentences, summaries, worth_saying
 from fairtrial.compare.trying import Tried
 from fairtrial.errors import InputError, Problem
-from fairtrial.foreign import STOPPED_BY
+from fairtrial.imports import STOPPED_BY
 from fairtrial.report import numbers
 from fairtrial.report.concerns import Concern, concerns
 from fairtrial.report.document import finite
-from fairtrial.report.summary import estimands
 from fairtrial.report.tables import change, metric_tables, procedure, verdict
+from fairtrial.report.text.summary import estimands
 
 FORMAT_VERSION: Final = 1
 SUFFIXES: Final = (".csv", ".json", ".md")

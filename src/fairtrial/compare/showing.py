@@ -15,10 +15,10 @@ from fairtrial.compare.compiling import ELAPSED, Wishes
 from fairtrial.compare.trying import Tried
 from fairtrial.report import numbers
 from fairtrial.report.concerns import concerns, doubts, kinds
-from fairtrial.report.console import STYLES, Doubts
 from fairtrial.report.numbers import Scale
-from fairtrial.report.summary import estimands
 from fairtrial.report.tables import TWO_ARMS, MetricTable, change, metric_tables, procedure, verdict
+from fairtrial.report.text.console import STYLES, Doubts
+from fairtrial.report.text.summary import estimands
 
 NANOSECONDS: Final = 1e9
 MEMORY: Final = "max_resident_bytes"

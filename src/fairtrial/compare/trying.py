@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import t_tests
+from fairtrial.analyse.inference import t_tests
 from fairtrial.compare.compiling import Wishes
 from fairtrial.errors import AgentError, InputError, Problem
 from fairtrial.wire.open_place import OpenPlace

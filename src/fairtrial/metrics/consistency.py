@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairtrial.metrics import contention, drive, latency, merged_latency, timeline
+from fairtrial.metrics import drive, latency
+from fairtrial.metrics.latency import merged_latency
+from fairtrial.metrics.series import timeline
 
 
 def contradictions(directory: Path) -> list[str]:
@@ -20,13 +22,16 @@ def contradictions(directory: Path) -> list[str]:
     Raises:
         RecordError: a file is cut or damaged.
     """
+    return [*of_timeline(directory), *_latencies(directory, drive.read(directory).transactions)]
+
+
+def of_timeline(directory: Path) -> Iterator[str]:
+    """Where `timeline.parquet` alone disagrees: for loads that time only some of what they count.
+
+    Raises:
+        RecordError: a file is cut or damaged.
+    """
     transactions = drive.read(directory).transactions
-    if (directory / contention.FILE).exists():  # of acquisitions only some are timed, and threads count them once more
-        return [*_timeline(directory, transactions), *contention.contradictions(directory)]
-    return [*_timeline(directory, transactions), *_latencies(directory, transactions)]
-
-
-def _timeline(directory: Path, transactions: dict[str, drive.Outcomes]) -> Iterator[str]:
     if (directory / timeline.STREAM).exists():
         yield f"{timeline.STREAM}: no interval can be read from it"
     measured = timeline.read(directory).filter("measured")

@@ -12,7 +12,8 @@ from typing import Final
 from pydantic import BaseModel, ValidationError
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics import per_transaction, stability, steadiness
+from fairtrial.metrics import per_transaction
+from fairtrial.metrics.series import stability, steadiness
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import polars as pl
 
-from fairtrial.metrics import merged_latency, timeline
 from fairtrial.metrics import telemetry as telemetry_files
-from fairtrial.metrics.latency import Distribution
+from fairtrial.metrics.latency import Distribution, merged_latency
+from fairtrial.metrics.series import timeline
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord, Window
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from fairtrial.errors import PlaceError
 from fairtrial.places import local
 from fairtrial.study.catalogue import Kind
-from fairtrial.study.paths import OwnPath
+from fairtrial.study.tree.paths import OwnPath
 from fairtrial.wire import Limits, PipeTransport, find_agent
 
 ALIVE_COUNT = 3  # unanswered: ssh ends after the wire's own limit of silence at the latest

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairtrial.record.models import Difference
 from fairtrial.study import ResolvedTrial
-from fairtrial.study.nodes import dotted
+from fairtrial.study.tree.nodes import dotted
 
 _ABSENT = object()
 

@@ -11,15 +11,15 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from fairtrial.errors import InputError, Problem
-from fairtrial.study import reading
-from fairtrial.study.nodes import plain
-from fairtrial.study.problems import Problems, validate
+from fairtrial.study.tree import reading
+from fairtrial.study.tree.nodes import plain
+from fairtrial.study.tree.problems import Problems, validate
 
 NAME: Final = "acknowledged.yaml"
 
 
 class Acknowledgement(BaseModel):
-    """One entry; see `fairtrial.analyse.history.models.Known`.
+    """One entry; see `fairtrial.history.models.Known`.
 
     Attributes:
         run: the first run after the change, by its name.

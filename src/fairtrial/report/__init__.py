@@ -19,7 +19,7 @@ from fairtrial.record import Record
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from fairtrial.analyse.shift import ShiftCurve
+    from fairtrial.analyse.inference.shift import ShiftCurve
     from fairtrial.report.scene import Scene
 
 __all__ = ["terminal", "write"]
@@ -67,7 +67,8 @@ def write(record: Record, analysis: Analysis, directory: Path, *, drawn: bool = 
 
 def _page(scene: Scene, curves: Sequence[ShiftCurve], figures: Path) -> str:
     """The page, and what it draws as files: the libraries for it take a second to load."""
-    from fairtrial.report import page, svg  # noqa: PLC0415 - see the module's docstring
+    from fairtrial.report import page  # noqa: PLC0415 - see the module's docstring
+    from fairtrial.report.figures import svg  # noqa: PLC0415 - see the module's docstring
 
     ratios, cells = page.ratio_figures(scene), page.cell_figures(scene, curves)
     svg.write(ratios, cells, directory=figures)
@@ -129,6 +130,6 @@ def plain(record: Record, analysis: Analysis) -> dict[str, str]:
 
 def terminal(analysis: Analysis) -> RenderableType:
     """The compact verdict table with its doubts, for a terminal."""
-    from fairtrial.report import console  # noqa: PLC0415
+    from fairtrial.report.text import console  # noqa: PLC0415
 
     return console.render(analysis)

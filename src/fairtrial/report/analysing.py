@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairtrial.analyse import analyse, rule_doubts
+from fairtrial.analyse import analyse
+from fairtrial.analyse.doubts import rules as rule_doubts
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.why import explain
-from fairtrial.analyse.why_models import CellWhy
-from fairtrial.metrics import counters
+from fairtrial.analyse.why.models import CellWhy
+from fairtrial.analyse.why.ranking import explain
+from fairtrial.metrics.telemetry import counters
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 from fairtrial.report.background import contrasted

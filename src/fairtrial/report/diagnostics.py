@@ -11,8 +11,8 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from fairtrial.metrics import probes
-from fairtrial.metrics.probes import ProbeFinding
+from fairtrial.metrics.telemetry import probes
+from fairtrial.metrics.telemetry.probes import ProbeFinding
 from fairtrial.record import Record
 from fairtrial.report import numbers
 from fairtrial.report.tables import cell_label

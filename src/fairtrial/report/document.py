@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from fairtrial.analyse.inference.shift import ShiftCurve
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.shift import ShiftCurve
 from fairtrial.metrics import fidelity
 from fairtrial.record import Record
 from fairtrial.report import diagnostics

@@ -9,7 +9,7 @@ from typing import Final
 from fairtrial.analyse.models import Doubt
 from fairtrial.metrics import fidelity
 from fairtrial.metrics.fidelity import Fidelity
-from fairtrial.metrics.fidelity_points import DECK, LEVEL, Point
+from fairtrial.metrics.fidelity.points import DECK, LEVEL, Point
 from fairtrial.record import Record
 from fairtrial.report import numbers
 

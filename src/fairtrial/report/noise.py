@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.noise_models import Floor, MetricNoise, NoiseProfile, Rate
+from fairtrial.analyse.noise.models import Floor, MetricNoise, NoiseProfile, Rate
 from fairtrial.report import numbers
 from fairtrial.words import counted
 

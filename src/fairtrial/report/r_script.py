@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Final
 
-from fairtrial.analyse.comparing import PAIRED_LOGS, PAIRED_UNITS, WELCH_LOGS, WELCH_UNITS
+from fairtrial.analyse.inference.comparing import PAIRED_LOGS, PAIRED_UNITS, WELCH_LOGS, WELCH_UNITS
 from fairtrial.analyse.models import Analysis, CellResult, Comparison, Summary
 
 PER_LINE: Final = 6
@@ -39,7 +39,7 @@ def render(analysis: Analysis) -> str:
         for comparison in comparisons
     ]
     lines += [",\n".join(calls), ")"]
-    template = resources.files("fairtrial.report") / "templates" / TEMPLATE
+    template = resources.files("fairtrial.report.page") / "templates" / TEMPLATE
     return "\n".join(lines) + "\n" + template.read_text(encoding="utf-8")
 
 

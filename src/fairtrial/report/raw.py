@@ -7,7 +7,7 @@ from typing import Any, Final
 import polars as pl
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.foreign import STOPPED_BY
+from fairtrial.imports import STOPPED_BY
 from fairtrial.metrics import frames
 from fairtrial.record import Record
 from fairtrial.report.tables import metric_tables

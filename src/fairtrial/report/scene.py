@@ -9,9 +9,10 @@ from typing import Final
 import polars as pl
 
 from fairtrial.analyse.models import Analysis, CellResult
-from fairtrial.metrics import frames, latency, stability, timeline
+from fairtrial.metrics import frames, latency
 from fairtrial.metrics.latency import Distribution
-from fairtrial.metrics.stability import Dip
+from fairtrial.metrics.series import stability, timeline
+from fairtrial.metrics.series.stability import Dip
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 

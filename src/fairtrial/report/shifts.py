@@ -5,9 +5,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 
+from fairtrial.analyse.inference.shift import Resampling, ShiftCurve, curve, observed
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.selection import ContrastCell, select
-from fairtrial.analyse.shift import Resampling, ShiftCurve, curve, observed
 from fairtrial.metrics.latency import Counts, Distribution
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord

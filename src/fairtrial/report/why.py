@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.why import speaks
-from fairtrial.analyse.why_models import CellWhy, Change, Moved
+from fairtrial.analyse.why.models import CellWhy, Change, Moved
+from fairtrial.analyse.why.ranking import speaks
 from fairtrial.report import numbers
 from fairtrial.words import counted
 

@@ -14,7 +14,7 @@ from fairtrial.errors import InputError, PlaceError, Problem
 from fairtrial.places import BOOTED
 from fairtrial.record.models import ClockShift, Plan
 from fairtrial.run.kinds import parts_of
-from fairtrial.settings import groups
+from fairtrial.settings.steps import groups
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.wire import Agent
 from fairtrial.wire.open_place import OpenPlace

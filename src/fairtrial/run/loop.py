@@ -30,13 +30,17 @@ from fairtrial.record.models import (
     TrialRecord,
     TrialStarted,
 )
-from fairtrial.run import carriers, ceiling, elsewhere, emulation, noise, probe_checks, room, settable
+from fairtrial.run import elsewhere, noise
+from fairtrial.run.feasibility import carriers, ceiling, emulation
+from fairtrial.run.feasibility import disk as room
+from fairtrial.run.feasibility import probes as probe_checks
+from fairtrial.run.feasibility import settings as settable
 from fairtrial.run.opening import opened
-from fairtrial.run.outcome import levels_of
 from fairtrial.run.pace import Pace
 from fairtrial.run.progress import Progress
 from fairtrial.run.schedule import Schedule
-from fairtrial.run.trial import STREAM_LOST, TrialRunner
+from fairtrial.run.trial.outcome import levels_of
+from fairtrial.run.trial.runner import STREAM_LOST, TrialRunner
 from fairtrial.study import Study, located
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import installation

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fairtrial.errors import AgentError
 from fairtrial.places import BOOTED, open_place
-from fairtrial.run import workspace
+from fairtrial.run.trial import workspace
 from fairtrial.wire.open_place import OpenPlace
 
 FACT: Final = "noise"

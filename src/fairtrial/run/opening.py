@@ -13,8 +13,8 @@ from typing import Any
 from fairtrial.errors import PlaceError
 from fairtrial.places import open_place
 from fairtrial.places.vm.machine import PASSING, Disk
-from fairtrial.run import workspace
 from fairtrial.run.progress import Progress
+from fairtrial.run.trial import workspace
 from fairtrial.wire import Agent
 from fairtrial.wire.open_place import OpenPlace
 

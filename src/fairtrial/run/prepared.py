@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from fairtrial.errors import AgentError, InputError, PlaceError, StreamLostError, SystemStartError
-from fairtrial.run import workspace
 from fairtrial.run.kinds import Parts, parts_of
+from fairtrial.run.trial import workspace
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch, installation
 from fairtrial.wire.open_place import OpenPlace

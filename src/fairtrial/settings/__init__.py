@@ -16,7 +16,6 @@ from fairtrial.settings import (
     drop_caches,
     environment,
     governor,
-    groups,
     io_limit,
     locks,
     lru_gen,
@@ -30,7 +29,8 @@ from fairtrial.settings import (
     sysfs,
     transparent_huge_pages,
 )
-from fairtrial.settings.effect import Effect, merged
+from fairtrial.settings.steps import groups
+from fairtrial.settings.steps.effect import Effect, merged
 from fairtrial.study.catalogue import Kind
 
 __all__ = ["SETTINGS", "Effect", "Setting", "effects"]

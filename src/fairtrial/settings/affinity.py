@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fairtrial.errors import PlaceError
-from fairtrial.settings.effect import Effect
+from fairtrial.settings.steps.effect import Effect
 from fairtrial.study.catalogue import Kind
 
 ProcessorList = Annotated[

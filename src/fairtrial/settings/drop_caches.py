@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from fairtrial.settings.effect import Effect
-from fairtrial.settings.steps import trigger
+from fairtrial.settings.steps.effect import Effect
+from fairtrial.settings.steps.shared import trigger
 from fairtrial.study.catalogue import Kind
 
 Caches = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from fairtrial.settings.effect import Effect
+from fairtrial.settings.steps.effect import Effect
 from fairtrial.study.catalogue import Kind
 
 Variables = Annotated[

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from fairtrial.settings.effect import Effect, before_server
-from fairtrial.settings.steps import write_file
+from fairtrial.settings.steps.effect import Effect, before_server
+from fairtrial.settings.steps.shared import write_file
 from fairtrial.study.catalogue import Kind
 
 FILE = "/sys/devices/system/cpu/cpu{number}/cpufreq/scaling_governor"

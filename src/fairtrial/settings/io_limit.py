@@ -10,12 +10,12 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from fairtrial.settings.effect import Effect, Limit, Need
-from fairtrial.settings.groups import controller
-from fairtrial.settings.steps import printed, program, shell
+from fairtrial.protocol.generated import Step
+from fairtrial.settings.steps.effect import Effect, Limit, Need
+from fairtrial.settings.steps.groups import controller
+from fairtrial.settings.steps.shared import printed, program, shell
 from fairtrial.study.catalogue import Kind
-from fairtrial.study.quantities import Bytes, Rate
-from fairtrial.wire.generated import Step
+from fairtrial.study.tree.quantities import Bytes, Rate
 
 # By field: its key in io.max, its file in version 1.
 RATES = {

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from fairtrial.locks import Announced
-from fairtrial.settings.effect import Effect
+from fairtrial.settings.steps.effect import Effect
 from fairtrial.study.catalogue import Kind
 
 LIBRARY = "libfairtrial_locks.so"

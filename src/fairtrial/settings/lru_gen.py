@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
-from fairtrial.settings.effect import Effect, before_server
-from fairtrial.settings.steps import write_file
+from fairtrial.settings.steps.effect import Effect, before_server
+from fairtrial.settings.steps.shared import write_file
 from fairtrial.study.catalogue import Kind
 
 DIRECTORY = "/sys/kernel/mm/lru_gen"

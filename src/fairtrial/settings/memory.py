@@ -11,12 +11,12 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 
 from fairtrial.errors import PlaceError
-from fairtrial.settings.effect import Effect, Limit, Need, Side
-from fairtrial.settings.groups import controller
-from fairtrial.settings.steps import write_group
+from fairtrial.protocol.generated import Step
+from fairtrial.settings.steps.effect import Effect, Limit, Need, Side
+from fairtrial.settings.steps.groups import controller
+from fairtrial.settings.steps.shared import write_group
 from fairtrial.study.catalogue import Kind
-from fairtrial.study.quantities import Bytes
-from fairtrial.wire.generated import Step
+from fairtrial.study.tree.quantities import Bytes
 
 CONTROLLER = "memory"
 LIMIT_1, WITH_SWAP_1 = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"

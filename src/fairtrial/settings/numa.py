@@ -11,12 +11,12 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.generated import Step
 from fairtrial.settings.affinity import ProcessorList, processors
-from fairtrial.settings.effect import Effect, Limit
-from fairtrial.settings.groups import controller
-from fairtrial.settings.steps import write_group
+from fairtrial.settings.steps.effect import Effect, Limit
+from fairtrial.settings.steps.groups import controller
+from fairtrial.settings.steps.shared import write_group
 from fairtrial.study.catalogue import Kind
-from fairtrial.wire.generated import Step
 
 CONTROLLER = "cpuset"
 

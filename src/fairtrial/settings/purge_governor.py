@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from fairtrial.settings.effect import Effect
+from fairtrial.settings.steps.effect import Effect
 from fairtrial.study.catalogue import Kind
-from fairtrial.study.quantities import Seconds, Share
+from fairtrial.study.tree.quantities import Seconds, Share
 
 MOST_THREADS: Final = 32  # innodb_purge_threads
 MOST_BATCH: Final = 5000  # innodb_purge_batch_size

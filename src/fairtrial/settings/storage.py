@@ -14,14 +14,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from fairtrial.errors import PlaceError
-from fairtrial.settings import devices
-from fairtrial.settings.devices import MIB
-from fairtrial.settings.effect import Effect, Need, Phase
-from fairtrial.settings.groups import require_root
-from fairtrial.settings.steps import printed, program, shell, write_file
+from fairtrial.protocol.generated import Step
+from fairtrial.settings.steps import devices
+from fairtrial.settings.steps.devices import MIB
+from fairtrial.settings.steps.effect import Effect, Need, Phase
+from fairtrial.settings.steps.groups import require_root
+from fairtrial.settings.steps.shared import printed, program, shell, write_file
 from fairtrial.study.catalogue import Kind
-from fairtrial.study.quantities import Bytes, Seconds
-from fairtrial.wire.generated import Step
+from fairtrial.study.tree.quantities import Bytes, Seconds
 
 PHASE: Phase = "place"
 PERSISTENT = re.compile(r"/dev/pmem\d+(\.\d+)?")

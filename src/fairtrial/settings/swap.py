@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
-from fairtrial.settings.devices import MIB
-from fairtrial.settings.effect import Effect, Need, before_server
-from fairtrial.settings.groups import require_root
-from fairtrial.settings.steps import printed, program, shell
+from fairtrial.protocol.generated import Step
+from fairtrial.settings.steps.devices import MIB
+from fairtrial.settings.steps.effect import Effect, Need, before_server
+from fairtrial.settings.steps.groups import require_root
+from fairtrial.settings.steps.shared import printed, program, shell
 from fairtrial.study.catalogue import Kind
-from fairtrial.study.quantities import Bytes
-from fairtrial.wire.generated import Step
+from fairtrial.study.tree.quantities import Bytes
 
 ZRAM = "/sys/class/zram-control/hot_add"
 PRIORITY = "32767"  # the highest: swap that the place has already is not used before it

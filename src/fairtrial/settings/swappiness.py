@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from fairtrial.settings.effect import Effect, Limit, Side, before_server
-from fairtrial.settings.groups import has_group_of_its_own
-from fairtrial.settings.steps import write_file, write_group
+from fairtrial.protocol.generated import Step
+from fairtrial.settings.steps.effect import Effect, Limit, Side, before_server
+from fairtrial.settings.steps.groups import has_group_of_its_own
+from fairtrial.settings.steps.shared import write_file, write_group
 from fairtrial.study.catalogue import Kind
-from fairtrial.wire.generated import Step
 
 CONTROLLER, GROUP_FILE = "memory", "memory.swappiness"
 FILE = "/proc/sys/vm/swappiness"

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from fairtrial.settings.effect import Effect, before_server
-from fairtrial.settings.steps import Normalise, write_file
+from fairtrial.settings.steps.effect import Effect, before_server
+from fairtrial.settings.steps.shared import Normalise, write_file
 from fairtrial.study.catalogue import Kind
 
 COMPONENTS = r"^/sys(/[A-Za-z0-9_:@,+-][A-Za-z0-9_:@,+.-]*)+$"  # none begins with a dot, so none is `..`

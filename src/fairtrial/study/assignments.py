@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from fairtrial.study.nodes import Listing, Node, Path, Position, Scalar, Tree
-from fairtrial.study.problems import Problems
-from fairtrial.study.reading import parse
+from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Scalar, Tree
+from fairtrial.study.tree.problems import Problems
+from fairtrial.study.tree.reading import parse
 
 AT = Position("--set")
 _PART = re.compile(r'"([^"]+)"|([^."=\s]+)')

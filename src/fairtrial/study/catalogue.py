@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from fairtrial.study.nodes import Branch
-from fairtrial.study.problems import Problems
+from fairtrial.study.tree.nodes import Branch
+from fairtrial.study.tree.problems import Problems
 
 Better = Literal["higher", "lower"]
 MetricKind = Literal["wall_clock", "count"]

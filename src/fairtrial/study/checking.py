@@ -14,10 +14,10 @@ from fairtrial.errors import Problem
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.confounding import Factors, check_confounding
 from fairtrial.study.expectations import Expectation, read_expectations
-from fairtrial.study.merging import KIND_SECTIONS, SECTIONS
-from fairtrial.study.nodes import Listing, Node, Position, Scalar, Tree
-from fairtrial.study.problems import Problems, listed
 from fairtrial.study.resolving import Resolution, known_in, overlaid, resolve
+from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
+from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree
+from fairtrial.study.tree.problems import Problems, listed
 
 MAXIMUM_COMBINATIONS = 4096  # merged and validated in a second; no run could finish more
 ROLES = ("primary", "secondary", "guardrails")

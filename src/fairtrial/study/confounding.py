@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from fairtrial.study.merging import KIND_SECTIONS
-from fairtrial.study.nodes import Node, Path, Position, Tree, is_null, leaves, plain
-from fairtrial.study.problems import Problems, found
+from fairtrial.study.tree.merging import KIND_SECTIONS
+from fairtrial.study.tree.nodes import Node, Path, Position, Tree, is_null, leaves, plain
+from fairtrial.study.tree.problems import Problems, found
 
 Factors = Mapping[str, Mapping[str, Tree]]
 _Set = dict[Path, tuple[object, Position]]

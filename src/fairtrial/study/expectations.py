@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fairtrial.study.nodes import Position, Scalar, Tree
-from fairtrial.study.problems import Problems, did_you_mean, listed
+from fairtrial.study.tree.nodes import Position, Scalar, Tree
+from fairtrial.study.tree.problems import Problems, did_you_mean, listed
 
 _NUMBER = r"([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
 _BETWEEN = re.compile(rf"\s*{_NUMBER}\s*(%?)\s*\.\.\s*{_NUMBER}\s*(%?)\s*")

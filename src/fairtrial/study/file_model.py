@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from fairtrial.study.probes import MOST_PROBES, Probe
-from fairtrial.study.quantities import Seconds, Share
+from fairtrial.study.tree.quantities import Seconds, Share
 
 MAXIMUM_BLOCKS = 10_000  # a year of one-hour trials; more is a typing error
 MAXIMUM_SEED = 2**63 - 1  # what every tool that takes a seed accepts

@@ -11,8 +11,8 @@ from typing import Any
 
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.file_model import StudyFile
-from fairtrial.study.merging import KIND_SECTIONS, SECTIONS
 from fairtrial.study.resolving import kinds
+from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
 from fairtrial.study.workload_place import PLACE, WORKLOAD
 from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 

@@ -18,16 +18,16 @@ from fairtrial.errors import InputError, Problem
 from fairtrial.study import assignments
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.checking import check, factors_of
-from fairtrial.study.embedding import embed
 from fairtrial.study.expectations import Expectation
 from fairtrial.study.file_model import StudyFile, Trials
-from fairtrial.study.merging import SECTIONS, merge
-from fairtrial.study.nodes import Listing, Node, Position, Scalar, Tree, from_plain, plain
-from fairtrial.study.problems import Problems, validate
-from fairtrial.study.quantities import WITH_UNITS
-from fairtrial.study.reading import read_documents
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.resolving import overlaid, resolve
+from fairtrial.study.tree.embedding import embed
+from fairtrial.study.tree.merging import SECTIONS, merge
+from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, from_plain, plain
+from fairtrial.study.tree.problems import Problems, validate
+from fairtrial.study.tree.quantities import WITH_UNITS
+from fairtrial.study.tree.reading import read_documents
 from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 from fairtrial.study.workload_place import aside, back_everywhere
 

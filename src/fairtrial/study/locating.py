@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.study.loading import Study
-from fairtrial.study.nodes import Listing, Node, Path, Position, Scalar, Tree
-from fairtrial.study.texts import position_in
+from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Scalar, Tree
+from fairtrial.study.tree.texts import position_in
 
 _PART = re.compile(r'"([^"]+)"|([^."]+)')  # as `dotted` joins them
 

@@ -19,8 +19,8 @@ from pydantic import (
     model_validator,
 )
 
-from fairtrial.study.problems import FILE_OF
-from fairtrial.study.quantities import CommandLine
+from fairtrial.study.tree.problems import FILE_OF
+from fairtrial.study.tree.quantities import CommandLine
 
 ProbeKind = Literal["perf_stat", "perf_record", "bpftrace", "file", "command"]
 WITHOUT_PARAMETERS: Final = ("perf_stat", "perf_record")  # kinds whose bare name says enough

@@ -12,9 +12,9 @@ from typing import Any
 
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.file_model import StudyFile
-from fairtrial.study.problems import listed
-from fairtrial.study.quantities import format_bytes, format_rate, format_seconds, format_share
 from fairtrial.study.resolving import kinds
+from fairtrial.study.tree.problems import listed
+from fairtrial.study.tree.quantities import format_bytes, format_rate, format_seconds, format_share
 
 Schema = Mapping[str, Any]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
-from fairtrial.study.merging import KIND_SECTIONS, SECTIONS, merge
-from fairtrial.study.nodes import Branch, Tree, plain
-from fairtrial.study.problems import Problems, listed, validate
 from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS, merge
+from fairtrial.study.tree.nodes import Branch, Tree, plain
+from fairtrial.study.tree.problems import Problems, listed, validate
 from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 
 

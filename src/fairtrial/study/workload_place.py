@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from fairtrial.study.nodes import Node, Tree
-from fairtrial.study.overlays import everywhere
-from fairtrial.study.problems import Problems
+from fairtrial.study.tree.nodes import Node, Tree
+from fairtrial.study.tree.overlays import everywhere
+from fairtrial.study.tree.problems import Problems
 
 WORKLOAD: Final = "workload"
 PLACE: Final = "place"

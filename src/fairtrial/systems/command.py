@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fairtrial.errors import StreamLostError, SystemStartError
 from fairtrial.study.catalogue import Kind
-from fairtrial.study.quantities import CommandLine, Seconds
+from fairtrial.study.tree.quantities import CommandLine, Seconds
 from fairtrial.systems.system import Identity, Instance, Launch
 from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace

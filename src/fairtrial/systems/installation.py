@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from fairtrial import servers
 from fairtrial.errors import PlaceError
 from fairtrial.servers import maven
-from fairtrial.study.paths import OwnPath
+from fairtrial.study.tree.paths import OwnPath
 from fairtrial.systems.system import Identity, Launch
 from fairtrial.wire.open_place import OpenPlace
 

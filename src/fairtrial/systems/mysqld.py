@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 
 from fairtrial.errors import PlaceError
 from fairtrial.study.catalogue import Kind
-from fairtrial.study.quantities import Seconds
+from fairtrial.study.tree.quantities import Seconds
 from fairtrial.systems import mysql_options
 from fairtrial.systems.installation import PROGRAMS, Installation, ServerSource, at, identified
 from fairtrial.systems.server import (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fairtrial.study.quantities import parse_bytes
+from fairtrial.study.tree.quantities import parse_bytes
 
 HINT = "ask for a value that this server version takes as it is, or leave the option out"
 

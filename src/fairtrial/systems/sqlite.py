@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fairtrial.study.catalogue import Kind
-from fairtrial.study.quantities import Seconds
+from fairtrial.study.tree.quantities import Seconds
 from fairtrial.systems.system import Identity, Instance, Launch
 from fairtrial.wire.open_place import OpenPlace
 

@@ -8,8 +8,8 @@ from types import MappingProxyType, TracebackType
 from typing import IO, Any, Self, TypedDict, TypeVar, Unpack
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.protocol import generated as wire
 from fairtrial.wire import arriving
-from fairtrial.wire import generated as wire
 from fairtrial.wire.limits import Limits
 from fairtrial.wire.messages import CHUNK_BYTES, VERSION, Answer, Request, chunk_frame
 from fairtrial.wire.process import OnLine, Process

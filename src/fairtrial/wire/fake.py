@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from fairtrial.wire import generated as wire
+from fairtrial.protocol import generated as wire
 from fairtrial.wire.messages import CHUNK_BYTES, REQUEST, VERSION, Event, Request, chunk_frame
 
 USAGE = wire.Usage(

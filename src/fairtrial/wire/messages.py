@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from fairtrial.wire import generated as wire
+from fairtrial.protocol import generated as wire
 from fairtrial.wire.transport import Transport
 
 VERSION = "2"  # compared with the agent's at hello; a test compares it with crates/protocol

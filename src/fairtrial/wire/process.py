@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from fairtrial.errors import StreamLostError
-from fairtrial.wire import generated as wire
+from fairtrial.protocol import generated as wire
 
 if TYPE_CHECKING:
     from fairtrial.wire.agent import Agent

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from fairtrial.errors import AgentError, StreamLostError
-from fairtrial.wire import generated as wire
+from fairtrial.protocol import generated as wire
 from fairtrial.wire.limits import Limits
 from fairtrial.wire.messages import Answer, FrameError, Frames, Request, request_frame
 from fairtrial.wire.transport import Transport

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairtrial.workloads import command, file_access, fio, hammerdb, locks, oltp, pgbench, script, sysbench, tpcc
+from fairtrial.workloads import command, fio, hammerdb, pgbench, sysbench
+from fairtrial.workloads.engine import file_access, locks, oltp, script, tpcc
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, Workload
 
 __all__ = ["WORKLOADS", "Drive", "Driven", "Loaded", "OnProgress", "Workload"]

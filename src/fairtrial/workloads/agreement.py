@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairtrial import metrics
 from fairtrial.errors import RecordError
+from fairtrial.metrics.latency import merged_latency
 from fairtrial.workloads.workload import Workload
 
 
@@ -24,6 +24,6 @@ def contradictions(directory: Path, workload: Workload, parameters: Mapping[str,
         RecordError: a file is missing, cut or damaged.
     """
     try:
-        return [*metrics.merged_latency.contradictions(directory), *workload.contradictions(directory, parameters)]
+        return [*merged_latency.contradictions(directory), *workload.contradictions(directory, parameters)]
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise RecordError(f"files cannot be compared: {error!r}", hint="restore the trial from a copy") from error

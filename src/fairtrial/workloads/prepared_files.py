@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from fairtrial.errors import PlaceError
-from fairtrial.study.quantities import NUMBER, Bytes, Seconds
+from fairtrial.study.tree.quantities import NUMBER, Bytes, Seconds
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.workload import Loaded, OnProgress
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
+from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Window
-from fairtrial.wire import generated as wire
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 from fairtrial.workloads.workload import Starting

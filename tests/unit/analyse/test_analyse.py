@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from support.analysis_cases import Case, Value, invalid, planned, trial
-from support.exchanged import by_t, raised
+from support.inference.analysis_cases import Case, Value, invalid, planned, trial
+from support.inference.exchanged import by_t, raised
 
 from fairtrial.analyse import analyse
-from fairtrial.analyse.families import holm
+from fairtrial.analyse.inference.families import holm
 from fairtrial.analyse.models import Analysis, Comparison
 from fairtrial.errors import InputError, RecordError
 from fairtrial.record.models import RangeExpectation, TrialRecord

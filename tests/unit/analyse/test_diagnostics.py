@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from support.analysis_cases import Case
+from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis

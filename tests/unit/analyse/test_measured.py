@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from support.analysis_cases import planned, trial
+from support.inference.analysis_cases import planned, trial
 
-from fairtrial.analyse.comparing import comparable, matched
+from fairtrial.analyse.inference.comparing import comparable, matched
 from fairtrial.analyse.measured import Measured, measured, summary
 from fairtrial.record.models import TrialRecord
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairtrial.analyse import sensitivity, t_tests
+from fairtrial.analyse.inference import sensitivity, t_tests
+from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.models import DOUBT_CODES
-from fairtrial.analyse.t_tests import Values
 
 PAGE = (Path(__file__).parents[3] / "docs" / "explanation" / "methodology.md").read_text(encoding="utf-8")
 REPLICATES = 4000

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.analysis_cases import RESOLVED, Case
+from support.inference.analysis_cases import RESOLVED, Case
 from support.skips import require
 
-from fairtrial.analyse import analyse, noise
-from fairtrial.analyse.floors import FACT
+from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.noise_models import NoiseProfile
+from fairtrial.analyse.noise import profile as noise
+from fairtrial.analyse.noise.floors import FACT
+from fairtrial.analyse.noise.models import NoiseProfile
 from fairtrial.record.models import Clock, PlaceOpened, Plan, TrialRecord
 
 AA = Case({"kernel": ["base", "base-again"], "memory": ["under", "over"]}, blocks=8)

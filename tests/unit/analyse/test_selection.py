@@ -1,9 +1,9 @@
 """Which trials stand in which cell of which contrast."""
 
 import pytest
-from support.analysis_cases import Case, invalid
+from support.inference.analysis_cases import Case, invalid
 
-from fairtrial.analyse.expecting import expectations
+from fairtrial.analyse.expectations import expectations
 from fairtrial.analyse.selection import select
 from fairtrial.record.models import RangeExpectation, TrialRecord
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.analysis_cases import LATENCY, THROUGHPUT
+from support.inference.analysis_cases import LATENCY, THROUGHPUT
 
 from fairtrial.analyse import analyse_table
 from fairtrial.analyse.measured import Measured

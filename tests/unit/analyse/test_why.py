@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pytest
 from scipy import optimize, stats
-from support.analysis_cases import Case
+from support.inference.analysis_cases import Case
 
-from fairtrial.analyse import analyse, counter_notes, counter_tests, why
-from fairtrial.analyse.why_models import CellWhy
-from fairtrial.metrics.counters import Counters
+from fairtrial.analyse import analyse
+from fairtrial.analyse.why import counter_notes, counter_tests
+from fairtrial.analyse.why import ranking as why
+from fairtrial.analyse.why.models import CellWhy
+from fairtrial.metrics.telemetry.counters import Counters
 from fairtrial.record.models import TrialRecord
 
 CASE = Case({"kernel": ["base", "new"], "memory": ["under", "over"]}, blocks=8)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from support.analysis_cases import Case
+from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from support.skips import require
 
-from fairtrial.analyse import censoring, permuting, within
+from fairtrial.analyse import within
+from fairtrial.analyse.inference import censoring, permuting
 from fairtrial.analyse.models import Steadiness
-from fairtrial.metrics.percentiles import RESOLUTION
+from fairtrial.metrics.latency.percentiles import RESOLUTION
 
 pytestmark = pytest.mark.servers
 FISHER = "cat(fisher.test(matrix(c({a}, {b}, {c}, {d}), nrow = 2))$p.value)"

@@ -15,9 +15,10 @@ from attack_tables import Attacked, draw
 from calibrated_paths import Rate, Setup
 from support.skips import require
 
-from fairtrial.analyse import comparing, run_doubts, t_tests
+from fairtrial.analyse.doubts import runs as run_doubts
+from fairtrial.analyse.inference import comparing, t_tests
 from fairtrial.analyse.models import Doubt
-from fairtrial.foreign import asking
+from fairtrial.imports import asking
 
 SEED = 17
 

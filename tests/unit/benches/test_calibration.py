@@ -10,10 +10,10 @@ import pytest
 from calibrated_paths import PATHS, Rate, Setup
 from calibration import simulate, table
 from simulated_noise import KINDS, Shape, blocks, in_turn
-from support.analysis_cases import Case
+from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse
-from fairtrial.analyse.t_tests import Values
+from fairtrial.analyse.inference.t_tests import Values
 
 RUNS = 3000
 SEED = 1

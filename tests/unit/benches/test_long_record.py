@@ -10,12 +10,12 @@ import pytest
 from long_record import ARMS, RAMP_UP_S, Size, make
 
 from fairtrial import record as records
-from fairtrial import report
-from fairtrial.metrics import latency, merged_latency
+from fairtrial import report, verify
+from fairtrial.metrics import latency
+from fairtrial.metrics.latency import merged_latency
 from fairtrial.record import Record
-from fairtrial.report import verify
 from fairtrial.report.analysing import analysed
-from fairtrial.report.series import POINTS_PER_FIGURE
+from fairtrial.report.figures.series import POINTS_PER_FIGURE
 
 SIZE = Size(cells=2, blocks=9, seconds=70)
 

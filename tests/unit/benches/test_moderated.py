@@ -24,7 +24,7 @@ from moderated import (
 )
 from scipy import special, stats
 
-from fairtrial.analyse import confirming, families, t_tests
+from fairtrial.analyse.inference import confirming, families, t_tests
 
 RUNS = 4000
 

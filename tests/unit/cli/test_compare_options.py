@@ -11,7 +11,7 @@ from fairtrial import plan as planning
 from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.compare import STOPS, stopping
-from fairtrial.cli.stopping import stopping_rule
+from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.compare.compiling import Wishes, study_text
 from fairtrial.errors import InputError
 from fairtrial.record.models import Design, Plan

@@ -12,8 +12,8 @@ import pytest
 from fairtrial.cli import govern, governors
 from fairtrial.cli.govern import OPTIONS, Server, Told, Wishes
 from fairtrial.errors import InputError
+from fairtrial.protocol.generated import Decision, GovernPurge
 from fairtrial.settings.purge_governor import PurgeGovernor
-from fairtrial.wire.generated import Decision, GovernPurge
 
 
 def test_options_are_the_keys_of_the_setting() -> None:

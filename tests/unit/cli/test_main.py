@@ -10,7 +10,7 @@ import pytest
 
 from fairtrial import cli
 from fairtrial.cli import app as application
-from fairtrial.cli import run as running
+from fairtrial.cli.running import run as running
 from fairtrial.errors import (
     AgentError,
     FairtrialError,

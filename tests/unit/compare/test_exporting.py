@@ -8,7 +8,7 @@ import json
 import math
 
 import pytest
-from support.tables import judged, rows_of
+from support.inference.tables import judged, rows_of
 
 from fairtrial.analyse.models import Analysis, Stopping
 from fairtrial.compare import exporting, showing
@@ -16,7 +16,7 @@ from fairtrial.compare.compiling import Wishes
 from fairtrial.compare.trying import Floor, Tried
 from fairtrial.errors import InputError
 from fairtrial.report.concerns import concerns
-from fairtrial.report.summary import estimands
+from fairtrial.report.text.summary import estimands
 from fairtrial.workloads.command import KIND
 
 METRICS = ("elapsed_s", "user_s")

@@ -10,7 +10,7 @@ import re
 
 import pytest
 from rich.console import Console
-from support.tables import judged, rows_of
+from support.inference.tables import judged, rows_of
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.compare import exporting, showing

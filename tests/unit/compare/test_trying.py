@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.places import place_here
+from support.machines.places import place_here
 
 from fairtrial.compare.compiling import Wishes
 from fairtrial.compare.trying import MOST_RUNS, try_out

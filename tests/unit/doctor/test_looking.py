@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.places import FACTS, place_here, place_in_memory
+from support.machines.places import FACTS, place_here, place_in_memory
 from support.seen import CPU, process, stat
 
 from fairtrial.doctor import examine, judged, look

@@ -10,7 +10,9 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics import consistency, latency, timeline, tpcc
+from fairtrial.metrics import consistency, latency
+from fairtrial.metrics.series import timeline
+from fairtrial.workloads.engine import tpcc_scalars as tpcc
 
 COUNTS = {"committed": 3, "rolled_back": 1, "failed": 2, "retried": 5}
 

@@ -11,8 +11,9 @@ from ruamel.yaml import YAML
 
 from fairtrial import study
 from fairtrial.catalogue import catalogue
-from fairtrial.metrics import hammerdb, per_transaction
+from fairtrial.metrics import per_transaction
 from fairtrial.workloads import WORKLOADS
+from fairtrial.workloads.hammerdb import scalars as hammerdb
 
 STUDIES = Path(__file__).parents[3] / "studies"
 TELL_RETRIES = {"tpcc", "oltp", "script", "sysbench", "pgbench"}

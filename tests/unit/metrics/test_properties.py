@@ -14,12 +14,14 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.records import tpcc_scalars_of
 
-from fairtrial import metrics
 from fairtrial.errors import RecordError
-from fairtrial.metrics import consistency, latency, telemetry, timeline, tpcc
+from fairtrial.metrics import consistency, latency, telemetry
 from fairtrial.metrics.latency import Distribution
+from fairtrial.metrics.series import timeline
 from fairtrial.record.models import Window
+from fairtrial.workloads.engine import tpcc_scalars as tpcc
 
 HOUR_NS = 3_600_000_000_000
 SECOND = 1_000_000_000
@@ -168,13 +170,13 @@ def test_a_cut_anywhere_in_a_file_is_an_error_that_names_it_or_changes_nothing(
         sampled(directory, "cpu", {"user": list(range(11)), "idle": list(range(11))})
         counts = {"time_ns": [WINDOW.start_ns], "measured": [True], "payment_committed": [3]}
         pl.DataFrame(counts).write_parquet(directory / timeline.FILE)
-        whole = metrics.compute(directory, window=WINDOW, facts={}, workload="tpcc")
+        whole = tpcc_scalars_of(directory, window=WINDOW, facts={})
         assert consistency.contradictions(directory) == []
         path = directory / data.draw(st.sampled_from(sorted(each.name for each in directory.iterdir())))
         path.write_bytes(path.read_bytes()[: path.stat().st_size * percent // 101])
         error = ""
         try:
-            after = metrics.compute(directory, window=WINDOW, facts={}, workload="tpcc")
+            after = tpcc_scalars_of(directory, window=WINDOW, facts={})
             contradicted = consistency.contradictions(directory)
         except RecordError as damaged:
             error = str(damaged)
@@ -208,7 +210,7 @@ def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path: Path, name: st
     log(tmp_path, [[1000]])
     (tmp_path / name).write_bytes(content)
     with pytest.raises(RecordError, match=name.replace(".", r"\.")) as failure:
-        metrics.compute(tmp_path, window=WINDOW, facts={}, workload="tpcc")
+        tpcc_scalars_of(tmp_path, window=WINDOW, facts={})
     assert failure.value.hint
 
 

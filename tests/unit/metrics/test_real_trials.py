@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from fairtrial.metrics import timeline
+from fairtrial.metrics.series import timeline
 
 HOUR_NS = 3_600_000_000_000
 EXACT = 1e-9

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from fairtrial import plan as planning
-from fairtrial.cli import plan as command
+from fairtrial.cli.running import plan as command
 from fairtrial.plan import costs, diagnosing
 from fairtrial.record.models import Design, Plan
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from fairtrial import plan as planning
-from fairtrial.cli import plan as command
+from fairtrial.cli.running import plan as command
 from fairtrial.plan.costs import RECORD_BYTES_PER_TRIAL, TRIAL_OVERHEAD_S
 from fairtrial.plan.differences import differences
 from fairtrial.record.models import Difference, Plan

@@ -17,11 +17,11 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-from support.drawn import faithful
+from support.inference.drawn import faithful
+from support.inference.scipy_comparison import compared
 from support.real_record import made_once
-from support.scipy_comparison import compared
+from support.records import tpcc_scalars_of
 
-from fairtrial import metrics
 from fairtrial.analyse.models import (
     Analysis,
     ArmMean,
@@ -34,7 +34,8 @@ from fairtrial.analyse.models import (
     SteadinessVerdict,
     Summary,
 )
-from fairtrial.metrics.fidelity_points import DECK
+from fairtrial.metrics import latency
+from fairtrial.metrics.fidelity.points import DECK
 from fairtrial.record import Record, create, read
 from fairtrial.record.models import (
     BlockAdded,
@@ -56,7 +57,8 @@ from fairtrial.record.models import (
     Window,
 )
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.workloads.tpcc import TpccParameters
+from fairtrial.workloads.engine import tpcc_scalars
+from fairtrial.workloads.engine.tpcc import TpccParameters
 
 SECONDS = 30
 RAMP_UP_SECONDS = 5
@@ -115,7 +117,7 @@ def plan() -> Plan:
             secondary=["throughput_nopm"],
             guardrails=["latency_ns_p99"],
             definitions={
-                name: {**metrics.tpcc.DEFINITIONS, **metrics.latency.definitions(metrics.tpcc.TYPES)}[name]
+                name: {**tpcc_scalars.DEFINITIONS, **latency.definitions(tpcc_scalars.TYPES)}[name]
                 for name in ("throughput_tpm", "throughput_nopm", "latency_ns_p99", "failed_share")
             },
         ),
@@ -200,7 +202,7 @@ def _trial_record(trial: PlannedTrial, raw: Path, *, window: Window, lost: bool)
         finished=f"2026-11-20T22:{minute:02d}:50Z",
         clock=Clock(monotonic_ns=window.start_ns, realtime_ns=1_795_000_000_000_000_000 + window.start_ns),
         window=window,
-        scalars=metrics.compute(raw, window=window, facts=FACTS, workload="tpcc"),
+        scalars=tpcc_scalars_of(raw, window=window, facts=FACTS),
         effective=[EffectiveSetting(name="sysctl vm.swappiness", asked="10", before="60", read_back="10")],
         options={"journal_mode": trial.arm, "synchronous": "2", "cache_size": "-2000"},
         system_facts={"version": "3.46.0", "source_id": "<b>2024-05-23</b>"},

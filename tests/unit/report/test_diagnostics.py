@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fairtrial import report
-from fairtrial.metrics import frames, probes
-from fairtrial.metrics.probes import DIRECTORY, ProbeFinding, ProbeRun, Symbol
+from fairtrial import report, verify
+from fairtrial.metrics import frames
+from fairtrial.metrics.telemetry import probes
+from fairtrial.metrics.telemetry.probes import DIRECTORY, ProbeFinding, ProbeRun, Symbol
 from fairtrial.record import Record, read, resume
 from fairtrial.record.models import Plan, TrialRecord, TrialStarted
-from fairtrial.report import console, diagnostics, text, verify
+from fairtrial.report import diagnostics, text
 from fairtrial.report.analysing import analysed
 from fairtrial.report.diagnostics import DiagnosticTrial
+from fairtrial.report.text import console
 from fairtrial.study.probes import Probe
 
 PROBES: list[Any] = [

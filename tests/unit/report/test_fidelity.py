@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from fairtrial import verify
 from fairtrial.analyse.models import Analysis
 from fairtrial.metrics.fidelity import of_record
 from fairtrial.record import Record, read
-from fairtrial.report import document, fidelity, text, verify, write
-from fairtrial.report.columns import WIDTH
+from fairtrial.report import document, fidelity, text, write
+from fairtrial.report.text.columns import WIDTH
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.noise import rate, uniformity
-from fairtrial.analyse.noise_models import Floor, MetricNoise, NoiseProfile, SlotEffect
+from fairtrial.analyse.noise.models import Floor, MetricNoise, NoiseProfile, SlotEffect
+from fairtrial.analyse.noise.profile import rate, uniformity
 from fairtrial.record import Record
-from fairtrial.report import console, noise, text
+from fairtrial.report import noise, text
+from fairtrial.report.text import console
 
 QUIET = MetricNoise(
     cell="low",

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.analysis_cases import Case
+from support.inference.analysis_cases import Case
 from support.skips import require
 
 from fairtrial.analyse import analyse

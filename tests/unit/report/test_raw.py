@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.tables import judged, only_comparison
+from support.inference.tables import judged, only_comparison
 
 from fairtrial.errors import InputError
-from fairtrial.foreign.asking import MARKS
+from fairtrial.imports.asking import MARKS
 from fairtrial.record import Record
 from fairtrial.report import raw
 

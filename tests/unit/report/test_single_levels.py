@@ -7,14 +7,15 @@ import re
 
 import pytest
 from rich.console import Console
-from support.analysis_cases import Case
+from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis
 from fairtrial.errors import InputError
 from fairtrial.record import Record
-from fairtrial.report import console, page, tables
+from fairtrial.report import page, tables
 from fairtrial.report.scene import Scene
+from fairtrial.report.text import console
 
 
 @pytest.fixture

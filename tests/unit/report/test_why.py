@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.why_models import CellWhy, Change, Form, Moved, Subsystem
+from fairtrial.analyse.why.models import CellWhy, Change, Form, Moved, Subsystem
 from fairtrial.record import Record
 from fairtrial.report import text, why
 

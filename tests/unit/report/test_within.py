@@ -10,9 +10,11 @@ import pytest
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.metrics import frames, latency
-from fairtrial.metrics.stability import Dip
+from fairtrial.metrics.series.stability import Dip
 from fairtrial.record import Record
-from fairtrial.report import dips, series, shift_figure, shifts, telemetry, within
+from fairtrial.report import shifts, within
+from fairtrial.report.figures import dips, series, telemetry
+from fairtrial.report.figures import shift as shift_figure
 from fairtrial.report.scene import Scene
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from rich.console import Console
-from support.tables import judged, only_comparison
+from support.inference.tables import judged, only_comparison
 
 from fairtrial import report
 from fairtrial.analyse.models import Analysis

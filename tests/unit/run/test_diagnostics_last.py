@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.inference.schedules import finished, replacement
 from support.progress import Accept, Told
 from support.records import planned, tiny_plan, trial_record
-from support.schedules import finished, replacement
 
 from fairtrial import record
 from fairtrial.errors import InputError, PlaceError

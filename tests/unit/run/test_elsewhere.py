@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.places import place_here, place_in_memory
+from support.machines.places import place_here, place_in_memory
 from support.records import tiny_plan
 
 from fairtrial.errors import InputError, PlaceError
+from fairtrial.protocol import generated as wire
 from fairtrial.run import elsewhere
 from fairtrial.study.probes import Probe
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import SYSTEMS
-from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import Ran
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.command_line import eventually
-from support.places import place_here
+from support.machines.places import place_here
 
 from fairtrial.places import vm
 from fairtrial.run import hosted, prepared

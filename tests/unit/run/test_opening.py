@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.places import FACTS
+from support.machines.places import FACTS
 
 from fairtrial.places.vm.machine import Disk
+from fairtrial.protocol import generated as wire
 from fairtrial.run import opening
 from fairtrial.wire import Agent
-from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 from fairtrial.wire.open_place import OpenPlace
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from support.places import place_here
+from support.machines.places import place_here
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.run import prepared

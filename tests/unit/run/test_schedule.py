@@ -1,7 +1,7 @@
 """The schedule as a story: trials in order, a block lost, replaced, a kill in between, the limit reached."""
 
+from support.inference.schedules import finished, replacement
 from support.records import planned, tiny_plan
-from support.schedules import finished, replacement
 
 from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, Event, Looked, TrialFinished
 from fairtrial.run.schedule import Schedule

@@ -11,7 +11,7 @@ from support.progress import Accept
 from support.records import RESOLVED, planned, tiny_plan, trial_record
 
 from fairtrial import record
-from fairtrial.cli.stopping import stopping_rule
+from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.record import Writer
 from fairtrial.record.models import Cell, Looked, Plan, PlannedTrial, RunFinished, TrialRecord
 from fairtrial.run import Run, loop

@@ -14,8 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError
+from fairtrial.protocol.generated import GovernPurge
 from fairtrial.settings import SETTINGS, effects, purge_governor
-from fairtrial.wire.generated import GovernPurge
 
 FACTS = {"processors": [0, 1], "user_id": 0}
 STUDY = """\

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from support.set_here import effect_of, validated
+from support.machines.set_here import effect_of, validated
 
 from fairtrial.errors import PlaceError
 from fairtrial.settings import Effect

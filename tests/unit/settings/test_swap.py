@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from support.set_here import effect_of, validated
+from support.machines.set_here import effect_of, validated
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.generated import WriteAction
 from fairtrial.settings import Effect
-from fairtrial.wire.generated import WriteAction
 
 FACTS = {"processors": [0], "user_id": 0, "page_bytes": 4096}
 PATH = "/state/work/abc/swap"

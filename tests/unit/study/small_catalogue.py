@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
-from fairtrial.study.quantities import Bytes, Seconds
+from fairtrial.study.tree.quantities import Bytes, Seconds
 
 
 class Parameters(BaseModel):

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial.study.assignments import AT, overlays
-from fairtrial.study.nodes import dotted, leaves, plain
-from fairtrial.study.problems import Problems
+from fairtrial.study.tree.nodes import dotted, leaves, plain
+from fairtrial.study.tree.problems import Problems
 
 parts = st.from_regex(r"[a-z][a-z0-9_.-]{0,6}[a-z0-9]", fullmatch=True)
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial.study.confounding import check_confounding
-from fairtrial.study.nodes import Position, Tree, from_plain, plain
-from fairtrial.study.problems import Problems
 from fairtrial.study.resolving import overlaid
+from fairtrial.study.tree.nodes import Position, Tree, from_plain, plain
+from fairtrial.study.tree.problems import Problems
 
 keys = st.sampled_from(["a", "b"])
 values = st.recursive(

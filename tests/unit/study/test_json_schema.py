@@ -10,9 +10,9 @@ import pytest
 
 from fairtrial import study
 from fairtrial.cli import schema as command
-from fairtrial.study.nodes import plain
-from fairtrial.study.problems import Problems
-from fairtrial.study.reading import parse
+from fairtrial.study.tree.nodes import plain
+from fairtrial.study.tree.problems import Problems
+from fairtrial.study.tree.reading import parse
 
 
 @pytest.fixture(scope="module")

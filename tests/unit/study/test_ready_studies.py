@@ -6,9 +6,9 @@ import jsonschema
 
 from fairtrial import study
 from fairtrial.catalogue import catalogue
-from fairtrial.study.nodes import plain
-from fairtrial.study.problems import Problems
-from fairtrial.study.reading import parse
+from fairtrial.study.tree.nodes import plain
+from fairtrial.study.tree.problems import Problems
+from fairtrial.study.tree.reading import parse
 
 ROOT = Path(__file__).parents[3]
 

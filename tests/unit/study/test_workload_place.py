@@ -14,8 +14,8 @@ from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError
 from fairtrial.study import Study
-from fairtrial.study.nodes import Position, from_plain, plain
-from fairtrial.study.problems import Problems
+from fairtrial.study.tree.nodes import Position, from_plain, plain
+from fairtrial.study.tree.problems import Problems
 from fairtrial.study.workload_place import SECTION, aside, back, back_everywhere
 
 STUDY = """\

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.command_line import eventually
-from support.places import place_here
+from support.machines.places import place_here
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.record.files import sha256

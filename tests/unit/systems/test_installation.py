@@ -9,16 +9,16 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from support.places import place_in_memory
+from support.machines.places import place_in_memory
 from support.repository import PROGRAM, zipped
 
 from fairtrial import servers
 from fairtrial.caching import CACHE_VARIABLE
 from fairtrial.errors import PlaceError
+from fairtrial.protocol import generated as wire
 from fairtrial.servers import maven
 from fairtrial.systems import Launch
 from fairtrial.systems.installation import Installation, ServerSource, at, awaited, fetched, identified
-from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import Ran
 
 ON_PATH = Installation("mariadb", None)

@@ -9,14 +9,14 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-from support.places import place_in_memory, spawned
+from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.protocol import generated as wire
 from fairtrial.systems import Instance, Launch
 from fairtrial.systems.mariadb import SYSTEM as MARIADB
 from fairtrial.systems.mariadb import MariadbParameters
 from fairtrial.systems.server import PORTS
-from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 
 LAUNCH = Launch(

@@ -8,12 +8,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-from support.places import place_in_memory, spawned
+from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import SystemStartError
+from fairtrial.protocol import generated as wire
 from fairtrial.systems import Launch, server
 from fairtrial.wire import Limits
-from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import Ran
 
 LAUNCH = Launch(

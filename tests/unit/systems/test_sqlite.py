@@ -3,7 +3,7 @@
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from support.places import place_here, place_in_memory
+from support.machines.places import place_here, place_in_memory
 
 from fairtrial.systems import Launch, sqlite
 

@@ -11,8 +11,8 @@ import pytest
 from support.command_line import eventually
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.protocol import generated as wire
 from fairtrial.wire import Agent, Limits, run_native
-from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 
 WAIT_S = 60.0

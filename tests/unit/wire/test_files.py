@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.protocol import generated as wire
 from fairtrial.wire import Agent
-from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport
 from fairtrial.wire.messages import CHUNK_BYTES
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.wire import generated as wire
+from fairtrial.protocol import generated as wire
 from fairtrial.wire import messages
 from fairtrial.wire.messages import CHUNK_BYTES, Event, FrameError, Frames, chunk_frame, request_frame
 

@@ -14,6 +14,6 @@ def test_generated_types_are_those_of_the_agent(tmp_path: Path) -> None:
     subprocess.run([ROOT / "scripts" / "generate-wire", find_agent(), tmp_path], check=True)
     for fresh, committed in [
         (tmp_path / "wire.schema.json", ROOT / "schemas" / "wire.schema.json"),
-        (tmp_path / "generated.py", ROOT / "src" / "fairtrial" / "wire" / "generated.py"),
+        (tmp_path / "generated.py", ROOT / "src" / "fairtrial" / "protocol" / "generated.py"),
     ]:
         assert committed.read_text() == fresh.read_text(), f"{committed.name} is stale: run scripts/generate-wire"

@@ -10,7 +10,8 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from fairtrial.wire import generated, messages
+from fairtrial.protocol import generated
+from fairtrial.wire import messages
 
 EXAMPLES = Path(__file__).parents[2] / "messages"
 PROTOCOL = Path(__file__).parents[3] / "crates" / "protocol" / "src" / "lib.rs"

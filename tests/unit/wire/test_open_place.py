@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 import pytest
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol import generated as wire
 from fairtrial.wire import Agent
-from fairtrial.wire import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 from fairtrial.wire.open_place import OUTPUT_LINES, OpenPlace
 

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from fairtrial.errors import FairtrialError
-from fairtrial.metrics import merged_latency, timeline
+from fairtrial.metrics.latency import merged_latency
+from fairtrial.metrics.series import timeline
 from fairtrial.workloads import WORKLOADS, agreement
 from fairtrial.workloads.latency_log import Line, written
 

@@ -7,12 +7,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from support.places import place_here, place_in_memory, spawned
+from support.machines.places import place_here, place_in_memory, spawned
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.generated import FileCounters, FileLoad
 from fairtrial.systems import Launch, files
 from fairtrial.wire.fake import Ran
-from fairtrial.wire.generated import FileCounters, FileLoad
 from fairtrial.workloads import prepared_files
 from fairtrial.workloads.prepared_files import skewed
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
-from support.places import place_here
+from support.machines.places import place_here
 
 from fairtrial.errors import PlaceError
 from fairtrial.wire.open_place import OpenPlace

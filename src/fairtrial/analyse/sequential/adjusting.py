@@ -8,9 +8,10 @@ from typing import Final
 
 from scipy import special
 
-from fairtrial.analyse import doubts, guardrails, sensitivity, spreads
-from fairtrial.analyse.comparing import PAIRED_LOGS, PAIRED_UNITS
-from fairtrial.analyse.judging import CLAIMS
+from fairtrial.analyse.doubts import comparisons as doubts
+from fairtrial.analyse.inference import guardrails, sensitivity, spreads
+from fairtrial.analyse.inference.comparing import PAIRED_LOGS, PAIRED_UNITS
+from fairtrial.analyse.inference.judging import CLAIMS
 from fairtrial.analyse.models import Comparison, Doubt, Guardrail, Interval
 from fairtrial.analyse.sequential import guarding
 from fairtrial.analyse.sequential.following import Followed, Pairs, Seen

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse.t_tests import Values
+from fairtrial.analyse.inference.t_tests import Values
 
 EFFECT_VARIANCE: Final = 1.0  # prior variance of the effect in standard deviations: large effects stop soonest
 

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 from scipy import special
 
+from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.sequential.chain import Law, SequentialT, grid
 from fairtrial.analyse.sequential.spending import FUNCTIONS, Spending
-from fairtrial.analyse.t_tests import Values
 
 EVERY_ROUND: Final = 100  # looks after every block up to here; later ones would hardly differ
 LATER_STEP: Final = 1.05  # and then whenever there is a twentieth more

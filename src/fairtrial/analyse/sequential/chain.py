@@ -21,7 +21,7 @@ from typing import Final, Protocol
 import numpy as np
 from scipy import special
 
-from fairtrial.analyse.t_tests import Values
+from fairtrial.analyse.inference.t_tests import Values
 
 REACH: Final = 9.0  # of the grid: a probability of 1e-19 lies beyond it
 CELLS: Final = 360  # half the width moves no error rate by more than 0.5 % of itself

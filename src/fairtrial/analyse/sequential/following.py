@@ -16,14 +16,14 @@ from statistics import fmean
 
 import numpy as np
 
-from fairtrial.analyse import shares, t_tests
-from fairtrial.analyse.comparing import Matched, matched
+from fairtrial.analyse.inference import shares, t_tests
+from fairtrial.analyse.inference.comparing import Matched, matched
+from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.measured import Measured, measured
 from fairtrial.analyse.models import CellStop
 from fairtrial.analyse.selection import ContrastCell, select
 from fairtrial.analyse.sequential.rule import Estimates, Rule, estimates, reach
 from fairtrial.analyse.sequential.standing import Standing
-from fairtrial.analyse.t_tests import Values
 from fairtrial.record.models import CellLook, ComparisonLook, Design, Plan, StopReason, TrialRecord
 from fairtrial.study.catalogue import MetricDefinition
 

@@ -13,11 +13,11 @@ from typing import Final
 import numpy as np
 from scipy import special
 
-from fairtrial.analyse import guardrails
+from fairtrial.analyse.inference import guardrails
+from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.models import Guardrail
 from fairtrial.analyse.sequential import anytime
 from fairtrial.analyse.sequential.rule import Rule, one_sided_reach
-from fairtrial.analyse.t_tests import Values
 
 _LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
 Mean = tuple[float, float]  # and its standard error, infinite where there is none

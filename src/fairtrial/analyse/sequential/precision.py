@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from scipy import optimize, special
 
-from fairtrial.analyse.t_tests import Values, quantile
+from fairtrial.analyse.inference.t_tests import Values, quantile
 
 PATHS: Final = 4_000  # of the spread; given a path, coverage is computed, not simulated
 SEED: Final = 20261121  # the constant is part of the method, not of a study

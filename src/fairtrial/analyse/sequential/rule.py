@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fairtrial.analyse import confirming, ranks
+from fairtrial.analyse.inference import confirming, ranks
+from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.sequential import anytime, precision
 from fairtrial.analyse.sequential.boundaries import Boundaries, boundaries, looks
 from fairtrial.analyse.sequential.spending import Spending
-from fairtrial.analyse.t_tests import Values
 
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]

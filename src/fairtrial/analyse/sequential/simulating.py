@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse import spreads
+from fairtrial.analyse.inference import spreads
+from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.sequential.rule import Counts, Flags, Rule, estimates, reaches
 from fairtrial.analyse.sequential.standing import Standing
-from fairtrial.analyse.t_tests import Values
 
 UNDECIDED: Final = 0
 HIGHER: Final = 1

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import numpy as np
 from scipy import special
 
-from fairtrial.analyse.t_tests import Values
+from fairtrial.analyse.inference.t_tests import Values
 
 Spending = Literal["pocock", "obrien_fleming"]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.sequential.rule import (
     Counts,
     Estimates,
@@ -26,7 +27,6 @@ from fairtrial.analyse.sequential.rule import (
     reaches,
     steadied,
 )
-from fairtrial.analyse.t_tests import Values
 
 
 @dataclass

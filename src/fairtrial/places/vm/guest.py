@@ -20,8 +20,8 @@ from fairtrial.places.vm.images import FORMAT
 from fairtrial.places.vm.initial import write
 from fairtrial.places.vm.machine import CONSOLE, INITIAL, SOCKET, SWAP, Machine
 from fairtrial.places.vm.parameters import VmParameters
+from fairtrial.protocol.generated import Boot, BootMount
 from fairtrial.wire import Agent, Limits, Process, find_agent
-from fairtrial.wire.generated import Boot, BootMount
 
 LOOK_EVERY_S = 0.02
 READ_BYTES = 256 * 1024

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from fairtrial.wire.generated import Boot
+from fairtrial.protocol.generated import Boot
 
 MAGIC = b"070701"
 ALIGNMENT = 4

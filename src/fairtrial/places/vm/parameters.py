@@ -6,8 +6,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fairtrial.study.paths import OwnPath
-from fairtrial.study.quantities import Bytes, Rate
+from fairtrial.study.tree.paths import OwnPath
+from fairtrial.study.tree.quantities import Bytes, Rate
 
 MIB = 1 << 20
 LEAST_MEMORY = 192 * MIB  # Debian's kernel, the agent and a shell; less ends in a panic before anything can be said

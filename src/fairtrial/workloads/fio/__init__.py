@@ -13,13 +13,14 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from fairtrial import metrics
 from fairtrial.errors import PlaceError
+from fairtrial.metrics import consistency, latency
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import Kind, MetricDefinition
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import prepared_files, program
-from fairtrial.workloads.fio import checking, job_file
+from fairtrial.workloads.engine import file_scalars
+from fairtrial.workloads.fio import checking, footprint, job_file
 from fairtrial.workloads.fio.job_file import HISTOGRAMS, Life
 from fairtrial.workloads.fio.parameters import FioParameters, reaches_by_hash
 from fairtrial.workloads.prepared_files import COUNTERS
@@ -39,7 +40,7 @@ PROGRAM: Final = Program("fio", HINT, words=lambda lines: checking.words(lines[-
 def _definitions(parameters: FioParameters) -> Mapping[str, MetricDefinition]:
     from fairtrial.workloads.fio import output  # noqa: PLC0415 - a command's help needs no numpy
 
-    found = dict(metrics.file_access.definitions(resolution=output.RESOLUTION))
+    found = dict(file_scalars.definitions(resolution=output.RESOLUTION))
     if not parameters.is_random:
         del found["footprint_share"]
     return found
@@ -89,7 +90,7 @@ def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driv
     edges = [before, prepared_files.counters(place, run.directory)]
     place.agent.put(str(drive.directory / COUNTERS), json.dumps(edges).encode(), mode=0o644)
     effective |= {"randseed": str(measured.seed), "random_distribution": run.chosen}
-    effective |= metrics.file_access.said_of(before["medium"])
+    effective |= file_scalars.said_of(before["medium"])
     failure = ended.failure or run.convert(ended)
     return Driven(window=ended.life, effective=effective, invalid_reason=failure)
 
@@ -191,8 +192,8 @@ def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[
 
 def scalars(directory: Path, parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
     """Accesses, misses and what they cost; latencies from fio's bins, their mean and maximum as fio keeps them."""
-    own = metrics.file_access.compute(directory, window=window, direct=parameters["direct"])
-    latencies = metrics.latency.compute(directory)
+    own = file_scalars.compute(directory, window=window, direct=parameters["direct"])
+    latencies = latency.compute(directory)
     known = json.loads((directory / "result.json").read_bytes())["latency"]
     exact = {f"{side}_": found for side, found in known.items() if found}
     if exact:
@@ -209,7 +210,7 @@ def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]
     from fairtrial.workloads.fio import agreeing  # noqa: PLC0415 - a command's help needs no polars
 
     result = json.loads((directory / "result.json").read_bytes())
-    return [*agreeing.contradictions(directory, result), *metrics.consistency.contradictions(directory)]
+    return [*agreeing.contradictions(directory, result), *consistency.contradictions(directory)]
 
 
 def _footprint(parameters: Mapping[str, Any]) -> dict[str, float]:
@@ -217,5 +218,5 @@ def _footprint(parameters: Mapping[str, Any]) -> dict[str, float]:
         return {}
     if not reaches_by_hash(rw=parameters["rw"], distribution=parameters["distribution"]):
         return {"footprint_share": 1.0} if parameters["distribution"] == "random" else {}
-    share = metrics.footprint.share(parameters["size"] // parameters["block_size"])
+    share = footprint.share(parameters["size"] // parameters["block_size"])
     return {} if share is None else {"footprint_share": share}

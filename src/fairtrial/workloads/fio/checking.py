@@ -12,8 +12,8 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from fairtrial.study.nodes import Branch
-from fairtrial.study.problems import Problems
+from fairtrial.study.tree.nodes import Branch
+from fairtrial.study.tree.problems import Problems
 from fairtrial.workloads.fio import job_file
 from fairtrial.workloads.fio.job_file import Life
 from fairtrial.workloads.fio.parameters import RESERVED, FioParameters

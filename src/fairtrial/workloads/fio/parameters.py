@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from fairtrial.study.quantities import Seconds
+from fairtrial.study.tree.quantities import Seconds
 from fairtrial.workloads.prepared_files import FileParameters, skewed
 
 OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]

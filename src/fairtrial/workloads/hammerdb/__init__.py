@@ -13,17 +13,18 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from fairtrial import metrics
 from fairtrial.errors import PlaceError
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import Kind, MetricDefinition
-from fairtrial.study.nodes import Branch
-from fairtrial.study.problems import Problems
+from fairtrial.study.tree.nodes import Branch
+from fairtrial.study.tree.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import contents, tpcc
+from fairtrial.workloads import contents
+from fairtrial.workloads.engine import tpcc
+from fairtrial.workloads.hammerdb import scalars as hammerdb_scalars
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters, reserved
 from fairtrial.workloads.hammerdb.running import Bench, find, identify
-from fairtrial.workloads.told import refuse_kept
+from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
@@ -40,7 +41,7 @@ def _check(parameters: HammerdbParameters, branch: Branch, problems: Problems) -
 
 
 def _definitions(parameters: HammerdbParameters) -> Mapping[str, MetricDefinition]:
-    return metrics.hammerdb.definitions(profiled=parameters.time_profile)
+    return hammerdb_scalars.definitions(profiled=parameters.time_profile)
 
 
 KIND = Kind(
@@ -149,7 +150,7 @@ def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[
 
 def scalars(directory: Path, _parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
     """Throughput, evenness, errors and latency from the files made of HammerDB's output."""
-    return metrics.hammerdb.compute(directory, window=window)
+    return hammerdb_scalars.compute(directory, window=window)
 
 
 def contradictions(directory: Path, parameters: Mapping[str, Any]) -> list[str]:

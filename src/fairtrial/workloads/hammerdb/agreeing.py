@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from fairtrial.metrics import timeline
+from fairtrial.metrics.series import timeline
 from fairtrial.workloads.hammerdb import output
 from fairtrial.workloads.hammerdb.output import Clock
 

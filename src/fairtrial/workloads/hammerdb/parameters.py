@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
-from fairtrial.study.quantities import Seconds
+from fairtrial.study.tree.quantities import Seconds
 
 MINUTE_S: Final = 60
 SETTABLE: Final = r"[A-Za-z0-9_./:@%+=,-]*"  # what means itself in a script of Tcl, however often it is read

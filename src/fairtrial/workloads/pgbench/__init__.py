@@ -13,20 +13,21 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from fairtrial import metrics
 from fairtrial.errors import PlaceError
+from fairtrial.metrics import consistency
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import Kind, MetricDefinition
-from fairtrial.study.nodes import Branch, Position
-from fairtrial.study.problems import Problems
+from fairtrial.study.tree.nodes import Branch, Position
+from fairtrial.study.tree.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import contents
+from fairtrial.workloads.pgbench import scalars as pgbench_scalars
 from fairtrial.workloads.pgbench.arguments import Life
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters, reserved
 from fairtrial.workloads.pgbench.running import Bench, identify
 from fairtrial.workloads.pgbench.scripts import faults
 from fairtrial.workloads.program import seed_of
-from fairtrial.workloads.told import refuse_kept
+from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
@@ -38,7 +39,7 @@ FULL: Final = 100  # percent: a page's fill factor if none is asked for
 
 
 def _definitions(parameters: PgbenchParameters) -> Mapping[str, MetricDefinition]:
-    return metrics.pgbench.definitions(
+    return pgbench_scalars.definitions(
         parameters.types,
         is_open=parameters.rate is not None,
         has_limit=parameters.latency_limit is not None,
@@ -163,11 +164,11 @@ def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[
 def scalars(directory: Path, parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
     """Throughput, failures, latency and lateness from the files made of pgbench's output and log."""
     types = PgbenchParameters.model_validate(parameters).types
-    return metrics.pgbench.compute(directory, window=window, types=types)
+    return pgbench_scalars.compute(directory, window=window, types=types)
 
 
 def contradictions(directory: Path, parameters: Mapping[str, Any]) -> list[str]:
     """Where our files disagree, or are not what pgbench reported and logged."""
     from fairtrial.workloads.pgbench import agreeing  # noqa: PLC0415 - a command's help needs no polars
 
-    return [*agreeing.contradictions(directory, parameters), *metrics.consistency.contradictions(directory)]
+    return [*agreeing.contradictions(directory, parameters), *consistency.contradictions(directory)]

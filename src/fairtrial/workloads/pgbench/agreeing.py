@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import polars as pl
 
-from fairtrial.metrics import latency, timeline
+from fairtrial.metrics import latency
+from fairtrial.metrics.series import timeline
 from fairtrial.workloads.pgbench import output
 from fairtrial.workloads.pgbench.output import ROUNDED_MS
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from fairtrial.workloads.command_runs import CLIENTS
+from fairtrial.workloads.command.runs import CLIENTS
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters, limit_text
 
 # Whatever the agent's own environment says of another server goes before what we say (libpq-envars).

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Window
-from fairtrial.wire import generated as wire
 from fairtrial.workloads.pgbench import agreeing, output
 from fairtrial.workloads.pgbench.transactions import FILE, Counted, Edges, Layout, edges, kept
 from fairtrial.workloads.program import Ran

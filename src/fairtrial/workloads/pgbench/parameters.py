@@ -18,10 +18,10 @@ from pydantic import (
     model_validator,
 )
 
-from fairtrial.study.problems import did_you_mean
-from fairtrial.study.quantities import Rate, Seconds
+from fairtrial.study.tree.problems import did_you_mean
+from fairtrial.study.tree.quantities import Rate, Seconds
 from fairtrial.workloads.pgbench.scripts import SqlFile
-from fairtrial.workloads.told import read, text_file
+from fairtrial.workloads.text_files import read, text_file
 
 Builtin = Literal["tpcb-like", "simple-update", "select-only"]
 DataOption = Literal["fillfactor", "foreign-keys", "partition-method", "partitions", "unlogged-tables"]

@@ -13,8 +13,8 @@ from typing import Final
 
 from pydantic import Field
 
-from fairtrial.study.problems import did_you_mean
-from fairtrial.workloads.told import TextFile
+from fairtrial.study.tree.problems import did_you_mean
+from fairtrial.workloads.text_files import TextFile
 
 ENDING: Final = ("gset", "aset")  # they end the statement before them instead of being commands of their own
 CONDITIONAL: Final = ("if", "elif", "else", "endif")

@@ -13,19 +13,21 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from fairtrial import metrics
 from fairtrial.errors import PlaceError
+from fairtrial.metrics import consistency
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import Kind, MetricDefinition
-from fairtrial.study.nodes import Branch
-from fairtrial.study.problems import Problems
+from fairtrial.study.tree.nodes import Branch
+from fairtrial.study.tree.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import contents, oltp
+from fairtrial.workloads import contents
+from fairtrial.workloads.engine import oltp
 from fairtrial.workloads.program import Ran
+from fairtrial.workloads.sysbench import scalars as sysbench_scalars
 from fairtrial.workloads.sysbench.arguments import BULK_INSERT, Life, preparing_threads, seed_of
 from fairtrial.workloads.sysbench.parameters import NATIVE, SysbenchParameters, reserved
 from fairtrial.workloads.sysbench.running import Bench, identify
-from fairtrial.workloads.told import refuse_kept
+from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
@@ -35,7 +37,7 @@ GUESSED_PER_S: Final = 500.0  # to estimate a window by count before anything wa
 def _definitions(_parameters: SysbenchParameters) -> Mapping[str, MetricDefinition]:
     from fairtrial.workloads.sysbench import output  # noqa: PLC0415 - a command's help needs no polars
 
-    return metrics.sysbench.definitions(resolution=output.RESOLUTION)
+    return sysbench_scalars.definitions(resolution=output.RESOLUTION)
 
 
 def _check(parameters: SysbenchParameters, branch: Branch, problems: Problems) -> None:
@@ -175,11 +177,11 @@ def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[
 
 def scalars(directory: Path, _parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
     """Throughput, errors and latency from the files made of sysbench's output."""
-    return metrics.sysbench.compute(directory, window=window)
+    return sysbench_scalars.compute(directory, window=window)
 
 
 def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
     """Where our files disagree, or are not what sysbench printed."""
     from fairtrial.workloads.sysbench import agreeing  # noqa: PLC0415 - a command's help needs no polars
 
-    return [*agreeing.contradictions(directory), *metrics.consistency.contradictions(directory)]
+    return [*agreeing.contradictions(directory), *consistency.contradictions(directory)]

@@ -11,7 +11,8 @@ from typing import Final
 
 import polars as pl
 
-from fairtrial.metrics import latency, timeline
+from fairtrial.metrics import latency
+from fairtrial.metrics.series import timeline
 from fairtrial.workloads.sysbench import output
 
 OUTPUT: Final = "log/load.log"

@@ -15,9 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-from fairtrial.study.quantities import Seconds
-from fairtrial.workloads import oltp
-from fairtrial.workloads.told import TextFile, read
+from fairtrial.study.tree.quantities import Seconds
+from fairtrial.workloads.engine import oltp
+from fairtrial.workloads.text_files import TextFile, read
 
 OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
 

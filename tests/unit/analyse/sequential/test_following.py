@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.analysis_cases import Case, Value
+from support.inference.analysis_cases import Case, Value
 
-from fairtrial.analyse import analyse, spreads
+from fairtrial.analyse import analyse
+from fairtrial.analyse.inference import spreads
 from fairtrial.analyse.models import Comparison
 from fairtrial.analyse.sequential import follow
 from fairtrial.record.models import Plan, TrialRecord

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairtrial.analyse import guardrails
+from fairtrial.analyse.inference import guardrails
 from fairtrial.analyse.models import Guardrail
 from fairtrial.analyse.sequential import Rule, guarding
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from support.analysis_cases import Case
+from support.inference.analysis_cases import Case
 
+from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.sequential import anytime
 from fairtrial.analyse.sequential.adjusting import in_words
 from fairtrial.analyse.sequential.following import rule_of
@@ -33,7 +34,6 @@ from fairtrial.analyse.sequential.rule import (
     reaches,
 )
 from fairtrial.analyse.sequential.spending import FUNCTIONS, Spending
-from fairtrial.analyse.t_tests import Values
 from fairtrial.record.models import Plan
 
 BOUND = math.log1p(0.02)

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from support.noises import STALLED, TYPICAL_OF_STALLS, own_stalls
+from support.inference.noises import STALLED, TYPICAL_OF_STALLS, own_stalls
 
-from fairtrial.analyse import families
+from fairtrial.analyse.inference import families
+from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.sequential import Rule, simulate
 from fairtrial.analyse.sequential.rule import Estimates, exact_from, holm, steadied
 from fairtrial.analyse.sequential.simulating import EQUIVALENT, HIGHER, LOWER, UNDECIDED
 from fairtrial.analyse.sequential.standing import Standing
-from fairtrial.analyse.t_tests import Values
 
 BOUND = math.log1p(0.02)
 DEFAULT = Rule(first=3, last=10, alpha=0.05, bound=BOUND)

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.places import place_here
+from support.machines.places import place_here
 
 from fairtrial.errors import PlaceError
 from fairtrial.places.vm import images

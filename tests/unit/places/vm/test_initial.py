@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial.places.vm.initial import Archive, write
-from fairtrial.wire.generated import Boot, BootMount
+from fairtrial.protocol.generated import Boot, BootMount
 
 BOOT = Boot(
     modules=[],

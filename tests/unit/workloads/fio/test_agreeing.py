@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import printed
+from support.inference import printed
 
 from fairtrial.workloads.fio import output
 from fairtrial.workloads.fio.agreeing import contradictions

@@ -10,12 +10,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from support.places import place_here
+from support.machines.places import place_here
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.metrics import consistency, latency
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive, Driven, fio, native, prepared_files
+from fairtrial.workloads import Drive, Driven, fio, prepared_files
+from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.fio import output
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here")

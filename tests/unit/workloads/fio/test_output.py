@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial.errors import PlaceError
-from fairtrial.metrics import latency, timeline
+from fairtrial.metrics import latency
+from fairtrial.metrics.series import timeline
 from fairtrial.record.models import Window
 from fairtrial.workloads.fio import output
 from fairtrial.workloads.fio.output import BINS

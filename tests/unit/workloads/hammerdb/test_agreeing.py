@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from support import printed
+from support.inference import printed
 
 from fairtrial.workloads.hammerdb.agreeing import contradictions
 

@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from support.places import place_in_memory, spawned
+from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError
-from fairtrial.wire import generated as wire
+from fairtrial.protocol import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 from fairtrial.workloads import Drive, Driven, hammerdb
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters

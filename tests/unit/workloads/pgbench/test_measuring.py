@@ -8,7 +8,7 @@ import pytest
 from support.pgbench import BOOTED_NS, kept
 
 from fairtrial.errors import PlaceError
-from fairtrial.wire import generated as wire
+from fairtrial.protocol import generated as wire
 from fairtrial.workloads.pgbench import measuring, output
 
 

@@ -14,7 +14,8 @@ from support.pgbench import MIX, SCRIPTS, parameters
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem
 from fairtrial.study import load
-from fairtrial.workloads import native, pgbench
+from fairtrial.workloads import pgbench
+from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.pgbench import arguments
 from fairtrial.workloads.pgbench.arguments import Life
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters, limit_text, limit_us, reserved

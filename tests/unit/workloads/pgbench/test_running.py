@@ -6,11 +6,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from support.machines.places import place_in_memory, spawned
 from support.pgbench import OUTPUTS, parameters
-from support.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError
-from fairtrial.wire import generated as wire
+from fairtrial.protocol import generated as wire
 from fairtrial.wire.fake import Ran
 from fairtrial.workloads.pgbench import running
 from fairtrial.workloads.pgbench.arguments import Life

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from support import printed
-from support.printed import SYSBENCH as PRINTED
+from support.inference import printed
+from support.inference.printed import SYSBENCH as PRINTED
 
 from fairtrial.metrics import consistency
 from fairtrial.workloads.sysbench import output

@@ -11,7 +11,9 @@ from pydantic import ValidationError
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem
 from fairtrial.study import load
-from fairtrial.workloads import native, oltp, sysbench
+from fairtrial.workloads import sysbench
+from fairtrial.workloads.engine import drive as native
+from fairtrial.workloads.engine import oltp
 from fairtrial.workloads.sysbench.parameters import LuaFile, SysbenchParameters, reserved
 
 STUDY = """\

@@ -1,0 +1,1 @@
+"""Reasons to trust a result less. They never change a verdict."""

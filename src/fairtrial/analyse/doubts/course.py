@@ -1,0 +1,188 @@
+"""How the run went, as doubts: voided blocks, failed expectations, an unfinished end, an order that is not random."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from fairtrial.analyse.doubts import files as file_doubts
+from fairtrial.analyse.doubts import shutdowns as shutdown_doubts
+from fairtrial.analyse.doubts import work as work_doubts
+from fairtrial.analyse.models import Doubt, ExpectationResult
+from fairtrial.analyse.selection import Selection
+from fairtrial.record.models import Plan
+from fairtrial.words import counted
+
+CLIENT_BUSY: Final = "client_busy_share"
+TIMED_OUT: Final = "timed_out_share"
+SATURATED_LATENCIES: Final = "saturated_latencies"
+ACCELERATOR: Final = "accelerator"  # in a trial's `subject`: what ran the guest
+EMULATION: Final = "tcg"
+# A thread that waits for less than a tenth of its time answers late: by queueing theory its queue is ten deep.
+SATURATED_SHARE: Final = 0.9
+
+
+def course(
+    plan: Plan,
+    selection: Selection,
+    *,
+    expected: Mapping[str, tuple[ExpectationResult, ...]],
+    finished: bool,
+) -> Iterator[Doubt]:
+    """Every doubt about the course of a run. None of them can be a false alarm: they count, they do not estimate."""
+    if not finished:
+        yield Doubt(
+            code="unfinished",
+            message=f"the run ended after {selection.counts.finished} of {selection.counts.planned} planned trials",
+            advice="go on with `fairtrial run --resume`; until then there is no verdict",
+        )
+    yield from _voided(selection)
+    yield from _restless(selection)
+    yield from _saturated(selection)
+    yield from _timed_out(selection)
+    yield from _beyond_histograms(selection)
+    yield from _emulated(plan, selection)
+    yield from file_doubts.about(selection.used)
+    yield from shutdown_doubts.about(selection.used)
+    yield from work_doubts.about(selection.used, primary=plan.metrics.primary)
+    yield from _failed(expected)
+    if not plan.against_itself:  # both arms are the baseline, which changes no condition
+        yield from _left(expected)
+    yield from _order(plan, selection)
+
+
+def _voided(selection: Selection) -> Iterator[Doubt]:
+    counts = selection.counts
+    if not counts.blocks_voided:
+        return
+    invalid, blocks = counted(counts.invalid, "invalid trial"), counted(counts.blocks_voided, "block")
+    by_cell = {cell: sum(name == cell for name, _ in selection.voided) for cell, _ in selection.voided}
+    where = ", ".join(f"{count} of {cell}" for cell, count in by_cell.items())
+    yield Doubt(
+        code="voided",
+        message=f"{invalid} voided {blocks} ({where}), "
+        f"{counts.blocks_replaced} replaced; {counted(counts.finished - counts.used, 'finished trial')} in no estimate",
+        advice="read why in the trials' `invalid_reason`: if one arm breaks more often, that is a result too",
+    )
+
+
+def _restless(selection: Selection) -> Iterator[Doubt]:
+    """Asks what `settle` found in the end; a trial of a record that does not say counts as at rest."""
+    dirty = {
+        trial.trial.id: int(trial.data["settled"]["dirty_bytes"])
+        for trial in selection.used
+        if not trial.data.get("settled", {}).get("at_rest", True)
+    }
+    if dirty:
+        worst = max(dirty, key=lambda name: dirty[name])
+        yield Doubt(
+            code="not_at_rest",
+            message=f"{len(dirty)} of {selection.counts.used} used trials began while pages were still being written, "
+            f"{worst} with {dirty[worst] / 2**20:.0f} MiB",
+            advice="somebody else writes here, or the disk is slow: find who, or leave more time between trials",
+        )
+
+
+def _saturated(selection: Selection) -> Iterator[Doubt]:
+    """Asks whether the client could have done more; workloads that do not measure it are not asked."""
+    busy = {trial.trial.id: trial.scalars.get(CLIENT_BUSY, 0.0) for trial in selection.used}
+    full = {name: share for name, share in busy.items() if share > SATURATED_SHARE}
+    if full:
+        worst = max(full, key=lambda name: full[name])
+        yield Doubt(
+            code="client_saturated",
+            message=f"in {len(full)} of {selection.counts.used} used trials a thread of the client had hardly a pause, "
+            f"in {worst} it was busy {full[worst]:.0%} of the time",
+            advice="the client may have been the bottleneck: give it processors of its own, or fewer users",
+        )
+
+
+def _timed_out(selection: Selection) -> Iterator[Doubt]:
+    """Asks whether latency is of all transactions; workloads whose queue nobody leaves are not asked."""
+    shares = {trial.trial.id: trial.scalars.get(TIMED_OUT, 0.0) for trial in selection.used}
+    left = {name: share for name, share in shares.items() if share > 0}
+    if left:
+        worst = max(left, key=lambda name: left[name])
+        yield Doubt(
+            code="timed_out",
+            message=f"in {len(left)} of {selection.counts.used} used trials transactions were given up before they "
+            f"began, in {worst} {left[worst]:.2g} of those that should have begun",
+            advice=f"latency and lateness leave them out and look better for it: read them beside `{TIMED_OUT}`",
+        )
+
+
+def _beyond_histograms(selection: Selection) -> Iterator[Doubt]:
+    """Asks whether latencies were longer than histograms tell apart; workloads that do not say are not asked."""
+    beyond = {trial.trial.id: int(trial.scalars.get(SATURATED_LATENCIES, 0)) for trial in selection.used}
+    beyond = {name: count for name, count in beyond.items() if count}
+    if beyond:
+        yield Doubt(
+            code="latency_saturated",
+            message=f"{counted(sum(beyond.values()), 'transaction')} of {len(beyond)} used trials took longer than an "
+            f"hour and stand in the histograms as an hour, {max(beyond.values())} in "
+            f"{max(beyond, key=lambda name: beyond[name])}",
+            advice="maximum, mean and the percentiles that reach there are lower bounds: lower the load, or the rate",
+        )
+
+
+def _emulated(plan: Plan, selection: Selection) -> Iterator[Doubt]:
+    """Asks whether clocks were evidence: emulation stretches what it does in software, and not all of it alike."""
+    emulated = sum(trial.subject.get(ACCELERATOR) == EMULATION for trial in selection.used)
+    named = (*plan.metrics.primary, *plan.metrics.secondary, *plan.metrics.guardrails)
+    clocks = [name for name in named if plan.metrics.definitions[name].kind == "wall_clock"]
+    if emulated and clocks:
+        yield Doubt(
+            code="emulated",
+            message=f"{emulated} of {selection.counts.used} used trials ran under software emulation, where "
+            f"{', '.join(clocks)} {'is' if len(clocks) == 1 else 'are'} no evidence",
+            advice="trust counts per transaction, and measure times where a kernel runs on the processor itself",
+        )
+
+
+def _failed(expected: Mapping[str, tuple[ExpectationResult, ...]]) -> Iterator[Doubt]:
+    for results in expected.values():
+        for result in results:
+            if not result.met:
+                mean = "unknown" if result.mean is None else f"{result.mean:.4g}"
+                of = "".join(f" of {each.arm}" for each in result.by_arm[:1])
+                yield Doubt(
+                    code="expectation_failed",
+                    message=f"expected {result.text}, but the mean of {counted(result.n, 'trial')}{of} is {mean}",
+                    advice="the cell is not what its name says, so it gets no verdict: change its levels",
+                    cell=result.cell,
+                    metric=result.metric,
+                )
+
+
+def _left(expected: Mapping[str, tuple[ExpectationResult, ...]]) -> Iterator[Doubt]:
+    """Asks whether other arms stayed in the condition that the baseline is in; where it is not, none could leave it."""
+    for result in (result for results in expected.values() for result in results if result.met):
+        for each in result.by_arm[1:]:
+            if each.mean is not None and not each.inside:
+                yield Doubt(
+                    code="arm_leaves_condition",
+                    message=f"in {result.cell} the mean {result.metric} is {result.mean:.4g} with "
+                    f"{result.by_arm[0].arm}, as expected ({result.text}), but {each.mean:.4g} with {each.arm}",
+                    advice="the arm may change the condition itself, and a part of its effect may be that: say so "
+                    "beside the verdict, or choose levels at which all arms keep to the range",
+                    cell=result.cell,
+                    metric=result.metric,
+                    arm=each.arm,
+                )
+
+
+def _order(plan: Plan, selection: Selection) -> Iterator[Doubt]:
+    order = plan.design.order
+    if order == "sequential":
+        yield Doubt(
+            code="not_randomised",
+            message="trials ran one arm after the other, so trials are not paired",
+            advice="whatever changed with time looks like the arm's effect; use randomised_blocks",
+        )
+    elif order == "abba" and selection.contrast != plan.arm:
+        yield Doubt(
+            code="not_randomised",
+            message=f"order `abba` balances {plan.arm} only; levels of {selection.contrast} ran in the same order in "
+            "every round",
+            advice="what changes within a round looks like their effect; use randomised_blocks",
+        )

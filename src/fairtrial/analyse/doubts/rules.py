@@ -1,0 +1,70 @@
+"""A doubt about metrics made of counters that the arms' kernels, policies or servers count by another rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fairtrial.analyse.models import Doubt
+from fairtrial.analyse.why import counter_notes
+
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Metrics by name, by what they are counted differently, and the first kernel that counts them alike.
+
+    Attributes:
+        paths: of a study; arms that differ at one of them may count by another rule.
+        alike_from: None if no kernel does, or kernels have nothing to do with it.
+    """
+
+    metrics: re.Pattern[str]
+    paths: re.Pattern[str]
+    text: str
+    advice: str
+    alike_from: tuple[int, int] | None = None
+
+
+POLICY: Final = re.compile(r"lru_gen|kernel")
+OF_PAGES: Final = "judge what both arms count alike: pages read, swapped in or reclaimed, major faults, misses"
+RULES: Final = (
+    Rule(re.compile(r"refaults(_per_\w+)?"), POLICY, counter_notes.REFAULTS, OF_PAGES, alike_from=(6, 5)),
+    Rule(re.compile(r"pages_scanned\w*"), POLICY, counter_notes.SCANS, OF_PAGES),
+    Rule(
+        re.compile(r"(server_data_written_bytes|log_written_bytes)(_per_\w+)?|disk_written_share"),
+        counter_notes.OTHER_SERVER,
+        "what InnoDB calls written has the redo log in MySQL and in MariaDB up to 10.4, and has not in newer ones; "
+        "bytes of the log are those of its growth from MariaDB 10.11 on, and of padded blocks in others",
+        "judge `disk_written_bytes_per_transaction`, which no server counts by itself",
+    ),
+)
+
+
+def about(metrics: Sequence[str], *, paths: Iterable[str], kernels: Iterable[str]) -> Iterator[Doubt]:
+    """One for each rule that metrics fall under, where arms differ in what decides it.
+
+    Args:
+        metrics: names of all that are compared.
+        paths: of the study, at which the levels compared differ.
+        kernels: release strings of the trials' kernels; of one that cannot be read, the worst is believed.
+    """
+    differing = list(paths)
+    versions = [_version(kernel) for kernel in kernels]
+    for rule in RULES:
+        named = [name for name in metrics if rule.metrics.fullmatch(name)]
+        is_alike = rule.alike_from is not None and bool(versions) and min(versions) >= rule.alike_from
+        if named and not is_alike and any(rule.paths.search(path) for path in differing):
+            yield Doubt(
+                code="other_rule",
+                message=f"{', '.join(named)}: {rule.text}",
+                advice=rule.advice,
+            )
+
+
+def _version(kernel: str) -> tuple[int, int]:
+    found = _VERSION.match(kernel)
+    return (int(found[1]), int(found[2])) if found else (0, 0)

@@ -1,6 +1,0 @@
-"""Histories: change points and the newest point's alarm, in series of one point per run."""
-
-from fairtrial.analyse.history.examining import Options, examine
-from fairtrial.analyse.history.models import Alarm, Change, Examined, History, Known, Spike
-
-__all__ = ["Alarm", "Change", "Examined", "History", "Known", "Options", "Spike", "examine"]

@@ -1,0 +1,382 @@
+"""One arm against the baseline: ratio, difference, tests. Adjustment and verdict come later, for the whole family."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse.inference import censoring, confirming, permuting, ranks, sensitivity, shares, spreads, t_tests
+from fairtrial.analyse.inference.t_tests import TTest, Values
+from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.models import Comparison, Interval, RankOpinion, Role, Welch
+
+PAIRED_LOGS: Final = "paired t on log ratios over blocks"
+PAIRED_UNITS: Final = "paired t on differences over blocks"
+WELCH_LOGS: Final = "Welch on logs"
+WELCH_UNITS: Final = "Welch on the values"
+SIGNED_RANK: Final = "Wilcoxon signed rank over blocks"
+RANK_SUM: Final = "Mann-Whitney"
+PAIRED_FLIPS: Final = "paired permutation of differences over blocks"
+SHUFFLED: Final = "permutation of the values"
+EXCHANGED: Final = (PAIRED_FLIPS, SHUFFLED)
+FEWEST_UNPAIRED: Final = 4  # trials per arm, of which ranks of equally many could claim at 0.05
+CENSORED: Final = ", values known by class"  # what a method's name ends in
+
+_LIKE_NORMAL: Final = {
+    PAIRED_LOGS: "log ratios of blocks are independent and roughly normal",
+    PAIRED_UNITS: "differences of blocks are independent and roughly normal",
+    WELCH_LOGS: "trials are independent and their logarithms roughly normal; spreads may differ",
+    WELCH_UNITS: "trials are independent and roughly normal; spreads may differ",
+    PAIRED_FLIPS: "blocks are independent; without an effect arms could be exchanged within a block",
+    SHUFFLED: "trials are independent; without an effect they could be exchanged between arms",
+}
+_TRIALS_COUNT: Final = "the trial is the unit: nothing inside a trial counts as a repetition"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all comparisons of an analysis share.
+
+    Attributes:
+        paired: whether trials of one block are compared with each other.
+        margin: equivalence margin as a share; on the log scale it is ± log(1 + margin), the same in both directions.
+        family_size: primary comparisons that are judged together.
+        screening_size: secondary comparisons that are.
+        once: whether the number of blocks was fixed beforehand; a rule that stops early has a smallest n of its own.
+        seed: of permutations, derived from the plan's.
+    """
+
+    paired: bool
+    confidence: float
+    margin: float
+    family_size: int
+    screening_size: int = 0
+    once: bool = True
+    seed: int = 0
+
+    @property
+    def alpha(self) -> float:
+        """Level of a test at this confidence."""
+        return 1 - self.confidence
+
+    def size(self, role: Role) -> int:
+        """How many comparisons of a role are adjusted together; 0 for guardrails, which are no family."""
+        return {"primary": self.family_size, "secondary": self.screening_size, "guardrail": 0}[role]
+
+    def level(self, role: Role) -> float:
+        """Of one comparison of a role at the hardest step of its family."""
+        return self.alpha / max(1, self.size(role))
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The values that one comparison uses: of common blocks in the same order if paired, else all of them.
+
+    Attributes:
+        baseline, arm: shapes (n,) and (m,).
+        unit: what rounding is of, at the least: 1 for logarithms, whose values were rounded before them.
+    """
+
+    baseline: Values
+    arm: Values
+    unit: float = 0.0
+
+    @property
+    def positive(self) -> bool:
+        """Whether every value has a logarithm."""
+        return bool((self.baseline > 0).all() and (self.arm > 0).all())
+
+    @property
+    def logarithms(self) -> Matched:
+        """Of values that all have one."""
+        return Matched(baseline=np.log(self.baseline), arm=np.log(self.arm), unit=1.0)
+
+    @property
+    def size(self) -> float:
+        """How large the values are; 0 without any."""
+        return max(float(np.abs(each).mean()) if len(each) else 0.0 for each in (self.baseline, self.arm))
+
+    @property
+    def rounding(self) -> float:
+        """What differs by no more is equal."""
+        return t_tests.ROUNDING * max(self.unit, self.size)
+
+    @property
+    def differences(self) -> Values:
+        """Of the arm from the baseline over blocks, equal where rounding alone tells them apart."""
+        return ranks.settled(self.arm - self.baseline, rounding=self.rounding)
+
+    @property
+    def settled(self) -> tuple[Values, Values]:
+        """Baseline and arm, equal where rounding alone tells them apart."""
+        both = ranks.settled(np.concatenate([self.baseline, self.arm]), rounding=self.rounding)
+        return both[: len(self.baseline)], both[len(self.baseline) :]
+
+    def moved(self, *, baseline: float = 0.0, arm: float = 0.0) -> Matched:
+        """Further by so much."""
+        return replace(self, baseline=self.baseline + baseline, arm=self.arm + arm)
+
+    @property
+    def exchanged(self) -> Matched:
+        """The arm as the baseline."""
+        return replace(self, baseline=self.arm, arm=self.baseline)
+
+
+def matched(baseline: Measured, arm: Measured, *, paired: bool) -> Matched:
+    """Pairs values by block; blocks that only one arm has are left out, and `doubts` says how many."""
+    if not paired:
+        return Matched(baseline=baseline.values, arm=arm.values)
+    first = dict(zip(baseline.blocks, baseline.values.tolist(), strict=True))
+    second = dict(zip(arm.blocks, arm.values.tolist(), strict=True))
+    blocks = [block for block in baseline.blocks if block in second]
+    return Matched(
+        baseline=t_tests.array([first[block] for block in blocks]),
+        arm=t_tests.array([second[block] for block in blocks]),
+    )
+
+
+def comparable(baseline: Measured, arm: Measured, *, paired: bool) -> bool:
+    """Whether there is anything to compare: a common block if paired, else a value in each."""
+    used = matched(baseline, arm, paired=paired)
+    return min(len(used.baseline), len(used.arm)) > 0
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a comparison is of; `resolution` and `total` as in the metric's definition."""
+
+    metric: str
+    role: Role
+    cell: str
+    resolution: float = 0.0
+    total: float = 0.0
+
+
+def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting) -> Comparison:
+    """Compares two arms, which must have something in common (`comparable`).
+
+    A test that cannot be computed gives p = 1; `verdict` is `undecided` until the family is judged.
+    """
+    used = matched(baseline, arm, paired=setting.paired)
+    logs = baseline.positive and arm.positive
+    censored = named.resolution > 0 and (censoring.coarse(used.baseline) or censoring.coarse(used.arm))
+    tested = _censored(used, resolution=named.resolution, setting=setting) if censored else _tested(used, setting)
+    in_units, on_logs = tested[0], tested[1] if logs else None
+    deciding = on_logs if logs else in_units
+    exchanged = (deciding is None and not censored) or (not logs and permuting.heaped(used.baseline, used.arm))
+    method = _method(paired=setting.paired, logs=logs, exchanged=exchanged)
+    level = setting.level(named.role)
+    by_t = 1.0 if deciding is None else deciding.p
+    scaled = used.logarithms if logs else used
+    rank = _rank(scaled, setting=setting, logs=logs)
+    bound = shares.bound(used.baseline, used.arm, margin=setting.margin, total=named.total) if logs else 0.0
+    p = _confirmed(_permuted(scaled, setting) if exchanged else by_t, scaled, setting=setting, level=level)
+    return Comparison(
+        metric=named.metric,
+        role=named.role,
+        cell=named.cell,
+        baseline=baseline.arm,
+        arm=arm.arm,
+        method=method + CENSORED if censored else method,
+        n=min(len(used.baseline), len(used.arm)),
+        confidence=setting.confidence,
+        ratio=_ratio(scaled, on_logs) if logs else Interval(estimate=None, low=None, high=None),
+        mean=None if exchanged else _mean(deciding, scaled, level=level, logs=logs),
+        equivalence_interval=_at_both_ends(on_logs, alpha=setting.alpha),
+        difference=_difference(used, in_units),
+        welch=_welch(baseline, arm, confidence=setting.confidence),
+        p=p,
+        p_by_t=by_t if p > by_t and not exchanged else None,
+        p_adjusted=None,
+        margin=math.expm1(bound),
+        p_equivalence=_inside(
+            on_logs, scaled if logs and not censored else None, bound=bound, setting=setting, level=level
+        ),
+        family_size=setting.size(named.role),
+        verdict="undecided",
+        smallest_effect=_smallest_effect(on_logs, alpha=level),
+        smallest_difference=None if in_units is None else _detectable(in_units, alpha=level),
+        claimable=not setting.once or rank is None or _enough(used, rank, setting),
+        rank=rank,
+        typical_moves=_typical_moves(used, setting),
+        spreads=None if censored else spreads.compared(scaled.baseline, scaled.arm, paired=setting.paired),
+        stalls=spreads.stalls(min(len(used.baseline), len(used.arm)), level=level),
+        assumptions=(_LIKE_NORMAL[method], _TRIALS_COUNT),
+    )
+
+
+def _method(*, paired: bool, logs: bool, exchanged: bool) -> str:
+    if exchanged:
+        return PAIRED_FLIPS if paired else SHUFFLED
+    if paired:
+        return PAIRED_LOGS if logs else PAIRED_UNITS
+    return WELCH_LOGS if logs else WELCH_UNITS
+
+
+def _tested(used: Matched, setting: Setting) -> tuple[TTest | None, TTest | None]:
+    """In units and, where all values have one, on logarithms."""
+    return t_test(used, setting), t_test(used.logarithms, setting) if used.positive else None
+
+
+def t_test(used: Matched, setting: Setting) -> TTest | None:
+    """Student's over blocks, or Welch's; None if it cannot be computed."""
+    test = t_tests.paired if setting.paired else t_tests.welch
+    return test(used.baseline, used.arm, confidence=setting.confidence)
+
+
+def _censored(used: Matched, *, resolution: float, setting: Setting) -> tuple[TTest | None, TTest | None]:
+    """The same for values of which only their class is known."""
+    test = censoring.paired if setting.paired else censoring.welch
+    scales = (censoring.on_units, censoring.on_logs) if used.positive else (censoring.on_units,)
+    found = [
+        test(
+            classed(used.baseline, resolution=resolution),
+            classed(used.arm, resolution=resolution),
+            confidence=setting.confidence,
+        )
+        for classed in scales
+    ]
+    return found[0], found[1] if used.positive else None
+
+
+def exchanged_beyond(used: Matched, setting: Setting, *, sign: float) -> float:
+    """One-sided p of exchanging arms alone, for an arm above the baseline, or below it for a negative sign."""
+    return _permuted(used, setting) / 2 if sign * _mean_shift(used) > 0 else 1.0
+
+
+def _permuted(used: Matched, setting: Setting) -> float:
+    p = permuting.paired_p if setting.paired else permuting.unpaired_p
+    return p(used.baseline, used.arm, rounding=used.rounding, seed=setting.seed)
+
+
+def _confirmed(p: float, scaled: Matched, *, setting: Setting, level: float) -> float:
+    """A t test's p, held against tests that ask less of the noise; a rule that looks often has its own p."""
+    if not setting.once or p >= setting.alpha:
+        return p
+    by_t = np.asarray(p)
+    if setting.paired:
+        return float(confirming.paired(by_t, scaled.differences, level=level, alpha=setting.alpha))
+    return float(confirming.unpaired(by_t, *scaled.settled, level=level, alpha=setting.alpha))
+
+
+def confirmed_above(p: float, scaled: Matched, *, setting: Setting, level: float) -> float:
+    """The same for a one-sided p of "the arm is not above the baseline", whether looked at once or often."""
+    by_t = np.asarray(p)
+    if setting.paired:
+        return float(confirming.paired_beyond(by_t, scaled.differences, level=level, alpha=setting.alpha))
+    return float(confirming.unpaired_beyond(by_t, *scaled.settled, level=level, alpha=setting.alpha))
+
+
+def _inside(test: TTest | None, logs: Matched | None, *, bound: float, setting: Setting, level: float) -> float | None:
+    """The p of equivalence, against the margin's nearer end likewise; `logs`: None where there are none."""
+    if test is None:
+        return None if logs is None else _inside_by_exchange(logs, bound=bound, setting=setting)
+    p = sensitivity.equivalence(test, bound=bound)
+    if logs is None or not setting.once or p >= setting.alpha:
+        return p
+    from_above = logs.exchanged if _mean_shift(logs) >= 0 else logs
+    return confirmed_above(p, from_above.moved(arm=bound), setting=setting, level=level)
+
+
+def _inside_by_exchange(logs: Matched, *, bound: float, setting: Setting) -> float | None:
+    """The same of values without spread: the arm moved by the margin, either way, against the baseline."""
+    if min(len(logs.baseline), len(logs.arm)) < t_tests.SMALLEST_N:
+        return None
+    return max(exchanged_beyond(logs.moved(arm=by), setting, sign=by) for by in (-bound, bound))
+
+
+def _typical_moves(used: Matched, setting: Setting) -> bool:
+    if setting.paired:
+        return bool(np.median(used.differences) != 0)
+    first, second = used.settled
+    return bool(np.median(first) != np.median(second))
+
+
+def _enough(used: Matched, rank: RankOpinion, setting: Setting) -> bool:
+    """Many trials of one arm do not make up for few of the other: of 2 against 20 ranks could claim."""
+    few = not setting.paired and min(len(used.baseline), len(used.arm)) < FEWEST_UNPAIRED
+    return not few and ranks.could_claim(rank.smallest_p, alpha=setting.alpha)
+
+
+def _mean_shift(used: Matched) -> float:
+    return float(np.mean(used.arm) - np.mean(used.baseline))
+
+
+def _ratio(logs: Matched, test: TTest | None) -> Interval:
+    """Ratio of geometric means: the estimate is there even where no interval is, or none that a number can hold."""
+    estimate = math.exp(min(spreads.LARGEST_LOGARITHM, _mean_shift(logs)))
+    if test is None or test.high > spreads.LARGEST_LOGARITHM:
+        return Interval(estimate=estimate, low=None, high=None)
+    return Interval(estimate=estimate, low=math.exp(test.low), high=math.exp(test.high))
+
+
+def _mean(test: TTest | None, scaled: Matched, *, level: float, logs: bool) -> Interval | None:
+    """What is left open of the mean: the interval at `level`, and beyond both ends what unseen stalls may be worth."""
+    if test is None:
+        return None
+    n = min(len(scaled.baseline), len(scaled.arm))
+    low, high = test.interval(confidence=1 - level)
+    return spreads.mean_interval((test.estimate, low, high), n=n, level=level, size=None if logs else scaled.size)
+
+
+def _at_both_ends(on_logs: TTest | None, *, alpha: float) -> Interval | None:
+    """The ratio's interval of two one-sided tests at `alpha`: where it lies within the margin, both claim."""
+    if on_logs is None:
+        return None
+    low, high = on_logs.interval(confidence=1 - 2 * alpha)
+    if high > spreads.LARGEST_LOGARITHM:
+        return None
+    return Interval(estimate=math.exp(on_logs.estimate), low=math.exp(low), high=math.exp(high))
+
+
+def _difference(used: Matched, test: TTest | None) -> Interval:
+    estimate = _mean_shift(used)
+    if test is None:
+        return Interval(estimate=estimate, low=None, high=None)
+    return Interval(estimate=estimate, low=test.low, high=test.high)
+
+
+def _rank(scaled: Matched, *, setting: Setting, logs: bool) -> RankOpinion | None:
+    """The exact test on the same values and the same scale as the t test that decides."""
+    if setting.paired:
+        test = ranks.signed_rank(scaled.differences, confidence=setting.confidence)
+    else:
+        test = ranks.rank_sum(*scaled.settled, confidence=setting.confidence)
+    if test is None:
+        return None
+    estimate, low, high = (_back(value, logs=logs) for value in (test.estimate, test.low, test.high))
+    return RankOpinion(
+        method=SIGNED_RANK if setting.paired else RANK_SUM,
+        scale="ratio" if logs else "difference",
+        shift=Interval(estimate=estimate, low=low, high=high),
+        p=test.p,
+        smallest_p=test.smallest_p,
+        exact=test.exact,
+        tied=test.tied,
+    )
+
+
+def _back(value: float | None, *, logs: bool) -> float | None:
+    return math.exp(min(spreads.LARGEST_LOGARITHM, value)) if logs and value is not None else value
+
+
+def _welch(baseline: Measured, arm: Measured, *, confidence: float) -> Welch | None:
+    """On all values of both arms, paired or not: what `t.test(arm, baseline)` prints in R."""
+    test = t_tests.welch(baseline.values, arm.values, confidence=confidence)
+    if test is None:
+        return None
+    difference = Interval(estimate=test.estimate, low=test.low, high=test.high)
+    return Welch(t=test.t, df=test.df, p=test.p, difference=difference)
+
+
+def _detectable(test: TTest, *, alpha: float) -> float | None:
+    effect = sensitivity.detectable(test, alpha=alpha)
+    return effect if math.isfinite(effect) else None
+
+
+def _smallest_effect(test: TTest | None, *, alpha: float) -> float | None:
+    effect = math.inf if test is None else sensitivity.detectable(test, alpha=alpha)
+    return math.expm1(effect) if effect < spreads.LARGEST_LOGARITHM else None

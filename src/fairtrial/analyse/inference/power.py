@@ -1,0 +1,124 @@
+"""How many blocks a study needs, from a pilot's spread: noncentral t at the level that its family leaves. Pure.
+
+Source: power of the paired t test on log ratios, as R's `power.t.test(type = "one.sample", strict = TRUE)`. The pilot's
+deviation is itself uncertain, so its upper bound is planned with (Browne 1995).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse.inference import comparing, sensitivity, t_tests
+from fairtrial.analyse.measured import measured
+from fairtrial.analyse.noise import profile as noise
+from fairtrial.analyse.noise.models import NoiseProfile
+from fairtrial.analyse.selection import ContrastCell, select
+from fairtrial.record.models import Plan, TrialRecord
+
+FEWEST_BLOCKS: Final = 3  # with two the t distribution's tails make every plan absurd
+MOST_BLOCKS: Final = 10_000  # what a study file may ask for
+TABLE: Final = (3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40)
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """The spread of one metric's log ratios between paired trials of one cell.
+
+    Attributes:
+        df: degrees of freedom of `sd`.
+        upper: one-sided upper bound of the true deviation at `noise.PILOT_CONFIDENCE`.
+    """
+
+    cell: str
+    metric: str
+    sd: float
+    df: int
+
+    @property
+    def upper(self) -> float:
+        """See the class."""
+        return noise.upper_deviation(self.sd, df=self.df)
+
+
+def of_run(plan: Plan, trials: Sequence[TrialRecord]) -> tuple[Pilot, ...]:
+    """Of each cell and primary metric of a run: of its noisiest arm against the baseline."""
+    cells = select(plan, trials, contrast=None).cells
+    found = (_noisiest(cell, metric) for cell in cells for metric in plan.metrics.primary)
+    return tuple(pilot for pilot in found if pilot is not None)
+
+
+def _noisiest(cell: ContrastCell, metric: str) -> Pilot | None:
+    baseline, *others = [measured(trials, metric=metric, arm=level) for level, trials in cell.groups.items()]
+    spreads = []
+    for arm in others:
+        used = comparing.matched(baseline, arm, paired=True)
+        if len(used.arm) < FEWEST_BLOCKS or not (baseline.positive and arm.positive):
+            continue
+        spreads.append((float(np.std(np.log(used.arm / used.baseline), ddof=1)), len(used.arm) - 1))
+    sd, df = max(spreads, default=(0.0, 0))
+    return Pilot(cell=cell.name, metric=metric, sd=sd, df=df) if sd > 0 else None
+
+
+def of_profile(profile: NoiseProfile, plan: Plan) -> tuple[Pilot, ...]:
+    """Of each cell and primary metric of an A/A run that the plan has as well."""
+    cells = {cell.name for cell in plan.cells}
+    return tuple(
+        Pilot(cell=each.cell, metric=each.metric, sd=each.pair_sd, df=each.blocks - 1)
+        for each in profile.metrics
+        if each.metric in plan.metrics.primary and each.cell in cells and each.pair_sd > 0
+    )
+
+
+def level(plan: Plan) -> float:
+    """The level of the hardest step of the primary family's adjustment, which a plan must be made for."""
+    return (1 - plan.design.confidence) / family(plan)
+
+
+def family(plan: Plan) -> int:
+    """Primary comparisons that are judged together."""
+    return len(plan.cells) * (len(plan.factors[plan.arm]) - 1) * len(plan.metrics.primary)
+
+
+def detectable(sd: float, *, blocks: int, alpha: float) -> float | None:
+    """The smallest change of a ratio, upwards, found with power 0.8; None beyond any number.
+
+    Args:
+        sd: of the log ratios of blocks.
+        blocks: at least two.
+        alpha: of the two-sided test.
+    """
+    effect = sensitivity.shift(blocks - 1, alpha=alpha) * sd / math.sqrt(blocks)
+    return math.expm1(effect) if effect < math.log(np.finfo(np.float64).max) else None
+
+
+def power(sd: float, *, effect: float, blocks: int, alpha: float) -> float:
+    """Probability that a change of `effect` (0.03 is 3 %) is found; `sd`, `alpha` as in `detectable`."""
+    df = blocks - 1
+    shift = abs(math.log1p(effect)) / sd * math.sqrt(blocks)
+    return sensitivity.power(df, critical=t_tests.quantile(1 - alpha / 2, df), noncentrality=shift)
+
+
+def blocks_needed(sd: float, *, effect: float, alpha: float) -> int | None:
+    """The fewest blocks that find a change of `effect` with power 0.8; None if `MOST_BLOCKS` do not."""
+    few, many = FEWEST_BLOCKS, FEWEST_BLOCKS
+    while power(sd, effect=effect, blocks=many, alpha=alpha) < sensitivity.POWER:
+        if many >= MOST_BLOCKS:
+            return None
+        few, many = many + 1, min(2 * many, MOST_BLOCKS)
+    while few < many:  # power rises with blocks
+        middle = (few + many) // 2
+        if power(sd, effect=effect, blocks=middle, alpha=alpha) < sensitivity.POWER:
+            few = middle + 1
+        else:
+            many = middle
+    return few
+
+
+def hardest(pilots: Sequence[Pilot]) -> Pilot:
+    """The one with the largest upper bound: a plan that is enough for it is enough for all."""
+    return max(pilots, key=lambda pilot: pilot.upper)

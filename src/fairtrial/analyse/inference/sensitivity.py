@@ -1,0 +1,81 @@
+"""What a test could have shown: equivalence within a margin, and the smallest effect it would have found."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from scipy import optimize, special
+
+from fairtrial.analyse.inference.t_tests import TTest, TTests, Values, quantile
+
+POWER: Final = 0.8  # the convention of planning: four of five true effects of that size are found
+_LARGEST_SHIFT: Final = 1e6  # standard errors; beyond it a test of 1 degree of freedom has still found everything
+_WRONG_TAIL_MATTERS: Final = 5.0
+_SPREADS: Final = (np.arange(2000) + 0.5) / 2000  # quantiles of what a study takes its spread for: exact to 3 digits
+
+
+def equivalence(test: TTest, *, bound: float) -> float:
+    """Two one-sided tests: p for "the true value is not inside (-bound, bound)". Small p means equivalent.
+
+    Source: Schuirmann (1987).
+    """
+    above_low = float(special.stdtr(test.df, -(test.estimate - test.below + bound) / test.standard_error))
+    below_high = float(special.stdtr(test.df, (test.estimate + test.above - bound) / test.standard_error))
+    return max(above_low, below_high)
+
+
+def equivalence_many(tests: TTests, *, bound: float) -> Values:
+    """`equivalence` of many tests at once; 1 where one cannot be computed."""
+    above_low = special.stdtr(tests.df, -(tests.estimate + bound) / tests.standard_error)
+    below_high = special.stdtr(tests.df, (tests.estimate - bound) / tests.standard_error)
+    larger = np.maximum(above_low, below_high)
+    return np.where(np.isnan(larger), 1.0, larger)
+
+
+def detectable(test: TTest, *, alpha: float) -> float:
+    """The true value, on the test's scale, that a repeat with this spread would find with probability `POWER`."""
+    return shift(test.df, alpha=alpha) * test.standard_error + max(test.below, test.above)
+
+
+@lru_cache(maxsize=4096)
+def shift(df: float, *, alpha: float) -> float:
+    """The noncentrality at which a two-sided t test at `alpha` has power `POWER`."""
+    critical = quantile(1 - alpha / 2, df)
+
+    def missing(noncentrality: float) -> float:
+        return power(df, critical=critical, noncentrality=noncentrality) - POWER
+
+    high = critical + 2.0
+    while missing(high) < 0 and high < _LARGEST_SHIFT:
+        high *= 2
+    return float(optimize.brentq(missing, 0.0, high, xtol=1e-9))
+
+
+def power(df: float, *, critical: float, noncentrality: float) -> float:
+    """Probability that |t| exceeds `critical`; the wrong tail counts too, as in R's `power.t.test(strict = TRUE)`."""
+    upper = 1 - float(special.nctdtr(df, noncentrality, critical))
+    # From 5 on the wrong tail is under Phi(-5) = 3e-7, and SciPy 1.17 returns NaN for some values of it.
+    wrong_tail = noncentrality < _WRONG_TAIL_MATTERS
+    lower = float(special.nctdtr(df, noncentrality, -critical)) if wrong_tail else 0.0
+    return upper + lower
+
+
+def exaggeration(df: float, *, critical: float, noncentrality: float) -> float:
+    """By what factor the estimates that pass a two-sided t test exceed the truth on average, whatever their direction.
+
+    A study with little power finds an effect only where chance adds to it, or makes the spread look small. The mean
+    size of the estimates with |t| above `critical`, over the true value: `noncentrality` standard errors.
+
+    Source: Gelman and Carlin (2014), type M error; there t is simulated with the spread known.
+    """
+    limit = critical * np.sqrt(2 * special.gammaincinv(df / 2, _SPREADS) / df)
+    above, below = noncentrality - limit, -noncentrality - limit
+    passing = special.ndtr(above) + special.ndtr(below)
+    size = noncentrality * (special.ndtr(above) - special.ndtr(below)) + _density(above) + _density(below)
+    return float(size.mean() / passing.mean() / noncentrality)
+
+
+def _density(at: Values) -> Values:
+    return np.asarray(np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi))

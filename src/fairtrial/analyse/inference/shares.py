@@ -1,0 +1,37 @@
+"""Shares of a total: near all of it a ratio hides what becomes of the rest.
+
+A hit ratio that goes from 99.0 to 99.9 % has changed by 0.9 %, and misses tenfold. So two shares are called equivalent
+only where neither they nor what is left of the total differ by more than the margin.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fairtrial.analyse.inference.t_tests import Values
+
+
+def bound(baseline: Values, arm: Values, *, margin: float, total: float) -> float:
+    """How far the log ratio of positive values may be from 0 within the margin, to the nearer side.
+
+    Where the rest is judged, its size is the baseline's: an error of it moves the bound by a share of the margin only.
+
+    Args:
+        baseline: positive values, shape (n,); without any the bound is the margin's own.
+        arm: likewise, shape (m,).
+        margin: as a share, the same for the share and for the rest.
+        total: what the values are shares of; 0, or less than one of the values, if they are none.
+    """
+    own = math.log1p(margin)
+    largest = max((float(each.max()) for each in (baseline, arm) if len(each)), default=0.0)
+    if largest > total or not len(baseline):
+        return own
+    share = math.exp(float(np.log(baseline).mean())) / total
+    rest = 1 - share
+    if rest <= 0:
+        return own if float(arm.min(initial=total)) == total else 0.0
+    more_rest, less_rest = (1 - rest * by for by in (1 + margin, 1 / (1 + margin)))
+    below = math.log(share / more_rest) if more_rest > 0 else math.inf
+    return min(own, below, math.log(less_rest / share))

@@ -1,0 +1,86 @@
+"""Noise that belongs to one arm: do the arms' own spreads differ, and what may stalls do that nobody has seen?
+
+Treatments that this project compares stall now and then, and an arm that stalls has noise of its own. Its mean is then
+another thing than its typical trial, and a few blocks without a stall show the second only.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairtrial.analyse.inference import exchanging, ranks
+from fairtrial.analyse.inference.t_tests import ROUNDING, Values
+from fairtrial.analyse.models import Interval, Spreads, Stalls
+
+DEPTH: Final = 0.15  # of a stalled trial: what the table of noises has (docs/explanation/calibration.md)
+LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
+FEWEST: Final = 6  # values per arm, from which an exact test can go below 0.05
+
+
+def stalls(n: int, *, level: float) -> Stalls:
+    """What n trials of an arm without a stall leave open: (1 - share)ⁿ = level."""
+    worth = -math.expm1(-float(unseen(np.asarray(n), level=level)))
+    return Stalls(share=1 - level ** (1 / n), depth=DEPTH, worth=worth)
+
+
+def unseen(n: NDArray[np.int64], *, level: float) -> Values:
+    """How much stalls that n trials of an arm do not show may take from its geometric mean: a logarithm, shape (…)."""
+    share = 1 - level ** (1 / np.maximum(1, n))
+    return np.asarray(-share * math.log1p(-DEPTH))
+
+
+def mean_interval(seen: tuple[float, float, float], *, n: int, level: float, size: float | None) -> Interval | None:
+    """An interval of the mean, widened by what unseen stalls of either arm may be worth.
+
+    Args:
+        seen: the estimate and its interval at `level`, of logarithms unless there is a `size`.
+        n: trials of the smaller arm.
+        level: of one comparison at the hardest step of its family.
+        size: of the values, where these have no logarithms: stalls are worth a share of it.
+
+    Returns:
+        On the values' scale, a ratio if there is no `size`; None where no number holds it.
+    """
+    open_ = float(unseen(np.asarray(n), level=level))
+    estimate, low, high = seen
+    if size is not None:
+        open_ = -math.expm1(-open_) * size
+        return Interval(estimate=estimate, low=low - open_, high=high + open_)
+    if high + open_ > LARGEST_LOGARITHM:
+        return None
+    return Interval(estimate=math.exp(estimate), low=math.exp(low - open_), high=math.exp(high + open_))
+
+
+def compared(baseline: Values, arm: Values, *, paired: bool) -> Spreads | None:
+    """The arms' spreads on the scale of their comparison; None with fewer than `FEWEST` values, or without any spread.
+
+    Over blocks: the sum over blocks of difference times sum, both around their means, which is the difference of the
+    arms' variances. Exchanging what remains of the arms within a block turns a summand's sign: Pitman and Morgan's test
+    (1939) with the exchange in place of normality. Without blocks: Mann and Whitney's of distances from the median, of
+    which two are alike wherever the median lies between two values.
+    """
+    if min(len(baseline), len(arm)) < FEWEST:
+        return None
+    exponent = np.frexp(np.abs(np.concatenate([baseline, arm])).max())[1]
+    baseline, arm = (
+        np.ldexp(baseline, -exponent),
+        np.ldexp(arm, -exponent),
+    )  # so that no square is too large for a number
+    first, second = (float(np.std(each, ddof=1)) for each in (baseline, arm))
+    rounding = ROUNDING * max(float(np.abs(each).mean()) for each in (baseline, arm))
+    if min(first, second) <= rounding:
+        return None
+    if paired:
+        difference, total = arm - baseline, arm + baseline
+        p = float(exchanging.exchange_p((difference - difference.mean()) * (total - total.mean())))
+    else:
+        away = np.concatenate([np.abs(each - np.median(each)) for each in (baseline, arm)])
+        tied = ranks.settled(away, rounding=rounding)
+        test = ranks.rank_sum(tied[: len(baseline)], tied[len(baseline) :], confidence=0.95)
+        p = 1.0 if test is None else test.p
+    return Spreads(ratio=second / first, p=p)

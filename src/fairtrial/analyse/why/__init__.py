@@ -1,0 +1,1 @@
+"""What changed with the arm, as far as counters can say."""

@@ -1,0 +1,102 @@
+"""Counters whose meaning may differ between arms, and which subsystem a counter tells of.
+
+Sources: kernel's mm/workingset.c and mm/vmscan.c; what was measured on Debian's 6.12: with multi-generational LRU
+`workingset_activate_file` equals `workingset_refault_file`, without it is about a quarter. Refaults: "Multi-gen LRU:
+fix workingset accounting" of May 2023, in 6.5 and not in Debian's 6.1. Scans: `scan_folios` counts what it isolates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from fairtrial.analyse.why.models import Subsystem
+
+
+@dataclass(frozen=True)
+class Note:
+    """Said of counters that match, where a path at which the arms differ matches."""
+
+    counters: re.Pattern[str]
+    paths: re.Pattern[str]
+    text: str
+
+
+OTHER_SERVER: Final = re.compile(r"system\.(?!\w+\.(options|pragmas)\b).*")
+REFAULTS: Final = "until Linux 6.5 multi-generational LRU counts refaults only of pages that it evicted lately"
+SCANS: Final = (
+    "multi-generational LRU counts as scanned the pages it takes off its lists, the other policy all it looks at"
+)
+
+NOTES: Final = (
+    Note(
+        counters=re.compile(r"vmstat:(workingset_(activate|restore)_.*|pgactivate|pgdeactivate|pgrefill|pgrotated)"),
+        paths=re.compile(r"lru_gen|kernel"),
+        text="counted by another rule under multi-generational LRU: compare pgsteal_file or _anon, pgpgin or pswpin",
+    ),
+    Note(
+        counters=re.compile(r"vmstat:workingset_refault.*"),
+        paths=re.compile(r"lru_gen|kernel"),
+        text=REFAULTS,
+    ),
+    Note(
+        counters=re.compile(r"vmstat:pgscan_.*"),
+        paths=re.compile(r"lru_gen|kernel"),
+        text=SCANS,
+    ),
+    Note(
+        counters=re.compile(r"memory:(Active|Inactive).*"),
+        paths=re.compile(r"lru_gen|kernel"),
+        text="generations are sorted into active and inactive by another rule under multi-generational LRU",
+    ),
+    Note(
+        counters=re.compile(r"vmstat:.*"),
+        paths=re.compile(r"place.*kernel"),
+        text="another kernel may count it elsewhere or split it",
+    ),
+    Note(
+        counters=re.compile(r"vmstat:workingset_refault.*"),
+        paths=re.compile(r"drop_caches"),
+        text="dropping caches removes the traces that refaults are known by: fewer refaults than misses",
+    ),
+    Note(
+        counters=re.compile(r"disks:.*|cpu:iowait.*"),
+        paths=re.compile(r"dax|pmem"),
+        text="direct access to persistent memory passes these counters by",
+    ),
+    Note(
+        counters=re.compile(r"server:.*"),
+        paths=OTHER_SERVER,
+        text="another server may count it elsewhere",
+    ),
+)
+
+_SUBSYSTEMS: Final[tuple[tuple[re.Pattern[str], Subsystem], ...]] = (
+    (re.compile(r"server:.*"), "server"),
+    (re.compile(r"cpu:(context_switches|forks|running|blocked)"), "scheduler"),
+    (re.compile(r"process-.*:.*(switches|threads|processes)"), "scheduler"),
+    (re.compile(r"pressure:cpu\..*"), "scheduler"),
+    (re.compile(r"pressure:io\..*|disks:.*|cpu:iowait.*|vmstat:(pgpgin|pgpgout|nr_dirtied|nr_written)"), "io"),
+    (re.compile(r"process-.*:.*(read|write|written|io_).*"), "io"),
+    (re.compile(r"pressure:memory\..*|vmstat:.*|memory:.*|process-.*:.*(fault|resident|swapped).*"), "memory"),
+    (re.compile(r"cpu:.*|process-.*:.*ticks.*"), "cpu"),
+    (re.compile(r"net.*"), "network"),
+)
+
+
+def subsystem(counter: str) -> Subsystem:
+    """Which part of the machine a counter tells of."""
+    return next((name for pattern, name in _SUBSYSTEMS if pattern.fullmatch(counter)), "other")
+
+
+def note(counter: str, *, paths: Iterable[str]) -> str:
+    """Why a counter may not mean the same in both arms, given the paths at which they differ."""
+    differing = list(paths)
+    found = [
+        each.text
+        for each in NOTES
+        if each.counters.fullmatch(counter) and any(each.paths.search(path) for path in differing)
+    ]
+    return "; ".join(found)

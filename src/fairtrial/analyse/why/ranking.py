@@ -1,0 +1,235 @@
+"""Why, as far as counters can say: what changed with the arm in each cell that has an effect. Pure.
+
+Every counter is compared over blocks as the metrics are, on log ratios where all its values are positive; ranked by
+the standardised effect among those that changed by more than the margin, and labelled exploratory. It is correlation:
+what moved with the arm may be a cause, a consequence, or neither.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse.inference.t_tests import SMALLEST_N
+from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.selection import ContrastCell, select
+from fairtrial.analyse.why import counter_notes, counter_tests
+from fairtrial.analyse.why.counter_tests import Matrix, Tested
+from fairtrial.analyse.why.models import CellWhy, Change, Form, Moved
+from fairtrial.metrics.telemetry.counters import Counters
+from fairtrial.record.models import Plan, TrialRecord
+
+FEWEST_BLOCKS: Final = 3  # with two, four of hundreds of counters are "certain" by chance alone
+CHANGES_KEPT: Final = 40  # of some 400 per cell: what a reader may scan
+LEVEL: Final = 0.05  # of the exploratory family, as a share of false discoveries
+
+Read = Callable[[TrialRecord], Counters | None]
+
+
+def explain(
+    analysis: Analysis, plan: Plan, trials: Sequence[TrialRecord], *, read: Read, paths: Sequence[str]
+) -> tuple[CellWhy, ...]:
+    """What changed in every cell in which an arm is faster or slower on a primary metric.
+
+    Args:
+        analysis: whose verdicts say where there is an effect.
+        plan: of the run.
+        trials: every committed trial, as `analyse` takes them.
+        read: a trial's counters; called for the trials of those cells only.
+        paths: at which the levels compared differ, for the notes.
+    """
+    selection = select(plan, trials, contrast=analysis.contrast)
+    cells = {cell.name: cell for cell in selection.cells}
+    known: dict[str, Counters | None] = {}
+
+    def once(trial: TrialRecord) -> Counters | None:
+        if trial.trial.id not in known:
+            known[trial.trial.id] = read(trial)
+        return known[trial.trial.id]
+
+    compared = [
+        found
+        for cell, arm in _with_effect(analysis)
+        if (found := _compared(cells[cell], arm, paired=analysis.paired, read=once)) is not None
+    ]
+    every = [p for each in compared for p in each.tests.p.tolist()]
+    adjusted = iter(_adjusted(every))
+    return tuple(_why(each, [next(adjusted) for _ in each.names], analysis=analysis, paths=paths) for each in compared)
+
+
+def _adjusted(every: Sequence[float]) -> list[float]:
+    """P values adjusted to control the false discovery rate (Benjamini and Hochberg 1995)."""
+    if not every:
+        return []
+    from scipy import stats  # noqa: PLC0415 - scipy.stats takes most of a second, and few records need it
+
+    adjusted: list[float] = stats.false_discovery_control(every).tolist()
+    return adjusted
+
+
+def _with_effect(analysis: Analysis) -> list[tuple[str, str]]:
+    """(cell, arm) with a claim on a primary metric, in the order of the cells."""
+    return list(
+        dict.fromkeys(
+            (cell.cell, each.arm)
+            for cell in analysis.cells
+            for comparisons in cell.comparisons.values()
+            for each in comparisons
+            if each.role == "primary" and each.verdict in ("faster", "slower")
+        )
+    )
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """One cell's counters with their tests; arrays of shape (counters,), in the order of `names`."""
+
+    cell: str
+    baseline: str
+    arm: str
+    n: int
+    unit: str
+    names: tuple[str, ...]
+    forms: tuple[Form, ...]
+    tests: Tested
+    constant: int
+
+
+def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: Read) -> _Compared | None:
+    baseline = next(iter(cell.groups))
+    sides = _common(cell.groups[baseline], cell.groups[arm], paired=paired)
+    counted = [[found for trial in side if (found := read(trial)) is not None] for side in sides]
+    if min(map(len, counted)) < max(FEWEST_BLOCKS, SMALLEST_N) or [len(side) for side in counted] != list(
+        map(len, sides)
+    ):
+        return None
+    every = [*counted[0], *counted[1]]
+    worked = all(each.work for each in every)
+    unit = every[0].unit if worked and len({each.unit for each in every}) == 1 else ""
+    names, forms = _names(every)
+    if not names:
+        return None
+    values = [_matrix(side, names) for side in counted]
+    tests = counter_tests.compare(
+        *values, work=[_per(side, forms=forms) for side in counted] if unit else None, paired=paired
+    )
+    kept = np.flatnonzero(tests.varies)
+    return _Compared(
+        cell=cell.name,
+        baseline=baseline,
+        arm=arm,
+        n=min(map(len, counted)),
+        unit=unit,
+        names=tuple(names[index] for index in kept),
+        forms=tuple(forms[index] for index in kept),
+        tests=tests.only(kept),
+        constant=len(names) - len(kept),
+    )
+
+
+def _common(
+    baseline: Sequence[TrialRecord], arm: Sequence[TrialRecord], *, paired: bool
+) -> tuple[list[TrialRecord], list[TrialRecord]]:
+    """The trials to compare: of common blocks in the same order if paired, else all."""
+    if not paired:
+        return list(baseline), list(arm)
+    second = {trial.trial.block: trial for trial in arm}
+    kept = [trial for trial in baseline if trial.trial.block in second]
+    return kept, [second[trial.trial.block] for trial in kept]
+
+
+def _names(every: Sequence[Counters]) -> tuple[list[str], list[Form]]:
+    """Counters, then levels, that every trial has."""
+    grown = [name for name in every[0].grown if all(name in each.grown for each in every)]
+    held = [name for name in every[0].levels if all(name in each.levels for each in every)]
+    # Processor time is told by its shares, which sum to what the machine has.
+    ticks = {name.removesuffix(" share") for name in held if name.endswith(" share")}
+    grown = [name for name in grown if name not in ticks]
+    forms: list[Form] = ["counter"] * len(grown)
+    forms += ["share" if name.endswith(" share") else "level" for name in held]
+    return grown + held, forms
+
+
+def _matrix(side: Sequence[Counters], names: Sequence[str]) -> Matrix:
+    """Counters per second and levels, shape (trials, counters)."""
+    return np.array(
+        [[each.grown[n] / each.length_s if n in each.grown else each.levels[n] for n in names] for each in side]
+    )
+
+
+def _per(side: Sequence[Counters], *, forms: Sequence[Form]) -> Matrix:
+    """Seconds per unit of work of each trial, shape (trials, counters): what turns a rate into a cost; 1 for levels."""
+    each = np.array([found.length_s / found.work if found.work else math.nan for found in side])
+    counter = np.array([form == "counter" for form in forms])
+    return np.where(counter[None, :], each[:, None], 1.0)
+
+
+def _why(found: _Compared, adjusted: Sequence[float], *, analysis: Analysis, paths: Sequence[str]) -> CellWhy:
+    changes = [
+        _change(found, index, p_adjusted=p, note=counter_notes.note(name, paths=paths))
+        for index, (name, p) in enumerate(zip(found.names, adjusted, strict=True))
+    ]
+    changes.sort(key=lambda change: (not _discovered(change, margin=analysis.margin), -abs(change.standardised)))
+    return CellWhy(
+        cell=found.cell,
+        baseline=found.baseline,
+        arm=found.arm,
+        n=found.n,
+        unit=found.unit,
+        tested=len(found.names),
+        constant=found.constant,
+        changes=tuple(changes[:CHANGES_KEPT]),
+    )
+
+
+def speaks(change: Change, *, margin: float) -> bool:
+    """Whether a change may stand in a cell's line: discovered, and meaning the same in both arms."""
+    return _discovered(change, margin=margin) and not change.note
+
+
+def _discovered(change: Change, *, margin: float) -> bool:
+    """Whether a change is discovered by the family's rule and larger than what the study calls nothing."""
+    if change.p_adjusted >= LEVEL:
+        return False
+    if change.form == "share":
+        return abs(change.difference) >= margin / 2  # of all processors' time; half, as no share is near 1 by itself
+    moved = change.per_work or change.per_second or change.level
+    return moved is None or abs(math.log(moved.ratio)) >= math.log1p(margin)
+
+
+def _change(found: _Compared, index: int, *, p_adjusted: float, note: str) -> Change:
+    tests, form = found.tests, found.forms[index]
+    low, high = tests.standardised_interval
+    counter = form == "counter"
+    return Change(
+        counter=found.names[index],
+        form=form,
+        subsystem=counter_notes.subsystem(found.names[index]),
+        baseline=float(tests.baseline[index]),
+        arm=float(tests.arm[index]),
+        per_second=_moved(tests.plain, index) if counter else None,
+        per_work=_moved(tests.worked, index) if counter and found.unit else None,
+        level=_moved(tests.plain, index) if form == "level" else None,
+        difference=float(tests.difference[index]),
+        difference_low=float(tests.difference_low[index]),
+        difference_high=float(tests.difference_high[index]),
+        standardised=float(tests.standardised[index]),
+        standardised_low=_finite(low[index]),
+        standardised_high=_finite(high[index]),
+        p=float(tests.p[index]),
+        p_adjusted=p_adjusted,
+        note=note,
+    )
+
+
+def _moved(ratios: Mapping[str, Matrix], index: int) -> Moved | None:
+    ratio, low, high = (float(ratios[name][index]) for name in ("ratio", "low", "high"))
+    return Moved(ratio=ratio, low=low, high=high) if all(map(math.isfinite, (ratio, low, high))) else None
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

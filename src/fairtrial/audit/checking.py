@@ -1,0 +1,177 @@
+"""Every printed figure against the value that the data give: confirmed, contradicted, not decided or not checkable."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from fairtrial.audit import noise_floor, r_printing
+from fairtrial.audit.claims import cells as cell_claims
+from fairtrial.audit.claims import orders as order_claims
+from fairtrial.audit.claims import single as single_claims
+from fairtrial.audit.claims.cells import p_text, percent_text
+from fairtrial.audit.claims.models import Arithmetic, Bounds, Claim
+from fairtrial.audit.comparisons import PERCENT, Compared, compared, place
+from fairtrial.audit.findings import TOO_LARGE, Checked, Finding, Place
+from fairtrial.audit.methods import NO_TEST
+from fairtrial.audit.models import ROutput
+from fairtrial.audit.noise_floor import Floors
+from fairtrial.audit.printed import read
+from fairtrial.audit.reading import Dataset
+
+
+def check(dataset: Dataset) -> Checked:
+    """Compares every claim and every line of R output with the data."""
+    floors = noise_floor.floors(dataset)
+    findings = chain(
+        *(_Claimed(dataset, claim, floors).results() for claim in dataset.claims),
+        *(_r_line(dataset, line) for line in dataset.r_output),
+    )
+    return Checked(findings=tuple(findings), repeated=floors.repeated)
+
+
+@dataclass(frozen=True)
+class _Claimed:
+    """One place's claims, checked."""
+
+    dataset: Dataset
+    claim: Claim
+    floors: Floors
+
+    @property
+    def place(self) -> Place:
+        return Place(self.claim.where)
+
+    def results(self) -> Iterator[Finding]:
+        """Every figure of the place, in order."""
+        for cell in self.claim.cells:
+            yield from cell_claims.findings(self.dataset, self.claim, cell=cell, floors=self.floors)
+        if self.claim.rest:
+            yield from self._rest()
+        if self.claim.pair_range:
+            yield from self._pair_range(self.claim.pair_range)
+        yield from order_claims.milder(self.dataset, self.claim)
+        yield from single_claims.values(self.dataset, self.claim)
+        yield from single_claims.intervals(self.dataset, self.claim)
+        yield from order_claims.orders(self.dataset, self.claim, floors=self.floors)
+        for each in self.claim.arithmetic:
+            yield _arithmetic(self.place, each)
+        for unchecked in self.claim.unchecked:
+            yield self.place.unknown(unchecked.what, unchecked.printed, unchecked.because)
+        yield from self._matrix()
+
+    def _comparisons(self) -> list[Compared]:
+        return compared(self.dataset, metric=self.claim.metric, contrast=self.claim.contrast)
+
+    def _untested(self) -> str:
+        """Why there are no comparisons at all."""
+        return self.dataset.missing(self.claim.metric, {}) or NO_TEST
+
+    def _matrix(self) -> Iterator[Finding]:
+        combinations = self.dataset.combinations()
+        if self.claim.configurations:
+            yield self.place.figure("configurations", self.claim.configurations, len(combinations))
+        if self.claim.values_each:
+            metric = self.claim.metric or next(iter(self.dataset.description.metrics))
+            for levels in combinations:
+                count = len(self.dataset.values(metric, levels))
+                yield self.place.figure(f"values at {place(levels)}", self.claim.values_each, count)
+
+    def _rest(self) -> Iterator[Finding]:
+        listed = [cell.at for cell in self.claim.cells]
+        rest = [each for each in self._comparisons() if each.at not in listed]
+        text = "no significant change"
+        if listed and all(at in listed for at in self.dataset.combinations(without=self.claim.contrast)):
+            computed = f"all {len(listed)} comparisons are listed"
+            yield self.place.disagrees("the rest", text, computed=computed, kind="empty rest")
+        elif not rest:
+            yield self.place.unknown("the rest", text, self._untested())
+        for each in rest:
+            what = f"{place(each.at)}: claim"
+            if each.significant:
+                yield self.place.disagrees(what, text, computed=p_text(each.units), kind="significant")
+            else:
+                yield self.place.agrees(what, text, p_text(each.units))
+
+    def _pair_range(self, printed: Bounds) -> Iterator[Finding]:
+        comparisons = self._comparisons()
+        firsts = [first for each in comparisons for first, _ in zip(*each.values, strict=False)]
+        why = "" if firsts else self._untested()
+        if 0 in firsts:
+            why = "the first value of a pair is 0"
+        every = [] if why else [value for each in comparisons for value in each.pair_percent]
+        for name, text, end in zip(("smallest", "largest"), printed, (min, max), strict=True):
+            what = f"{name} of {len(firsts)} pairs"
+            yield self.place.unknown(what, text, why) if why else self.place.figure(what, text, end(every))
+
+
+def _arithmetic(where: Place, claim: Arithmetic) -> Finding:
+    what = f"arithmetic: {claim.of}" if claim.of else "arithmetic"
+    value = _result(claim)
+    if isinstance(value, str):
+        return where.unknown(what, claim.printed, value)
+    if not claim.than:
+        return where.figure(what, claim.printed, value)
+    text, computed = f"{claim.than} than {claim.printed}", f"{value:.4g}"
+    if (value > read(claim.printed).value) == (claim.than == "more"):
+        return where.agrees(what, text, computed)
+    return where.disagrees(what, text, computed=computed, kind="bound")
+
+
+def r_line(of: Compared) -> dict[str, str]:
+    """A comparison as R prints it, by column of `r_output.csv`; R subtracts second from first."""
+    low, high = r_printing.numbers([-of.units.high, -of.units.low])
+    mean_first, mean_second = r_printing.numbers(of.means)
+    percent = percent_text(of.percent) if of.significant else ("", "")
+    return {
+        "t": r_printing.number(-of.units.t, digits=r_printing.T_DIGITS),
+        "df": r_printing.number(of.units.df, digits=r_printing.T_DIGITS),
+        "p": r_printing.p_value(of.units.p),
+        "low": low,
+        "high": high,
+        "mean_first": mean_first,
+        "mean_second": mean_second,
+        "percent_low": percent[0],
+        "percent_high": percent[1],
+    }
+
+
+def _r_line(dataset: Dataset, line: ROutput) -> Iterator[Finding]:
+    found = next(
+        each
+        for each in compared(dataset, metric=line.metric, contrast=line.contrast)
+        if each.at == line.levels and each.second == line.second
+    )
+    where = Place(f"R output, {line.metric} by {line.contrast}")
+    for column, computed in r_line(found).items():
+        printed = getattr(line, column)
+        what = f"{place(line.levels)}: {column}"
+        if printed == computed:
+            yield where.agrees(what, printed, computed)
+        else:
+            yield where.disagrees(what, printed, computed=computed, kind="differs")
+    numbers = {factor: dataset.levels(factor).index(level) + 1 for factor, level in line.levels.items()}
+    label = dataset.description.script_labels[line.contrast].format(**numbers)
+    what = f"{place(line.levels)}: label"
+    if label == line.label:
+        yield where.agrees(what, line.label, label)
+    else:
+        yield where.disagrees(what, line.label, computed=label, kind="label")
+
+
+def _result(of: Arithmetic) -> float | str:
+    """The figure; or why there is none."""
+    left, operation, right = of.is_
+    if operation in ("/", "% over", "% of") and right == 0:
+        return "division by 0"
+    value = {
+        "/": lambda: left / right,
+        "*": lambda: left * right,
+        "+": lambda: left + right,
+        "-": lambda: left - right,
+        "% over": lambda: PERCENT * (left - right) / right,
+        "% of": lambda: PERCENT * left / right,
+    }[operation]()
+    return value if math.isfinite(value) else TOO_LARGE

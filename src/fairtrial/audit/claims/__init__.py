@@ -1,0 +1,1 @@
+"""Claims of a publication, one kind to a file."""

@@ -1,0 +1,234 @@
+"""Claims about one comparison: means, differences, intervals, tests, and whether there is an effect at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse.inference.t_tests import TTest, Values
+from fairtrial.audit import methods, r_printing
+from fairtrial.audit.claims.models import Bounds, CellClaim, Claim, share
+from fairtrial.audit.comparisons import PERCENT, place
+from fairtrial.audit.findings import Finding, Kind, Place, figure
+from fairtrial.audit.methods import Sides
+from fairtrial.audit.noise_floor import Floors
+from fairtrial.audit.printed import read
+from fairtrial.audit.reading import Dataset
+
+# What is printed of a test: the value by the claim's key.
+_OF_TEST: Final[dict[str, Callable[[TTest], float]]] = {
+    "p": lambda test: test.p,
+    "df": lambda test: test.df,
+    "standard_error": lambda test: test.standard_error,
+}
+
+
+def findings(dataset: Dataset, claim: Claim, *, cell: CellClaim, floors: Floors) -> Iterator[Finding]:
+    """Every figure of one comparison, in order; those of a test are not checkable where it cannot be made."""
+    compared = _Compared(dataset, claim, cell)
+    named = place({**cell.at, "": cell.second}) if cell.second else place(cell.at)
+    where = f"{named}: " if named else ""
+    missing = [dataset.missing(claim.metric, levels) for levels in compared.sides]
+    here = Place(claim.where)
+    if any(missing):
+        yield here.unknown(f"{where}every figure", "", next(each for each in missing if each))
+        return
+    yield from _arms(here, where, compared)
+    if cell.significant is not False:
+        here = replace(here, note=floors.note(claim, at=cell.at, levels=compared.levels, size=compared.size))
+    yield from _differences(here, where, compared)
+    test = compared.test
+    if isinstance(test, str):
+        yield from (here.unknown(f"{where}{what}", printed, test) for what, printed in _untested(cell))
+    else:
+        yield from _tested(here, where, compared=compared, test=test)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The two levels that a cell is of."""
+
+    dataset: Dataset
+    claim: Claim
+    cell: CellClaim
+
+    @property
+    def levels(self) -> tuple[str, str]:
+        first, *others = self.dataset.levels(self.claim.contrast)
+        return first, self.cell.second or others[0]
+
+    @property
+    def sides(self) -> Sides:
+        first, second = ({**self.cell.at, self.claim.contrast: level} for level in self.levels)
+        return first, second
+
+    @cached_property
+    def values(self) -> tuple[Values, Values]:
+        first, second = (self.dataset.values(self.claim.metric, levels) for levels in self.sides)
+        return first, second
+
+    @property
+    def means(self) -> tuple[float, float]:
+        return float(np.mean(self.values[0])), float(np.mean(self.values[1]))
+
+    @property
+    def size(self) -> float:
+        """Difference of the means as a share of the first; 0 where that is 0."""
+        first, second = self.means
+        return (second - first) / abs(first) if first else 0.0
+
+    @cached_property
+    def test(self) -> TTest | str:
+        """As the cell says; or why there is none."""
+        return methods.tested(
+            self.dataset,
+            self.claim.metric,
+            sides=self.sides,
+            test=self.cell.test,
+            confidence=share(self.cell.confidence),
+        )
+
+    def percent(self, test: TTest) -> tuple[float, float]:
+        """The interval in percent of the first mean, as if that were known exactly."""
+        return PERCENT * test.low / self.means[0], PERCENT * test.high / self.means[0]
+
+    def has(self, printed: Bounds) -> bool:
+        """Whether a printed interval in percent is this comparison's."""
+        if isinstance(self.test, str) or not self.means[0]:
+            return False
+        values = self.percent(self.test)
+        return all(figure(text, value)[1] is None for text, value in zip(printed, values, strict=True))
+
+    def elsewhere(self) -> Iterator[_Compared]:
+        """The same claim at every combination of the other factors."""
+        for at in self.dataset.combinations(without=self.claim.contrast):
+            for second in self.dataset.levels(self.claim.contrast)[1:]:
+                yield replace(self, cell=self.cell.model_copy(update={"at": at, "second": second}))
+
+
+def _arms(here: Place, where: str, compared: _Compared) -> Iterator[Finding]:
+    """What is printed of each arm by itself."""
+    medians = [float(np.median(each)) for each in compared.values]
+    cell = compared.cell
+    for name, printed, values in (("mean", cell.means, compared.means), ("median", cell.medians, medians)):
+        for text, value in zip(printed or (), values, strict=False):
+            yield here.figure(f"{where}{name}", text, value)
+
+
+def _differences(here: Place, where: str, compared: _Compared) -> Iterator[Finding]:
+    """What needs no test."""
+    cell, (first, second) = compared.cell, compared.means
+    by_trial = zip(*(each.tolist() for each in compared.values), strict=False)
+    for number, (text, (a, b)) in enumerate(zip(cell.pairs, by_trial, strict=False), start=1):
+        what = f"{where}trial {number}"
+        yield here.figure(what, text, PERCENT * (b - a) / a) if a else here.unknown(what, text, "the first value is 0")
+    for name, printed, over in (("ratio", cell.ratio, 0.0), ("change", cell.change, 1.0)):
+        if printed and first == 0:
+            yield here.unknown(f"{where}{name}", printed, "the first mean is 0")
+        elif printed:
+            value = second / first - over
+            yield here.figure(f"{where}{name}", printed, PERCENT * value if over else value)
+    if cell.difference and cell.test == "paired":
+        yield _paired_difference(here, f"{where}difference", compared)
+    elif cell.difference:
+        yield here.figure(f"{where}difference", cell.difference, second - first)
+
+
+def _paired_difference(here: Place, what: str, compared: _Compared) -> Finding:
+    found = methods.pairs(compared.dataset, compared.claim.metric, sides=compared.sides)
+    if isinstance(found, str) or not len(found[0]):
+        why = found if isinstance(found, str) else methods.NO_PAIRED_TEST
+        return here.unknown(what, compared.cell.difference, why)
+    return here.figure(what, compared.cell.difference, float(np.mean(found[1] - found[0])))
+
+
+def _untested(cell: CellClaim) -> Iterator[tuple[str, str]]:
+    """Every figure of a test that a cell has."""
+    for name in ("interval", "percent"):
+        bounds: Bounds | None = getattr(cell, name)
+        if bounds:
+            yield name, f"[{bounds[0]}, {bounds[1]}]"
+    for name in ("t", *_OF_TEST):
+        if printed := getattr(cell, name):
+            yield name, printed
+    if cell.significant is not None:
+        yield "claim", _said(cell)
+
+
+def _tested(here: Place, where: str, *, compared: _Compared, test: TTest) -> Iterator[Finding]:
+    cell = compared.cell
+    for text, value in zip(cell.interval or (), (test.low, test.high), strict=False):
+        yield here.figure(f"{where}interval", text, value)
+    if cell.percent and not compared.means[0]:
+        yield here.unknown(f"{where}percent", " to ".join(cell.percent), "the first mean is 0")
+    elif cell.percent:
+        yield from _percent(here, where, compared=compared, test=test)
+    if cell.t:
+        yield _t(here, f"{where}t", printed=cell.t, test=test)
+    for name, value_of in _OF_TEST.items():
+        if printed := getattr(cell, name):
+            yield here.figure(f"{where}{name.replace('_', ' ')}", printed, value_of(test))
+    if cell.significant is not None:
+        what, printed = f"{where}claim", _said(cell)
+        if cell.significant == is_significant(test):
+            yield here.agrees(what, printed, p_text(test))
+        else:
+            kind: Kind = "not significant" if cell.significant else "significant"
+            yield here.disagrees(what, printed, computed=p_text(test), kind=kind)
+
+
+def _t(here: Place, what: str, *, printed: str, test: TTest) -> Finding:
+    """Without its sign, which says only what was subtracted from what."""
+    negative = read(printed).value < 0
+    return here.figure(what, printed, -abs(test.t) if negative else abs(test.t))
+
+
+def _said(cell: CellClaim) -> str:
+    return "significant" if cell.significant else "not significant"
+
+
+def _percent(here: Place, where: str, *, compared: _Compared, test: TTest) -> Iterator[Finding]:
+    printed, says = compared.cell.percent, compared.claim.says
+    if printed is None:
+        return
+    text = f"[{printed[0]}, {printed[1]}] %"
+    if compared.has(printed):
+        yield here.agrees(f"{where}percent", text, text)
+    else:
+        owner = next((each.cell.at for each in compared.elsewhere() if each.has(printed)), None)
+        low, high = percent_text(compared.percent(test))
+        yield here.disagrees(
+            f"{where}percent",
+            text,
+            computed=f"[{low}, {high}] %" + (f"; printed is {place(owner)}" if owner else ""),
+            kind="elsewhere" if owner else "nowhere",
+        )
+    what = f"{where}claim"
+    if is_significant(test):
+        yield here.agrees(what, text, p_text(test))
+    else:
+        yield here.disagrees(what, text, computed=p_text(test), kind="not significant")
+    what, text = f"{where}wording", f"{text} {says}"
+    if says == "higher" and read(printed[1]).value < 0:
+        yield here.disagrees(what, text, computed="lower", kind="sign")
+    elif says:
+        yield here.agrees(what, text, says)
+
+
+def is_significant(test: TTest) -> bool:
+    """By the publications' rule: the interval of the difference leaves out 0."""
+    return test.low > 0 or test.high < 0
+
+
+def p_text(test: TTest) -> str:
+    """`p = 0.0872`."""
+    return f"p = {r_printing.p_value(test.p)}"
+
+
+def percent_text(bounds: tuple[float, float]) -> Bounds:
+    """To two decimals, as the publications' scripts print it."""
+    return f"{bounds[0]:.2f}", f"{bounds[1]:.2f}"

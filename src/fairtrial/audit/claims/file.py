@@ -1,0 +1,246 @@
+"""A claims file of anybody's, with its raw data: read with positions, so that every mistake is reported at its line."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from fairtrial.audit.claims.models import Claim, ClaimsFile
+from fairtrial.audit.models import (
+    FactorDescription,
+    MetricDescription,
+    PublicationDescription,
+    ROutput,
+    TableDescription,
+)
+from fairtrial.audit.reading import Dataset
+from fairtrial.errors import InputError, Problem
+from fairtrial.study.tree import reading
+from fairtrial.study.tree.nodes import Listing, Node, Tree
+from fairtrial.study.tree.problems import Problems, did_you_mean, listed, validate
+
+_CLAIMS: Final = TypeAdapter(ClaimsFile)
+_DESCRIPTION: Final = TypeAdapter(PublicationDescription)
+_Table = tuple[Path, list[dict[str, str]]]  # a CSV file and its rows
+_HINT: Final = "docs/guides/auditing.md describes the file"
+
+
+def read(path: Path, *, data: Path | None = None) -> Dataset:
+    """Reads claims, their description and their data.
+
+    Args:
+        path: of the claims.
+        data: raw values instead of the file that the claims name.
+
+    Raises:
+        InputError: a file cannot be read, or something in it is wrong.
+    """
+    problems = Problems()
+    node = _node(path, problems)
+    claims: ClaimsFile | None = validate(_CLAIMS, _texts(node), node=node, prefix=(), problems=problems)
+    _raise_if_any(problems)
+    if claims is None:  # _raise_if_any has raised
+        raise InputError([Problem(message="cannot be read", file=str(path))], hint=_HINT)
+    tables = [(file, _rows(file)) for file in ([data] if data else [path.parent / name for name in claims.data])]
+    rows = [row for _, each in tables for row in each]
+    description = _description(path, claims, rows)
+    _check_columns(tables)
+    for file, each in tables:
+        _check_rows(file, each, description)
+    _check_block(node, tables, description)
+    _check_names(node, claims, description)
+    output = _rows(path.parent / claims.r_output) if claims.r_output else []
+    return Dataset(
+        name=path.parent.name,
+        description=description,
+        rows=tuple(rows),
+        claims=tuple(claims.claims),
+        r_output=tuple(ROutput.model_validate(row) for row in output),
+        files=tuple(number for number, (_, each) in enumerate(tables) for _ in each) if len(tables) > 1 else (),
+    )
+
+
+def _raise_if_any(problems: Problems) -> None:
+    ordered = sorted(problems, key=lambda each: (each.file, each.line, each.column))
+    if ordered:
+        raise InputError(ordered, hint=f"fix the lines listed above; {_HINT}")
+
+
+def _node(path: Path, problems: Problems) -> Node:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Problem(message=f"cannot be read: {error}", file=str(path))], hint=_HINT) from error
+    node = reading.parse(text, file=str(path), problems=problems)
+    if not isinstance(node, Tree):
+        raise InputError([Problem(message="expected a mapping with `claims`", file=str(path), line=1)], hint=_HINT)
+    return node
+
+
+def _texts(node: Node) -> Any:
+    """The node with every scalar as it is written: a printed 5.20 is not 5.2."""
+    if isinstance(node, Tree):
+        return {key: _texts(value) for key, value in node.entries.items()}
+    if isinstance(node, Listing):
+        return [_texts(item) for item in node.items]
+    return None if node.value is None else node.text
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            header = reader.fieldnames or []
+            if twice := sorted({name for name in header if header.count(name) > 1}):
+                problem = Problem(f"two columns are called `{twice[0]}`", str(path), reader.line_num, 1)
+                raise InputError([problem], hint="give every column a name of its own")
+            rows = []
+            for row in reader:
+                if None in row or None in row.values():
+                    message = f"expected {len(header)} fields"
+                    raise InputError([Problem(message, str(path), reader.line_num, 1)], hint="one row per trial")
+                rows.append(row)
+            return rows
+    except (OSError, UnicodeDecodeError) as error:
+        problem = Problem(message=f"cannot be read: {error}", file=str(path))
+        raise InputError([problem], hint="--data names a CSV file with one row per trial") from error
+
+
+def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> PublicationDescription:
+    """From its own file, or from the claims and, where those leave out levels, from the data."""
+    if claims.description:
+        problems = Problems()
+        node = _node(path.parent / claims.description, problems)
+        found: PublicationDescription | None = validate(
+            _DESCRIPTION, _texts(node), node=node, prefix=(), problems=problems
+        )
+        _raise_if_any(problems)
+        if found is not None:
+            return found
+    contrasts = list(dict.fromkeys((each.metric, each.contrast) for each in claims.claims if each.contrast))
+    factors = {
+        name: levels or list(dict.fromkeys(row[name] for row in rows if name in row))
+        for name, levels in claims.factors.items()
+    }
+    return PublicationDescription(
+        title=claims.title or path.parent.name,
+        source=claims.source,
+        arm=contrasts[0][1] if contrasts else next(iter(factors), ""),
+        factors={
+            name: FactorDescription(label=name, levels=dict.fromkeys(levels, "")) for name, levels in factors.items()
+        },
+        metrics={
+            name: MetricDescription(
+                label=name, unit=each.unit, better=each.better, mean_decimals=0, interval_decimals=0
+            )
+            for name, each in claims.metrics.items()
+        },
+        tables=[
+            TableDescription(name=f"{metric} by {contrast}", metric=metric, contrast=contrast, rows="")
+            for metric, contrast in contrasts
+            if metric in claims.metrics and contrast in factors
+        ],
+        script_labels={},
+        order=claims.order,
+        block=claims.block,
+        notes=claims.notes,
+    )
+
+
+def _check_columns(tables: Sequence[_Table]) -> None:
+    """Every file has the columns of the first."""
+    for file, rows in tables[1:]:
+        expected, found = set(tables[0][1][0] if tables[0][1] else ()), set(rows[0] if rows else ())
+        if expected != found:
+            message = (
+                f"columns differ from those of {tables[0][0]}: {listed(sorted(expected ^ found))} in one file only"
+            )
+            raise InputError([Problem(message, str(file), 1, 1)], hint="give every file in `data` the same columns")
+
+
+def _check_rows(path: Path, rows: list[dict[str, str]], description: PublicationDescription) -> None:
+    """Every column is there, every metric a number."""
+    found = []
+    columns = list(rows[0]) if rows else []
+    for name in (*description.factors, *description.metrics):
+        if name not in columns:
+            message = f"no column `{name}`; expected one of {listed(columns)}"
+            found.append(Problem(message, str(path), 1, 1, suggestion=did_you_mean(name, columns)))
+    for line, row in enumerate(rows, start=2):
+        found += [
+            Problem(f"expected a number, found `{row[name]}`", str(path), line, 1, name)
+            for name in description.metrics
+            if name in row and not _is_number(row[name])
+        ]
+    if found:
+        raise InputError(found, hint="the data need a column for every factor and metric of the claims")
+
+
+def _check_block(node: Node, tables: Sequence[_Table], description: PublicationDescription) -> None:
+    """The column of blocks is in every file; a description's own is at no line of the claims."""
+    problems = Problems()
+    for _, rows in tables:
+        columns = list(rows[0]) if rows else []
+        if description.block and description.block not in columns:
+            at = node.where("block") if isinstance(node, Tree) else node.at
+            problems.unknown("column", description.block, columns, at=at, field=("block",))
+    _raise_if_any(problems)
+
+
+def _check_names(node: Node, claims: ClaimsFile, description: PublicationDescription) -> None:
+    """Claims about data name a metric and, where levels are compared, a factor with two levels or more."""
+    problems = Problems()
+    entries = node.entries["claims"] if isinstance(node, Tree) else node
+    for index, claim in enumerate(claims.claims):
+        item = entries.items[index] if isinstance(entries, Listing) else entries
+        field = ("claims", str(index))
+        if _needs_metric(claim) and claim.metric not in description.metrics:
+            where = item.where("metric") if isinstance(item, Tree) else item.at
+            problems.unknown("metric", claim.metric, description.metrics, at=where, field=(*field, "metric"))
+        if _needs_contrast(claim) and len(_levels(description, claim.contrast)) < 2:  # noqa: PLR2004 - to compare
+            where = item.where("contrast") if isinstance(item, Tree) else item.at
+            known = [name for name in description.factors if len(_levels(description, name)) > 1]
+            problems.unknown("contrast", claim.contrast, known, at=where, field=(*field, "contrast"))
+        written = item.tree("milder_at") if isinstance(item, Tree) else Tree({}, item.at)
+        _check_milder(claim, description, problems=problems, written=written, field=(*field, "milder_at"))
+    if not claims.claims:
+        problems.add("no claims", entries.at, field=("claims",))
+    _raise_if_any(problems)
+
+
+def _check_milder(
+    claim: Claim, description: PublicationDescription, *, problems: Problems, written: Tree, field: tuple[str, ...]
+) -> None:
+    """A factor besides the contrast, with the level named and another one."""
+    levels = {name: _levels(description, name) for name in description.factors if name != claim.contrast}
+    known = [name for name, each in levels.items() if len(each) > 1]
+    for factor, level in claim.milder_at.items():
+        where, place = written.where(factor), (*field, factor)
+        if factor not in known:
+            problems.unknown("factor besides the contrast", factor, known, at=where, field=place)
+        elif level not in levels[factor]:
+            problems.unknown("level", level, levels[factor], at=where, field=place)
+
+
+def _needs_metric(claim: Claim) -> bool:
+    return bool(_needs_contrast(claim) or claim.values or claim.intervals)
+
+
+def _needs_contrast(claim: Claim) -> bool:
+    return bool(claim.cells or claim.rest or claim.pair_range or claim.milder_at or claim.orders)
+
+
+def _levels(description: PublicationDescription, factor: str) -> list[str]:
+    return list(description.factors[factor].levels) if factor in description.factors else []
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False

@@ -1,0 +1,140 @@
+"""Claims about single arms: table cells, percentiles of trials, and confidence intervals of a mean or a median."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from scipy import special
+
+from fairtrial.analyse.inference import t_tests
+from fairtrial.analyse.inference.t_tests import Values
+from fairtrial.audit.claims.models import Claim, IntervalClaim, percentile, share
+from fairtrial.audit.findings import Finding, Place, figure
+from fairtrial.audit.models import Levels
+from fairtrial.audit.printed import read
+from fairtrial.audit.reading import Dataset
+
+ONE_VALUE: Final = "one value has no spread"
+NO_SPREAD: Final = "fewer than two values, or all of them equal: there is no confidence interval of the mean"
+TOO_FEW: Final = "{n} values are too few for a {confidence} % interval of the median: it takes {needed}"
+# Publications seldom say which definition their percentiles follow (Hyndman and Fan 1996 count nine): a figure is
+# contradicted if it follows the default of none of these tools.
+DEFINITIONS: Final = (
+    "linear",  # NumPy, R, Prometheus, spreadsheets
+    "inverted_cdf",  # nearest rank: HdrHistogram
+    "averaged_inverted_cdf",  # SAS
+    "hazen",  # MATLAB
+    "weibull",  # Minitab, SPSS
+)
+
+
+def values(dataset: Dataset, claim: Claim) -> Iterator[Finding]:
+    """Every table cell of a claim."""
+    place = Place(claim.where)
+    for each in claim.values:
+        what = f"{each.statistic.replace('_', ' ')} of {claim.metric}" + _at(each.at)
+        percent = percentile(each.statistic)
+        if missing := dataset.missing(claim.metric, each.at):
+            yield place.unknown(what, each.printed, missing)
+            continue
+        found = dataset.values(claim.metric, each.at)
+        if percent is not None:
+            yield from _percentiles(place, [what], printed=[each.printed], percents=[percent], found=found)
+        elif (value := _statistic(found, each.statistic)) is None:
+            yield place.unknown(what, each.printed, ONE_VALUE)
+        else:
+            yield place.figure(what, each.printed, value)
+
+
+def intervals(dataset: Dataset, claim: Claim) -> Iterator[Finding]:
+    """Every interval of a single arm: of its trials, of its mean, of its median."""
+    place = Place(claim.where)
+    for each in claim.intervals:
+        printed = [*(each.printed or ()), *([each.plus_minus] if each.plus_minus else [])]
+        if missing := dataset.missing(claim.metric, each.at):
+            name = "interval of trials" if each.percentiles else f"{each.confidence} % interval of the {each.of}"
+            yield place.unknown(f"{name} of {claim.metric}{_at(each.at)}", " to ".join(printed), missing)
+            continue
+        found = dataset.values(claim.metric, each.at)
+        if each.percentiles:
+            percents = [float(read(text).value) for text in each.percentiles]
+            whats = [f"p{percent:g} of {claim.metric}{_at(each.at)}" for percent in percents]
+            yield from _percentiles(place, whats, printed=printed, percents=percents, found=found)
+        else:
+            yield from _confidence(place, claim.metric, claimed=each, printed=printed, found=found)
+
+
+def _at(levels: Levels) -> str:
+    return f" at {', '.join(levels.values())}" if levels else ""
+
+
+def _percentiles(
+    place: Place, whats: Sequence[str], *, printed: Sequence[str], percents: Sequence[float], found: Values
+) -> Iterator[Finding]:
+    """All by one definition: by the first that all figures follow, else by the first of all."""
+    by_name = {name: np.percentile(found, percents, method=name).tolist() for name in DEFINITIONS}
+    fits = (name for name, values in by_name.items() if _all_agree(printed, values))
+    chosen = next(fits, DEFINITIONS[0])
+    named = "" if chosen == DEFINITIONS[0] else f" ({chosen.replace('_', ' ')})"
+    for what, text, value in zip(whats, printed, by_name[chosen], strict=True):
+        each = place.figure(what, text, value)
+        yield replace(each, computed=each.computed + named)
+
+
+def _all_agree(printed: Sequence[str], computed: Sequence[float]) -> bool:
+    return all(figure(text, value)[1] is None for text, value in zip(printed, computed, strict=True))
+
+
+def _confidence(
+    place: Place, metric: str, *, claimed: IntervalClaim, printed: Sequence[str], found: Values
+) -> Iterator[Finding]:
+    confidence = claimed.confidence or ""
+    what = f"{confidence} % interval of the {claimed.of} of {metric}{_at(claimed.at)}"
+    bounds = (_of_mean if claimed.of == "mean" else _of_median)(found, confidence)
+    if isinstance(bounds, str):
+        yield place.unknown(what, " to ".join(printed), bounds)
+    elif claimed.plus_minus:
+        yield place.figure(f"{what}: ±", claimed.plus_minus, (bounds[1] - bounds[0]) / 2)
+    else:
+        for name, text, value in zip(("low", "high"), printed, bounds, strict=True):
+            yield place.figure(f"{what}: {name}", text, value)
+
+
+def _of_mean(found: Values, confidence: str) -> tuple[float, float] | str:
+    """Student's. Source: `t.test(x, conf.level = …)` in R."""
+    test = t_tests.mean(found, confidence=share(confidence))
+    return NO_SPREAD if test is None else (test.low, test.high)
+
+
+def _of_median(found: Values, confidence: str) -> tuple[float, float] | str:
+    """Order statistics that hold the median with at least this probability, whatever the distribution; or why none do.
+
+    Source: the sign test inverted; Conover, Practical Nonparametric Statistics (1999), section 3.2.
+    """
+    n, tail = len(found), (1 - share(confidence)) / 2
+    below = int((special.bdtr(np.arange(n), n, 0.5) <= tail).sum())
+    if not below:
+        needed = math.ceil(-math.log2(tail))
+        return TOO_FEW.format(n=n, confidence=confidence, needed=needed)
+    ordered = np.sort(found)
+    return float(ordered[below - 1]), float(ordered[-below])
+
+
+def _statistic(found: Values, name: str) -> float | None:
+    if name in ("sd", "standard_error"):
+        if len(found) < t_tests.SMALLEST_N:
+            return None
+        spread = t_tests.spread(found)
+        return spread if name == "sd" else spread / math.sqrt(len(found))
+    return {
+        "mean": lambda: float(np.mean(found)),
+        "median": lambda: float(np.median(found)),
+        "smallest": lambda: float(np.min(found)),
+        "largest": lambda: float(np.max(found)),
+        "count": lambda: float(len(found)),
+        "sum": lambda: math.fsum(found.tolist()),
+    }[name]()

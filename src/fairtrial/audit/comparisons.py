@@ -1,0 +1,135 @@
+"""The comparisons behind a publication's tables: as it made them, and with the baseline's own uncertainty.
+
+One path for every publication; what differs is in its description.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse.inference import t_tests
+from fairtrial.analyse.inference.families import holm
+from fairtrial.analyse.inference.t_tests import TTest, Values
+from fairtrial.audit.models import Levels, TableDescription
+from fairtrial.audit.reading import Dataset
+
+CONFIDENCE: Final = 0.95  # of every publication here
+PERCENT: Final = 100
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One level against the contrast's first level, other factors at `at`, trials taken as independent.
+
+    Attributes:
+        units: Welch on the values, second minus first.
+        logs: Welch on their logarithms: the ratio with the uncertainty of both means; on the values where one is not
+            positive (`all_positive`), and `ratio_percent` says nothing then.
+    """
+
+    metric: str
+    contrast: str
+    at: Levels
+    first: str
+    second: str
+    values: tuple[Values, Values]
+    units: TTest
+    logs: TTest
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Of first and second."""
+        return float(np.mean(self.values[0])), float(np.mean(self.values[1]))
+
+    @property
+    def all_positive(self) -> bool:
+        """Whether every value is, so that `logs` is on logarithms."""
+        return all(bool((each > 0).all()) for each in self.values)
+
+    @property
+    def percent(self) -> tuple[float, float]:
+        """The publications' interval: the difference in percent of the first mean, as if that were known exactly."""
+        return PERCENT * self.units.low / self.means[0], PERCENT * self.units.high / self.means[0]
+
+    @property
+    def ratio_percent(self) -> tuple[float, float]:
+        """Interval of the ratio of geometric means, as a change in percent."""
+        return PERCENT * math.expm1(self.logs.low), PERCENT * math.expm1(self.logs.high)
+
+    @property
+    def significant(self) -> bool:
+        """By the publications' rule: the interval of the difference leaves out 0."""
+        return self.units.low > 0 or self.units.high < 0
+
+    @property
+    def pair_percent(self) -> list[float]:
+        """Change in percent by trial number: trials of equal number side by side."""
+        return [PERCENT * (b - a) / a for a, b in zip(*(each.tolist() for each in self.values), strict=False)]
+
+
+def place(levels: Levels) -> str:
+    """Levels in words: `overcommitting, 600`."""
+    return ", ".join(levels.values())
+
+
+def compared(dataset: Dataset, *, metric: str, contrast: str) -> list[Compared]:
+    """Every later level of a contrast against its first, for each combination of the other factors.
+
+    Without those that no test can be made of: an arm has fewer than two values there, or none has any spread.
+    """
+    first, *others = dataset.levels(contrast)
+    found = [
+        compared_at(dataset, metric=metric, contrast=contrast, at=at, levels=(first, second))
+        for at in dataset.combinations(without=contrast)
+        for second in others
+    ]
+    return [each for each in found if each is not None]
+
+
+def compared_at(
+    dataset: Dataset, *, metric: str, contrast: str, at: Levels, levels: tuple[str, str]
+) -> Compared | None:
+    """One comparison; None where no test can be made."""
+    first, second = (dataset.values(metric, {**at, contrast: level}) for level in levels)
+    units = t_tests.welch(first, second, confidence=CONFIDENCE)
+    positive = min(first.min(initial=math.inf), second.min(initial=math.inf)) > 0
+    logs = t_tests.welch(np.log(first), np.log(second), confidence=CONFIDENCE) if positive else units
+    if units is None or logs is None:
+        return None
+    return Compared(
+        metric=metric,
+        contrast=contrast,
+        at=at,
+        first=levels[0],
+        second=levels[1],
+        values=(first, second),
+        units=units,
+        logs=logs,
+    )
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of a publication, recomputed.
+
+    Attributes:
+        p_adjusted: of each comparison's ratio, Holm over the table.
+    """
+
+    description: TableDescription
+    comparisons: tuple[Compared, ...]
+    p_adjusted: tuple[float, ...]
+
+
+def tables(dataset: Dataset) -> list[Table]:
+    """Every table: those of the publication, then the direction it does not print."""
+    found = []
+    for table in dataset.description.tables:
+        comparisons = compared(dataset, metric=table.metric, contrast=table.contrast)
+        adjusted = holm([each.logs.p for each in comparisons])
+        found.append(Table(description=table, comparisons=tuple(comparisons), p_adjusted=tuple(adjusted)))
+    return found

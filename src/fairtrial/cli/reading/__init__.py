@@ -1,0 +1,1 @@
+"""Commands that read what is there: records, tables, publications."""

@@ -1,0 +1,112 @@
+"""`fairtrial analyse`: the whole inference on numbers that fairtrial did not measure."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from rich.console import Console
+
+from fairtrial import imports as foreign
+from fairtrial import report
+from fairtrial.analyse import analyse_table
+from fairtrial.cli.terminal import print_whole
+from fairtrial.errors import InputError, Problem
+from fairtrial.report.document import finite
+from fairtrial.study.catalogue import Better
+from fairtrial.study.tree.problems import did_you_mean
+from fairtrial.study.tree.quantities import parse_share
+
+FORMAT_VERSION = 1  # of what --json prints
+LOWEST_CONFIDENCE = 0.5  # as in a study: less is no confidence
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command's options as they were typed; see `fairtrial.imports.Question`."""
+
+    values: Sequence[str]
+    arm: str | None
+    by: Sequence[str]
+    block: str | None
+    cluster: str | None
+    time: str | None
+    baseline: str | None
+    better: Sequence[str]
+    margin: str
+    confidence: str
+
+    def question(self) -> foreign.Question:
+        """What is asked.
+
+        Raises:
+            InputError: a share is none, or a direction is not `higher` or `lower`.
+        """
+        better = [direction(text) for text in self.better]
+        return foreign.Question(
+            values=tuple(self.values),
+            arm=self.arm or "",
+            by=tuple(name.strip() for text in self.by for name in text.split(",") if name.strip()),
+            block=self.block,
+            cluster=self.cluster,
+            time=self.time,
+            baseline=self.baseline,
+            better=tuple(better),
+            margin=share("--margin", self.margin, fits=lambda value: 0 < value < 1, limits="above 0 % and below 100 %"),
+            confidence=share(
+                "--confidence",
+                self.confidence,
+                fits=lambda value: LOWEST_CONFIDENCE <= value < 1,
+                limits="from 50 % to below 100 %",
+            ),
+        )
+
+
+def analyse(data: Sequence[str], options: Options, *, names: str | None, as_json: bool) -> None:
+    """Prints the verdicts on a table, or on outputs of fio or sysbench.
+
+    Raises:
+        InputError: a file, a column or a cell is not what it should be.
+    """
+    question = options.question()
+    rows = foreign.gather(foreign.sources(data, names=names, standard_input=sys.stdin.buffer))
+    analysis = analyse_table(*foreign.ask(rows, question))
+    if as_json:
+        document = {"format_version": FORMAT_VERSION, "analysis": analysis.model_dump(mode="json")}
+        print(json.dumps(finite(document), ensure_ascii=False, allow_nan=False))
+    else:
+        print_whole(Console(), report.terminal(analysis))
+
+
+def share(option: str, text: str, *, fits: Callable[[float], bool], limits: str) -> float:
+    """A share as an option gives it.
+
+    Raises:
+        InputError: it is none, or outside its limits.
+    """
+    try:
+        value = parse_share(text)
+    except ValueError as error:
+        raise InputError([Problem(str(error), option)], hint=f"for example {option} 2%") from error
+    if not fits(value):
+        raise InputError([Problem(f"expected a share {limits}, found {text!r}", option)], hint="did you mean percent?")
+    return value
+
+
+def direction(text: str) -> Better:
+    """A good direction as an option gives it.
+
+    Raises:
+        InputError: it is none.
+    """
+    known: tuple[Better, ...] = get_args(Better)
+    for each in known:
+        if text == each:
+            return each
+    problem = Problem(
+        f"expected {' or '.join(known)}, found {text!r}", "--better", suggestion=did_you_mean(text, known)
+    )
+    raise InputError([problem], hint="--better says which direction is good")

@@ -1,0 +1,111 @@
+"""`fairtrial studies beside`: a run in the tables of the publication that its study re-runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from fairtrial.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from fairtrial.analyse.models import Analysis, Comparison
+    from fairtrial.audit import Beside
+    from fairtrial.record import Record
+    from fairtrial.study.catalogue import MetricDefinition
+
+HEADER: Final = ("at", "there, %", "here, %", "verdict here", "together")
+
+
+def beside(directory: Path) -> None:
+    """Prints the publication's tables with what the run found in each field.
+
+    Raises:
+        InputError: the run's study re-runs no publication.
+        FairtrialError: not a record, or a damaged one.
+    """
+    from fairtrial import record
+
+    typer.echo("\n".join(render(record.read(directory))))
+
+
+def render(found: Record) -> Iterator[str]:
+    """The whole output, line by line."""
+    from fairtrial import audit as publications
+    from fairtrial.report.analysing import analysed
+    from fairtrial.report.text import columns
+
+    known = publications.rerun_by(found.plan.study)
+    if known is None:
+        problem = Problem(f"the study `{found.plan.study}` re-runs no publication with raw data", str(found.directory))
+        raise InputError(
+            [problem], hint="`fairtrial studies` lists publications; docs/reference/publications says what re-runs them"
+        )
+    name, rerun = known
+    dataset = publications.load(name)
+    several = [name for name, levels in found.plan.factors.items() if len(levels) > 1]  # a size may leave one
+    contrasts = [factor.name for factor in rerun.factors.values() if factor.name in several]
+    analyses = {contrast: analysed(found, contrast=contrast) for contrast in contrasts}
+    rows = publications.beside(dataset, rerun, analyses)
+    yield f"there: {dataset.description.title} ({dataset.description.source})"
+    yield f"here:  {found.directory.name}" + _how(found)
+    yield "Changes of the second level against the first, 95 % intervals of the ratio minus 1; significant there after"
+    yield "Holm over its table, here by this study's verdicts; equivalence rests on the interval of its own tests,"
+    yield "whose level stands beside it. What has no verdict here (an unfinished run, too few blocks, a condition that"
+    yield "was missed) or is a clock's under emulation counts neither for nor against the publication."
+    for table, metric in dict.fromkeys((row.table, row.metric) for row in rows):
+        of = [row for row in rows if (row.table, row.metric) == (table, metric)]
+        yield from columns.heading(f"{table}: {of[0].published.metric} there, {metric} here")
+        yield ""
+        definition = analyses[found.plan.arm].metrics.get(metric)
+        yield from columns.table(HEADER, [_row(row, definition) for row in of], left=1)
+    yield from columns.heading("Together")
+    yield ""
+    yield from _counted(rows, found, analyses[found.plan.arm])
+    for note in rerun.notes:
+        yield from columns.prose(f"- {note}", indent="  ")
+
+
+def _how(found: Record) -> str:
+    accelerators = {opened.facts.get("accelerator") for opened in found.places}
+    return f", size {found.plan.size}" * bool(found.plan.size) + ", under emulation" * ("tcg" in accelerators)
+
+
+def _row(row: Beside, definition: MetricDefinition | None) -> list[str]:
+    from fairtrial.audit.comparisons import place
+
+    low, high = row.published.ratio_percent
+    also = "".join(f", {level}" for level in row.also.values())
+    return [place(row.at) + also, f"[{low:.1f}, {high:.1f}]", here(row.found), _verdict(row, definition), row.said]
+
+
+def here(found: Comparison | None) -> str:
+    """The interval that decided, as changes in percent; with its level where that is not the comparison's."""
+    from fairtrial.report.tables import decided
+
+    if found is None or found.ratio.estimate is None:
+        return "–"
+    interval, confidence = decided(found)
+    if interval.low is None or interval.high is None:
+        return f"{100 * (found.ratio.estimate - 1):.1f}"
+    level = "" if confidence == found.confidence else f" at {100 * confidence:g} %"
+    return f"[{100 * (interval.low - 1):.1f}, {100 * (interval.high - 1):.1f}]{level}"
+
+
+def _verdict(row: Beside, definition: MetricDefinition | None) -> str:
+    from fairtrial.report.tables import word
+
+    return "–" if row.found is None or definition is None else word(row.found.verdict, definition)
+
+
+def _counted(rows: Sequence[Beside], found: Record, analysis: Analysis) -> Iterator[str]:
+    """How often both say the same, by metric, and what the comparison rests on."""
+    from fairtrial.words import counted
+
+    for metric in dict.fromkeys(row.metric for row in rows):
+        of = [row for row in rows if row.metric == metric]
+        said = [f"{sum(row.said == each for row in of)} {each}" for each in dict.fromkeys(row.said for row in of)]
+        yield f"{metric}: {', '.join(said)}"
+    yield f"{counted(analysis.counts.valid, 'valid trial')} of {found.plan.study}"

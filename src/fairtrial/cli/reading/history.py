@@ -1,0 +1,106 @@
+"""`fairtrial history`: series over many runs, their change points, and what the newest run says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from fairtrial.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from fairtrial.history import History, Options
+
+CSV_SUFFIXES = (".csv", ".tsv")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """How sure is sure, as shares; a margin of None is each series' own."""
+
+    alpha: float
+    alarm_alpha: float
+    margin: float | None
+
+
+def levels(*, alpha: str, alarm_alpha: str, margin: str | None) -> Levels:
+    """Reads the options of the same names.
+
+    Raises:
+        InputError: one of them is no share.
+    """
+    return Levels(
+        alpha=share("--alpha", alpha),
+        alarm_alpha=share("--alarm-alpha", alarm_alpha),
+        margin=None if margin is None else share("--margin", margin),
+    )
+
+
+def history(
+    paths: Sequence[Path], *, metrics: Sequence[str], by: str, acknowledged: Path | None, levels: Levels, as_json: bool
+) -> None:
+    """Prints what the histories say."""
+    found = examined(paths, metrics=metrics, by=by, options=options(paths, acknowledged=acknowledged, levels=levels))
+    if as_json:
+        typer.echo(found.model_dump_json(indent=1))
+        return
+    from fairtrial.history import text as report
+
+    typer.echo("\n".join(report.text(found)))
+
+
+def options(paths: Sequence[Path], *, acknowledged: Path | None, levels: Levels) -> Options:
+    """Levels, and acknowledgements from the file named or from those beside the records."""
+    from fairtrial.history import Known, Options
+    from fairtrial.record import acknowledgements
+
+    beside = dict.fromkeys(
+        file
+        for path in paths
+        for folder in ((path, path.parent) if path.is_dir() else (path.parent,))
+        if (file := folder / acknowledgements.NAME).is_file()
+    )
+    files = [acknowledged] if acknowledged else list(beside)
+    known = [Known(**each.model_dump()) for file in files for each in acknowledgements.read(file)]
+    return Options(alpha=levels.alpha, alarm_alpha=levels.alarm_alpha, margin=levels.margin, known=tuple(known))
+
+
+def examined(paths: Sequence[Path], *, metrics: Sequence[str], by: str, options: Options) -> History:
+    """Reads records and CSV files and looks at every series.
+
+    Raises:
+        InputError: nothing there gives a series.
+    """
+    from fairtrial.history import examine, otava
+    from fairtrial.history import series as across_runs
+
+    tables = [path for path in paths if path.suffix.lower() in CSV_SUFFIXES]
+    directories = across_runs.record_directories([path for path in paths if path not in tables])
+    runs = across_runs.read(directories, metrics=metrics, by=[name.strip() for name in by.split(",") if name.strip()])
+    series = [*runs.series, *(each for table in tables for each in otava.read(table, metrics=metrics))]
+    if not series:
+        reasons = "; ".join(f"{run}: {reason}" for run, reason in runs.left_out.items())
+        wanted = f" of {', '.join(metrics)}" if metrics else ""
+        problem = Problem(message=f"no series{wanted}: {reasons or 'no finished run'}", file=str(paths[0]))
+        raise InputError([problem], hint="`fairtrial verify RUN` says what a run is; --metric takes names of metrics")
+    return examine(series, options=options, left_out=runs.left_out)
+
+
+def share(option: str, text: str) -> float:
+    """`1 %` or `0.01` as a number in (0, 1).
+
+    Raises:
+        InputError: it is neither.
+    """
+    from fairtrial.study.tree.quantities import parse_share
+
+    try:
+        found = parse_share(text)
+    except ValueError as error:
+        raise InputError([Problem(message=str(error), file=option)], hint="a share: `1 %` or `0.01`") from error
+    if not 0 < found < 1:
+        raise InputError([Problem(message=f"{text} is not between 0 and 1", file=option)], hint="`1 %` or `0.01`")
+    return found

@@ -1,0 +1,227 @@
+"""`fairtrial plan`: what a study would run, in full, without running it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairtrial.cli.places import of_plan
+from fairtrial.record.models import Design, Difference, Plan
+from fairtrial.study.tree.quantities import format_share
+from fairtrial.words import counted
+
+MINIMUM_WIDTH = 80  # narrower, seeds would be cut
+_MINUTE_S, _HOUR_S = 60, 3600
+_BINARY_UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
+
+
+def plan(study: Path, *, size: str | None, overrides: list[str], against_itself: bool = False) -> None:
+    """Prints the plan of a study, or of an A/A run of its baseline."""
+    from fairtrial import plan as planning
+    from fairtrial import study as language
+    from fairtrial.catalogue import catalogue
+
+    known = catalogue()
+    loaded = language.load(study, catalogue=known, size=size, overrides=overrides)
+    made = planning.make(loaded, catalogue=known)
+    if against_itself:
+        made = planning.against_itself(made, catalogue=known)
+    width = max(MINIMUM_WIDTH, shutil.get_terminal_size().columns)
+    Console(width=width, highlight=False).print(render(made, detectable=_detectable(made)))
+
+
+def _detectable(plan: Plan) -> str:
+    """What the planned blocks can show, where this machine has an A/A of the study; other places are not asked."""
+    from fairtrial.cli.running import power
+
+    places = [trial.place for arms in plan.resolved.values() for trial in arms.values()]
+    known = power.at_place(plan) if all("local" in place for place in places) else None
+    return "" if known is None or not known.pilots or plan.against_itself else power.sentence(plan, known)
+
+
+def render(plan: Plan, *, detectable: str = "") -> RenderableType:
+    """The plan for a person: what is asked, what differs, every trial, what it costs, and what it can show."""
+    warnings = [Text(f"warning: {warning}") for warning in plan.warnings]
+    return Group(
+        _heading(plan),
+        *_what_differs(plan),
+        Text("\ntrials, in the order they run"),
+        _trials(plan),
+        *_diagnostics(plan),
+        Text(""),
+        _costs(plan),
+        *([Text(detectable)] if detectable else []),
+        *warnings,
+    )
+
+
+def _what_differs(plan: Plan) -> list[RenderableType]:
+    if plan.against_itself:
+        return [Text("\nnothing differs between the arms: an A/A run, whose differences are the noise of the place")]
+    arms = plan.factors[plan.arm]
+    return [Text("\nwhat differs between the arms"), _differences(plan.differences, arms=arms)]
+
+
+def _heading(plan: Plan) -> RenderableType:
+    size = f" (size {plan.size})" if plan.size else ""
+    lines = [f"{plan.study}{size}" + (f": {plan.question}" if plan.question else ""), ""]
+    baseline, *others = plan.factors[plan.arm]
+    lines.append(f"arm          {plan.arm}: {baseline} (baseline) against {', '.join(others)}")
+    for name, levels in plan.factors.items():
+        if name != plan.arm:
+            lines.append(f"condition    {name}: {', '.join(levels)}")
+    if plan.also_compare:
+        lines.append(f"compared too {', '.join(plan.also_compare)}")
+    for role, names in (
+        ("primary", plan.metrics.primary),
+        ("secondary", plan.metrics.secondary),
+        ("guardrails", plan.metrics.guardrails),
+    ):
+        if names:
+            lines.append(f"{role:<12} {', '.join(f'{name} [{_better(plan, name)}]' for name in names)}")
+    baseline = f"{plan.arm} {plan.factors[plan.arm][0]}"
+    lines += [
+        f"expected     {expected.metric} {expected.text} where {expected.factor} is {expected.level}, with {baseline}"
+        for expected in plan.expectations
+    ]
+    design = plan.design
+    lines.append(
+        f"design       {design.order}, {_blocks(design)} per cell, seed {design.seed}, "
+        f"margin {format_share(design.margin)}, confidence {format_share(design.confidence)}"
+    )
+    if design.min_blocks is not None:
+        lines.append(f"stops        {_stops(design)}")
+    lines.append(f"             at most {counted(design.voided_limit, 'voided block')} replaced per cell")
+    return Text("\n".join(lines))
+
+
+def _blocks(design: Design) -> str:
+    if design.min_blocks is None:
+        return counted(design.blocks, "block")
+    return f"{design.min_blocks} to {counted(design.blocks, 'block')}"
+
+
+def _stops(design: Design) -> str:
+    """When a cell gets no more blocks, in a line."""
+    said = {
+        "sequential": f"cell by cell after each round, {(design.spending or '').replace('_', ' ')} spending",
+        "anytime": "cell by cell after each round, always-valid intervals",
+        "precision": f"once the interval reaches ± {format_share(design.precision or 0)}",
+    }[design.stop]
+    switches = (("futility", design.futility), ("equivalence", design.equivalence))
+    ignored = [name for name, on in switches if on is False and design.stop != "precision"]
+    said += f", never for {' or '.join(ignored)}" if ignored else ""
+    return said + (f", within {duration(design.time_budget_s)}" if design.time_budget_s else "")
+
+
+def _better(plan: Plan, name: str) -> str:
+    definition = plan.metrics.definitions[name]
+    return f"{definition.unit}, {definition.better} is better"
+
+
+def _table(*columns: str, right: tuple[str, ...] = (), whole: tuple[str, ...] = ()) -> Table:
+    """A plain table; columns named in `whole` never wrap, so that their numbers can be copied."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        justify: JustifyMethod = "right" if column in right else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in whole)
+    return table
+
+
+def _differences(differences: list[Difference], *, arms: list[str]) -> RenderableType:
+    table = _table("path", *arms)
+    for difference in differences:
+        values = (_value(difference.values[arm]) if arm in difference.values else "(not set)" for arm in arms)
+        table.add_row(Text(difference.path), *(Text(value) for value in values))
+    return table
+
+
+def _value(value: Any) -> str:
+    return "(none)" if value is None else str(value)
+
+
+def _trials(plan: Plan) -> RenderableType:
+    numbers = ("position", "round", "block")
+    table = _table(*numbers, "cell", "arm", "seed", right=numbers, whole=(*numbers, "seed"))
+    for trial in plan.trials:
+        values = (trial.position, trial.round, trial.block, trial.cell, trial.arm, trial.seed)
+        table.add_row(*(Text(str(value)) for value in values))
+    return table
+
+
+def _diagnostics(plan: Plan) -> list[RenderableType]:
+    """The trials with probes and what they cost; nothing if there are none."""
+    if not plan.diagnostics:
+        return []
+    table = _table("position", "block", "cell", "arm", "seed", right=("position", "block"), whole=("position", "seed"))
+    for trial in plan.diagnostics:
+        table.add_row(*(Text(str(value)) for value in (trial.position, trial.block, trial.cell, trial.arm, trial.seed)))
+    said = (
+        f"\n{counted(len(plan.diagnostics), 'diagnostic trial')} after them, in no estimate, about "
+        f"{duration(plan.diagnostic_duration_s)} more, each with {', '.join(probe.label for probe in plan.probes)}"
+    )
+    return [Text(said), table]
+
+
+def _costs(plan: Plan) -> RenderableType:
+    cells, blocks = counted(len(plan.cells), "cell"), counted(plan.design.blocks, "block")
+    at_most = "at most " if plan.design.min_blocks else ""
+    return Text(
+        f"{at_most}{len(plan.trials)} trials ({cells} × {blocks} × {len(plan.factors[plan.arm])} arms), each named "
+        f"CELL.bBLOCK.ARM, the first {plan.trials[0].id}\n"
+        f"{_durations(plan)}\n"
+        f"expected disk {size(plan.disk_bytes)}" + "".join(f"\nneeds {each}" for each in _needs(plan))
+    )
+
+
+def _needs(plan: Plan) -> list[str]:
+    """What its places must have beyond disk; `fairtrial doctor STUDY` looks whether they do."""
+    found = []
+    places = of_plan(plan)
+    for guest in (place["vm"] for place in places if "vm" in place):
+        memory = size(guest["memory"] + (guest["pmem"] or 0))
+        kvm = ", KVM" if guest["accelerator"] == "kvm" else ""
+        processors = counted(guest["cpus"], "processor")
+        found.append(f"a guest for every trial with {guest['kernel']}: {memory} of memory, {processors}, QEMU{kvm}")
+    found += [f"a way to {place['ssh']['host']} by ssh" for place in places if "ssh" in place]
+    return found
+
+
+def _durations(plan: Plan) -> str:
+    """How long the run takes: one figure, or three if it may stop early."""
+    from fairtrial.analyse.sequential import planning
+
+    first, expected = plan.design.min_blocks, planning.expected_blocks(plan)
+    if first is None or expected is None:
+        return f"expected duration {duration(plan.duration_s)}, an estimate before anything was measured"
+    each_s = plan.duration_s / plan.design.blocks
+    largest_s = min(plan.duration_s, plan.design.time_budget_s or plan.duration_s)
+    return (
+        f"smallest duration {duration(each_s * first)}, {counted(first, 'block')} per cell; largest "
+        f"{duration(largest_s)}\n"
+        f"expected duration {duration(min(largest_s, each_s * expected))}, {expected:.1f} blocks per cell "
+        f"{planning.ASSUMED}"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds as `45 s`, `12 min` or `3 h 20 min`."""
+    if seconds < 2 * _MINUTE_S:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * _HOUR_S:
+        return f"{seconds / _MINUTE_S:.0f} min"
+    minutes = round(seconds / _MINUTE_S)
+    return f"{minutes // _MINUTE_S} h {minutes % _MINUTE_S:02d} min"
+
+
+def size(count: int) -> str:
+    """Bytes as `1.5 GiB`."""
+    for unit, bits in _BINARY_UNITS:
+        if count >= 1 << bits:
+            return f"{count / (1 << bits):.1f} {unit}"
+    return f"{count} B"

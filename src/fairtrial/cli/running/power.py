@@ -1,0 +1,208 @@
+"""`fairtrial power`: how many blocks, how small an effect, how many hours, from a pilot run or the place's own A/A."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairtrial import plan as planning
+from fairtrial import record
+from fairtrial import study as language
+from fairtrial.analyse.inference import power as planned
+from fairtrial.analyse.inference.power import Pilot
+from fairtrial.analyse.inference.sensitivity import POWER
+from fairtrial.analyse.noise.models import NoiseProfile
+from fairtrial.analyse.noise.profile import PILOT_CONFIDENCE
+from fairtrial.catalogue import catalogue
+from fairtrial.cli.running.plan import duration
+from fairtrial.errors import FairtrialError, InputError, Problem, RecordError
+from fairtrial.record import Record
+from fairtrial.record.models import Plan
+from fairtrial.run import noise
+from fairtrial.study.tree.quantities import WITH_UNITS, Share
+from fairtrial.words import counted
+
+_SHARE: TypeAdapter[float] = TypeAdapter(Share)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A pilot's spreads, in which words to name it, and what a block of every cell takes, seconds."""
+
+    pilots: tuple[Pilot, ...]
+    source: str
+    block_s: float
+
+
+def power(study: Path, *, size: str | None, overrides: Sequence[str], pilot: Path | None, effect: str | None) -> None:
+    """Prints what a number of blocks can show.
+
+    Raises:
+        InputError: the study or the effect is wrong.
+        RecordError: there is no pilot, or none with the study's metrics.
+    """
+    kinds = catalogue()
+    plan = planning.make(language.load(study, catalogue=kinds, size=size, overrides=overrides), catalogue=kinds)
+    wanted = None if effect is None else share(effect)
+    known = of_run(record.read(pilot), plan) if pilot is not None else at_place(plan)
+    if known is None or not known.pilots:
+        where = "the place of this study" if pilot is None else str(pilot)
+        raise RecordError(
+            f"{where} has no pilot: {planned.FEWEST_BLOCKS} whole blocks with positive values of "
+            f"{', '.join(plan.metrics.primary)} are needed",
+            hint=f"make one with `fairtrial run {study} --aa`, or name a run of it with --from",
+        )
+    Console(highlight=False).print(render(plan, known, effect=wanted))
+
+
+def share(text: str) -> float:
+    """`3%` or `0.03` as 0.03.
+
+    Raises:
+        InputError: neither, or not above 0.
+    """
+    try:
+        found = _SHARE.validate_python(text, context=dict(WITH_UNITS))
+    except ValidationError as error:
+        found = 0.0
+        cause: ValidationError | None = error
+    else:
+        cause = None
+    if not 0 < found < 1:
+        problem = Problem(message=f"expected a share above 0 and below 100 %, found {text!r}", file="--effect")
+        raise InputError([problem], hint="write --effect 3%") from cause
+    return found
+
+
+def of_run(found: Record, plan: Plan) -> Known:
+    """A run's spreads of the plan's primary metrics, in the plan's cells."""
+    cells = {cell.name for cell in plan.cells}
+    pilots = tuple(
+        pilot
+        for pilot in planned.of_run(found.plan, found.trials)
+        if pilot.cell in cells and pilot.metric in plan.metrics.primary
+    )
+    kind = "A/A run" if found.plan.against_itself else "run"
+    return Known(pilots=pilots, source=f"{kind} {found.directory.name}", block_s=_block_s(found, plan))
+
+
+def at_place(plan: Plan) -> Known | None:
+    """The A/A of this study that the first place keeps; None without one or if the place cannot be reached."""
+    place = next(iter(plan.resolved.values()))[plan.factors[plan.arm][0]].place
+    with contextlib.suppress(FairtrialError, ValidationError):
+        kept = noise.kept(place, study=plan.study)
+        if kept is not None:
+            profile = NoiseProfile.model_validate(kept)
+            source = f"A/A of this place, {profile.date[:10]}, {counted(profile.blocks, 'block')}"
+            return Known(planned.of_profile(profile, plan), source, block_s=plan.duration_s / plan.design.blocks)
+    return None
+
+
+def _block_s(found: Record, plan: Plan) -> float:
+    """What a block of every cell took in a run, for as many trials as the plan's blocks have."""
+    taken = [
+        (datetime.fromisoformat(trial.finished) - datetime.fromisoformat(trial.started)).total_seconds()
+        - trial.phases_s.get("prepare", 0.0)
+        for trial in found.trials
+        if trial.valid
+    ]
+    per_block = len(plan.trials) / plan.design.blocks
+    return sum(taken) / len(taken) * per_block if taken else plan.duration_s / plan.design.blocks
+
+
+def sentence(plan: Plan, known: Known) -> str:
+    """What the planned blocks can show, in a line of `fairtrial plan`."""
+    hardest = planned.hardest(known.pilots)
+    if plan.design.blocks < planned.FEWEST_BLOCKS:
+        return f"detectable   nothing is promised of fewer than {planned.FEWEST_BLOCKS} blocks ({known.source})"
+    effect = planned.detectable(hardest.upper, blocks=plan.design.blocks, alpha=planned.level(plan))
+    where = f"{hardest.metric}, cell {hardest.cell}"
+    return f"detectable   {_percent(effect)} in {where}, with power {POWER:g} ({known.source})"
+
+
+def render(plan: Plan, known: Known, *, effect: float | None) -> RenderableType:
+    """The pilot, the table, and the answer for the effect that was asked for."""
+    size = planned.family(plan)
+    alpha = planned.level(plan)
+    parts: list[RenderableType] = [
+        Text(
+            f"{plan.study}: pilot is {known.source}; paired t on log ratios, power {POWER:g}, level "
+            f"{1 - plan.design.confidence:g} over a family of {size} ({alpha:.3g} each); planned with the upper "
+            f"{PILOT_CONFIDENCE * 100:.0f} % bound of the pilot's deviation\n"
+        ),
+        _pilots(known),
+        Text(),
+        _blocks(plan, known, alpha=alpha),
+    ]
+    if effect is not None:
+        parts += [Text(), *_answers(known, effect=effect, alpha=alpha)]
+    return Group(*parts)
+
+
+def _pilots(known: Known) -> Table:
+    table = _table("metric", "cell", "blocks", "sd", "sd at most", left=2)
+    for pilot in known.pilots:
+        figures = (str(pilot.df + 1), f"{pilot.sd * 100:.2f} %", f"{pilot.upper * 100:.2f} %")
+        table.add_row(pilot.metric, pilot.cell, *figures)
+    return table
+
+
+def _blocks(plan: Plan, known: Known, *, alpha: float) -> Table:
+    """Detectable effects of each metric in its noisiest cell, by the number of blocks."""
+    metrics = {
+        metric: planned.hardest([pilot for pilot in known.pilots if pilot.metric == metric])
+        for metric in plan.metrics.primary
+        if any(pilot.metric == metric for pilot in known.pilots)
+    }
+    table = _table("blocks", *(f"{metric} detects" for metric in metrics), "at the pilot's own sd", "takes", left=0)
+    for blocks in sorted({*planned.TABLE, max(plan.design.blocks, planned.FEWEST_BLOCKS)}):
+        upper = [planned.detectable(pilot.upper, blocks=blocks, alpha=alpha) for pilot in metrics.values()]
+        own = [planned.detectable(pilot.sd, blocks=blocks, alpha=alpha) for pilot in metrics.values()]
+        here = " *" if blocks == plan.design.blocks else ""
+        table.add_row(
+            f"{blocks}{here}",
+            *(_percent(found) for found in upper),
+            ", ".join(_percent(found) for found in own),
+            duration(known.block_s * blocks),
+        )
+    table.caption = "* as the study says" if plan.design.blocks else None
+    return table
+
+
+def _answers(known: Known, *, effect: float, alpha: float) -> list[Text]:
+    """Blocks for one effect: of the noisiest cell, which decides, and of every cell by itself."""
+    needed = {
+        f"{pilot.metric} in {pilot.cell}": planned.blocks_needed(pilot.upper, effect=effect, alpha=alpha)
+        for pilot in known.pilots
+    }
+    lines = [f"{where}: {_needed(blocks)}" for where, blocks in needed.items()]
+    every = [blocks for blocks in needed.values() if blocks is not None]
+    if len(every) == len(needed):
+        takes = duration(known.block_s * max(every))
+        whole = f"an effect of {effect * 100:g} % in every cell needs {_needed(max(every))}: {takes}"
+    else:
+        whole = f"an effect of {effect * 100:g} % is out of reach of {planned.MOST_BLOCKS} blocks in some cell"
+    return [Text(whole, style="bold"), *(Text(f"  {line}") for line in lines if len(lines) > 1)]
+
+
+def _needed(blocks: int | None) -> str:
+    return f"more than {planned.MOST_BLOCKS} blocks" if blocks is None else counted(blocks, "block")
+
+
+def _percent(effect: float | None) -> str:
+    return "–" if effect is None else f"± {effect * 100:.{1 if effect < 1 else 0}f} %"
+
+
+def _table(*columns: str, left: int) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0), caption_justify="left")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index < left else "right", no_wrap=True)
+    return table

@@ -1,0 +1,112 @@
+"""`fairtrial run`: the main job, from a study file to a report."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from fairtrial import plan as planning
+from fairtrial import record, report
+from fairtrial import study as language
+from fairtrial.catalogue import catalogue
+from fairtrial.cli.running.noise import keep_noise
+from fairtrial.cli.running.progress import progress_for
+from fairtrial.cli.running.resuming import MERGED, as_it_ran, directory_name, resumed
+from fairtrial.cli.running.stopping import stopping_rule
+from fairtrial.cli.terminal import print_whole
+from fairtrial.record import Record, Writer
+from fairtrial.report.analysing import analysed
+from fairtrial.run import LiveFile, Run
+
+
+def run(
+    study: Path,
+    *,
+    size: str | None,
+    overrides: Sequence[str],
+    output: Path,
+    resume: bool,
+    against_itself: bool = False,
+    drawn: bool = True,
+) -> None:
+    """Runs a study, or goes on with an unfinished run of it, and prints the verdicts.
+
+    Args:
+        study: its file, or with `resume` a run's directory.
+        size: one of the study's sizes.
+        overrides: values that replace the study's.
+        output: where runs are kept.
+        resume: go on with the newest unfinished run.
+        against_itself: run the study's baseline against itself, an A/A run.
+        drawn: the report has a page and figures.
+
+    Raises:
+        FairtrialError: the study is wrong, or the run cannot go on.
+        KeyboardInterrupt: the user stopped it.
+    """
+    signal.signal(signal.SIGTERM, as_interrupt)
+    console = Console()
+    if resume:
+        writer = resumed(
+            study, size=size, overrides=overrides, output=output, console=console, against_itself=against_itself
+        )
+    else:
+        writer = _created(study, size=size, overrides=overrides, output=output, against_itself=against_itself)
+    console.print(f"record: {writer.directory}", markup=False, soft_wrap=True)
+    for warning in writer.plan.warnings:
+        console.print(f"warning: {warning}", markup=False, soft_wrap=True)
+    try:
+        with progress_for(console, writer.plan) as progress:
+            source = partial(as_it_ran, writer.directory, study, size=size, overrides=overrides)
+            live = LiveFile(writer.directory / "live.json", progress)
+            Run(writer=writer, progress=live, stopping=stopping_rule(writer.plan), study=source).execute()
+    except KeyboardInterrupt:
+        print(f"stopped; every finished trial is kept: `fairtrial run {study} --resume` goes on", file=sys.stderr)
+        raise
+    finally:
+        (writer.directory / "live.json").unlink(missing_ok=True)
+        writer.close()
+    finished = record.read(writer.directory)
+    conclude(finished, console=console, drawn=drawn)
+    if finished.plan.against_itself:
+        with progress_for(console, finished.plan) as progress:
+            keep_noise(finished, progress=progress)
+
+
+def conclude(found: Record, *, console: Console, contrast: str | None = None, drawn: bool = True) -> None:
+    """Analyses a record, writes its reports, and prints the verdicts and where the reports are.
+
+    The study's own report is `report/`; of another factor it is `report/by-<factor>/`, a family of its own.
+    """
+    factors = [contrast] if contrast else [found.plan.arm, *found.plan.also_compare]
+    for factor in factors:
+        analysis = analysed(found, contrast=factor)
+        is_own = factor == found.plan.arm
+        directory = found.directory / "report" if is_own else found.directory / "report" / f"by-{factor}"
+        written = report.write(found, analysis, directory, drawn=drawn)
+        if not is_own:
+            console.print(f"\nalso compared: {factor}, a family of its own", markup=False)
+        print_whole(console, report.terminal(analysis))
+        console.print(f"report: {written}", markup=False, soft_wrap=True)
+
+
+def as_interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """A signal that ends a run in order, as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+def _created(study: Path, *, size: str | None, overrides: Sequence[str], output: Path, against_itself: bool) -> Writer:
+    kinds = catalogue()
+    loaded = language.load(study, catalogue=kinds, size=size, overrides=overrides)
+    plan = planning.make(loaded, catalogue=kinds)
+    if against_itself:
+        plan = planning.against_itself(plan, catalogue=kinds)
+    sources = {"study.yaml": study.read_text(encoding="utf-8"), MERGED: language.dump(loaded)}
+    name = directory_name(plan.study, against_itself=against_itself)
+    return record.create(output / name, plan=plan, sources=sources, numbered=True)

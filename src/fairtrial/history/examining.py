@@ -1,0 +1,290 @@
+"""One look at many series: which levels changed, which points are spikes, what the newest point says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analyse.inference import ranks, t_tests
+from fairtrial.analyse.inference.families import benjamini_hochberg, holm
+from fairtrial.analyse.inference.spreads import LARGEST_LOGARITHM
+from fairtrial.analyse.inference.t_tests import Values
+from fairtrial.analyse.models import Interval
+from fairtrial.history import segments
+from fairtrial.history.models import Alarm, Change, Direction, Examined, History, Known, Spike
+from fairtrial.history.noise import Noise, distances, noise, scatter
+from fairtrial.history.series import Point, Series
+
+FEWEST_TO_ALARM: Final = 6  # five points before the newest one
+MOST: Final = 200  # newest points looked at: older levels concern nobody
+SPIKE_SDS: Final = 4.0  # a normal point is so far out once in 16,000
+KNOWN_REACH: Final = 2  # points by which an acknowledged change may move as later runs make its place clearer
+MEDIAN_VARIANCE: Final = math.pi / 2  # of a median of normal values, in variances of their mean
+TAIL_INDEX: Final = 4  # of distances beyond the farthest one seen: as heavy as Student's t with 4 degrees of freedom
+ROUNDING: Final = 1e-9  # of a value where all are positive, else of the largest: what differs by less is equal
+
+
+@dataclass(frozen=True)
+class Options:
+    """Levels and what is known.
+
+    Attributes:
+        alpha: chance that a series without a change shows one.
+        alarm_alpha: chance of any false alarm on newest points, over all series.
+        margin: change that matters; None takes each series' own, 0 where it has none.
+    """
+
+    alpha: float = 0.05
+    alarm_alpha: float = 0.01
+    margin: float | None = None
+    known: tuple[Known, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A series on the scale it is judged on, with p and the starts of its segments.
+
+    Attributes:
+        scaled: logarithms where all values are positive, else values by `size`; equal where rounding tells them apart.
+        size: a power of two, so that squares of the largest values are still numbers; 1 for logarithms.
+    """
+
+    series: Series
+    points: tuple[Point, ...]
+    scaled: Values
+    size: float
+    noise: Noise | None
+    margin: float
+    p: float | None
+    starts: list[int]
+
+    @property
+    def name(self) -> str:
+        return self.series.name
+
+    def unscaled(self, value: float) -> float:
+        return math.exp(value) if self.series.positive else value * self.size
+
+    def direction(self, move: float) -> Direction:
+        if self.series.better is None or move == 0:
+            return "changed"
+        return "better" if (move > 0) == (self.series.better == "higher") else "worse"
+
+    def relevant(self, move: float, *, level: float) -> bool:
+        if self.series.positive:
+            return abs(move) > math.log1p(self.margin)
+        return abs(move) > self.margin * abs(level)
+
+    def ratio(self, move: float, reach: float) -> Interval:
+        estimate = math.exp(move) if self.series.positive and move <= LARGEST_LOGARITHM else None
+        if estimate is None or move + reach > LARGEST_LOGARITHM:
+            return Interval(estimate=estimate, low=None, high=None)
+        return Interval(estimate=estimate, low=math.exp(move - reach), high=math.exp(move + reach))
+
+
+def examine(series: Sequence[Series], *, options: Options, left_out: dict[str, str] | None = None) -> History:
+    """Looks at every series; families are all of them together."""
+    prepared = [_prepare(each, options) for each in series]
+    tested = [each.p for each in prepared if each.p is not None]
+    adjusted = iter(benjamini_hochberg(t_tests.array(tested)).tolist() if tested else [])
+    found = [
+        _examined(each, p_adjusted=None if each.p is None else float(next(adjusted)), options=options)
+        for each in prepared
+    ]
+    alarms = [each.alarm for each in found if each.alarm is not None]
+    raised = iter(holm([alarm.p for alarm in alarms]))
+    judged = [_judged(each, raised, options) for each in found]
+    return History(alpha=options.alpha, alarm_alpha=options.alarm_alpha, series=tuple(judged), left_out=left_out or {})
+
+
+def _prepare(series: Series, options: Options) -> _Prepared:
+    points = series.points[-MOST:]
+    values = t_tests.array([point.estimate for point in points])
+    _, exponent = math.frexp(float(np.abs(values).max()))
+    size = 1.0 if series.positive else math.ldexp(1.0, exponent - 1)
+    scaled = ranks.settled(np.log(values) if series.positive else values / size, rounding=ROUNDING)
+    found = noise(scaled) if len(points) >= FEWEST_TO_ALARM else None
+    margin = series.margin if options.margin is None else options.margin
+    p: float | None = None
+    starts: list[int] = []
+    if found is not None and len(points) >= segments.FEWEST:
+        p, starts = segments.segment(scaled, alpha=options.alpha)
+    return _Prepared(
+        series=series,
+        points=points,
+        scaled=scaled,
+        size=size,
+        noise=found,
+        margin=margin or 0.0,
+        p=p,
+        starts=starts,
+    )
+
+
+def _examined(of: _Prepared, *, p_adjusted: float | None, options: Options) -> Examined:
+    bounds = [0, *of.starts, len(of.points)]
+    return Examined(
+        series=of.name,
+        metric=of.series.metric,
+        role=of.series.role,
+        unit=of.series.unit,
+        better=of.series.better,
+        margin=of.margin,
+        relative=of.series.positive,
+        runs=tuple(point.run for point in of.points),
+        times=tuple(point.time for point in of.points),
+        values=tuple(point.estimate for point in of.points),
+        standard_errors=tuple(point.standard_error for point in of.points),
+        ns=tuple(point.n for point in of.points),
+        newest=of.series.newest,
+        left_out=len(of.series.points) - len(of.points),
+        alike=segments.alike(of.scaled),
+        noise=None if of.noise is None else of.noise.sd * of.size,
+        autocorrelation=None if of.noise is None else of.noise.autocorrelation,
+        p=of.p,
+        p_adjusted=p_adjusted,
+        changes=tuple(_changes(of, bounds, options)),
+        spikes=tuple(_spikes(of, bounds)),
+        alarm=_alarm(of, options),
+        doubts=tuple(_doubts(of, p_adjusted=p_adjusted, options=options)),
+    )
+
+
+def _changes(of: _Prepared, bounds: Sequence[int], options: Options) -> list[Change]:
+    levels = [float(np.median(of.scaled[a:b])) for a, b in pairwise(bounds)]
+    found = []
+    for number, start in enumerate(bounds[1:-1], start=1):
+        assert of.noise is not None  # noqa: S101 - without noise there is one segment
+        move = levels[number] - levels[number - 1]
+        sizes = (start - bounds[number - 1], bounds[number + 1] - start)
+        error = of.noise.sd * math.sqrt(MEDIAN_VARIANCE * sum(1 / of.noise.effective(size) for size in sizes))
+        reach = t_tests.quantile(1 - options.alpha / 2, len(of.points) - len(levels)) * error
+        returned = [
+            level for level in levels[number + 1 :] if abs(level - levels[number - 1]) < abs(move) / 2
+        ]  # nearer to the old level than to the new one
+        found.append(
+            Change(
+                index=start,
+                run=of.points[start].run,
+                previous=of.points[start - 1].run,
+                before=of.unscaled(levels[number - 1]),
+                after=of.unscaled(levels[number]),
+                ratio=of.ratio(move, reach),
+                difference=of.unscaled(levels[number]) - of.unscaled(levels[number - 1]),
+                noise_sds=abs(move) / of.noise.sd,
+                direction=of.direction(move),
+                relevant=of.relevant(move, level=levels[number - 1]),
+                went_away=bool(returned),
+                differing=_differing(of.points[start - 1], of.points[start]),
+                known=_known(of, start, options),
+            )
+        )
+    return found
+
+
+def _differing(before: Point, after: Point) -> dict[str, tuple[str, str]]:
+    names = [*before.facts, *(name for name in after.facts if name not in before.facts)]
+    both = {name: (before.facts.get(name, ""), after.facts.get(name, "")) for name in names}
+    return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
+
+
+def _spikes(of: _Prepared, bounds: Sequence[int]) -> list[Spike]:
+    found = []
+    for start, end in pairwise(bounds):
+        away = of.scaled[start:end] - np.median(of.scaled[start:end])
+        for index, move in enumerate(away.tolist(), start=start):
+            sds = abs(move) / of.noise.sd if of.noise else 0.0
+            if sds > SPIKE_SDS:
+                found.append(
+                    Spike(index=index, run=of.points[index].run, value=of.points[index].estimate, noise_sds=sds)
+                )
+    return found
+
+
+def _alarm(of: _Prepared, options: Options) -> Alarm | None:
+    """The newest point against the last segment of those before it; neighbours that are alike count for less."""
+    if of.noise is None or len(of.points) < FEWEST_TO_ALARM:
+        return None
+    earlier, starts = of.scaled[:-1], of.starts
+    last = earlier[starts[-1] if starts else 0 :]
+    expected = float(np.median(last))
+    move = float(of.scaled[-1]) - expected
+    spread = scatter(earlier, starts) or of.noise.sd
+    error = math.sqrt(spread**2 * (1 + MEDIAN_VARIANCE / of.noise.effective(len(last))) + _extra(of))
+    df = len(earlier) - len(starts) - 1
+    reach = t_tests.quantile(1 - options.alarm_alpha / 2, df) * error
+    return Alarm(
+        run=of.points[-1].run,
+        value=of.points[-1].estimate,
+        expected=of.unscaled(expected),
+        ratio=of.ratio(move, reach),
+        p=max(t_tests.two_sided_p(move / error, df), _p_by_rank(move, distances(earlier, starts))),
+        p_adjusted=1.0,
+        direction=of.direction(move),
+        relevant=of.relevant(move, level=expected),
+        raised=False,
+        known=_known(of, len(of.points) - 1, options),
+    )
+
+
+def _p_by_rank(move: float, earlier: Values) -> float:
+    """Chance that the newest of points in random order is so far out, to either side, whatever their distribution.
+
+    Twice its rank on its side; if it is the farthest there, times the chance to be so much farther than the second, in
+    a tail that falls with the power `TAIL_INDEX`.
+    """
+    same_side = earlier * math.copysign(1.0, move)
+    farther = int((same_side >= abs(move)).sum())
+    beyond = 1.0 if farther else (max(float(same_side.max()), 0.0) / abs(move)) ** TAIL_INDEX
+    return min(1.0, 2 * (farther + 1) / (len(earlier) + 1) * beyond)
+
+
+def _extra(of: _Prepared) -> float:
+    """Variance that the newest point has beyond that of its forerunners, by its trials: fewer trials, wider point."""
+    errors = [point.standard_error for point in of.points]
+    if errors[-1] is None or any(error is None for error in errors):
+        return 0.0
+    usual = float(np.median([(error / of.size) ** 2 for error in errors[:-1] if error is not None]))
+    return max(0.0, (errors[-1] / of.size) ** 2 - usual)
+
+
+def _judged(of: Examined, adjusted: Iterator[float], options: Options) -> Examined:
+    if of.alarm is None:
+        return of
+    p = next(adjusted)
+    return of.model_copy(
+        update={"alarm": of.alarm.model_copy(update={"p_adjusted": p, "raised": p <= options.alarm_alpha})}
+    )
+
+
+def _known(of: _Prepared, index: int, options: Options) -> Known | None:
+    near = {point.run for point in of.points[max(0, index - KNOWN_REACH) : index + KNOWN_REACH + 1]}
+    return next(
+        (
+            each
+            for each in options.known
+            if each.run in near and each.series in ("", of.name) and each.metric in ("", of.series.metric)
+        ),
+        None,
+    )
+
+
+def _doubts(of: _Prepared, *, p_adjusted: float | None, options: Options) -> list[str]:
+    found = []
+    p = of.p
+    n = len(of.points)
+    if n < segments.FEWEST:
+        found.append(f"{n} points are too few for change points: {segments.FEWEST} are needed")
+    elif of.noise is None:
+        found.append("the points do not scatter: no noise to compare a change with")
+    if p is not None and p_adjusted is not None and p <= options.alpha < p_adjusted:
+        found.append(
+            f"p = {p:.3g} by itself, but {p_adjusted:.3g} among the series looked at (Benjamini–Hochberg): "
+            "may be the one in many that shows a change by chance"
+        )
+    return found

@@ -1,0 +1,124 @@
+"""CSV files as Apache Otava reads them: one row per run, a column for each metric, others that name the run.
+
+Source: the page on CSV in the documentation of apache/otava, and its sample files: the column
+`time`, attributes such as `commit` and `branch`, numbers in every other column.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from fairtrial.errors import InputError, Problem
+from fairtrial.history.series import Point, Series
+
+TIME: Final = "time"
+NAMES: Final = ("commit", "version", "revision", "run")  # attributes that name a run, in this order
+BRANCH: Final = "branch"
+_TIMES: Final = ("%Y.%m.%d %H:%M:%S %z", "%Y.%m.%d %H:%M %z", "%Y-%m-%d %H:%M:%S %z", "%Y.%m.%d", "%Y/%m/%d")
+_DELIMITERS: Final = ",;\t|"
+_SNIFFED: Final = 4096  # characters: a head and some rows
+
+
+def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
+    """Reads a file: a series for each column of numbers, and for each branch where there is a column `branch`.
+
+    A branch without any number in a column is no series.
+
+    Raises:
+        InputError: there is no such file, no column `time`, no numbers, or a time or number that cannot be read.
+    """
+    rows = _rows(path)
+    columns = list(rows[0]) if rows else []
+    if TIME not in columns:
+        raise _refusal(path, f"no column `{TIME}`; there are {', '.join(columns) or 'none'}", line=1)
+    numeric = [name for name in columns if name not in (TIME, BRANCH, *NAMES) and _is_numeric(rows, name)]
+    wanted = list(metrics) or numeric
+    if unknown := [name for name in wanted if name not in numeric]:
+        raise _refusal(path, f"no column of numbers `{unknown[0]}`; there are {', '.join(numeric) or 'none'}", line=1)
+    if not wanted:
+        raise _refusal(path, "no column of numbers", line=1)
+    ordered = sorted(enumerate(rows, start=2), key=lambda each: _time(path, each[1][TIME], line=each[0]))
+    branches = dict.fromkeys(row.get(BRANCH, "") for _, row in ordered)
+    every = [
+        Series(
+            name=" · ".join(part for part in (path.stem, branch) if part),
+            metric=metric,
+            unit="",
+            better=None,
+            points=tuple(
+                _point(path, row, metric=metric, line=line)
+                for line, row in ordered
+                if row.get(BRANCH, "") == branch and row[metric]
+            ),
+            newest=_name([row for _, row in ordered if row.get(BRANCH, "") == branch][-1]),
+        )
+        for metric in wanted
+        for branch in branches
+    ]
+    return [series for series in every if series.points]
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _refusal(path, f"cannot be read: {error}", line=0) from error
+    try:
+        dialect: type[csv.Dialect] = csv.Sniffer().sniff(text[:_SNIFFED], delimiters=_DELIMITERS)
+    except csv.Error:
+        dialect = csv.excel
+    reader = csv.DictReader(text.splitlines(), delimiter=dialect.delimiter)
+    rows = []
+    for line, row in enumerate(reader, start=2):
+        if None in row or None in row.values():
+            raise _refusal(path, f"expected {len(reader.fieldnames or [])} fields", line=line)
+        rows.append({str(name).strip(): str(value).strip() for name, value in row.items()})
+    return rows
+
+
+def _is_numeric(rows: Sequence[dict[str, str]], name: str) -> bool:
+    """By its first value: a later one that is no number is a mistake, not an attribute."""
+    first = next((row[name] for row in rows if row[name]), "")
+    try:
+        return math.isfinite(float(first))
+    except ValueError:
+        return False
+
+
+def _point(path: Path, row: dict[str, str], *, metric: str, line: int) -> Point:
+    try:
+        value = float(row[metric])
+    except ValueError as error:
+        raise _refusal(path, f"{metric}: expected a number, found `{row[metric]}`", line=line) from error
+    if not math.isfinite(value):
+        raise _refusal(path, f"{metric}: expected a number, found `{row[metric]}`", line=line)
+    return Point(run=_name(row), time=row[TIME], estimate=value)
+
+
+def _name(row: dict[str, str]) -> str:
+    return next((row[name] for name in NAMES if row.get(name)), row[TIME])
+
+
+def _time(path: Path, text: str, *, line: int) -> float:
+    """Seconds since 1970: ISO 8601, Otava's `2024.01.01 3:00:00 +0100`, or the number itself. No zone means UTC."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    for pattern in (None, *_TIMES):
+        try:
+            found = datetime.strptime(text, pattern) if pattern else datetime.fromisoformat(text)  # noqa: DTZ007
+        except ValueError:
+            continue
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    raise _refusal(path, f"time: cannot read `{text}`", line=line)
+
+
+def _refusal(path: Path, message: str, *, line: int) -> InputError:
+    problem = Problem(message=message, file=str(path), line=line, column=1 if line else 0)
+    return InputError([problem], hint="a column `time`, columns that name the run (`commit`), columns of numbers")

@@ -1,0 +1,115 @@
+"""A history in text: one table of series, then what happened in each that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fairtrial.history import Alarm, Change, Examined, History
+from fairtrial.history.gating import constant_in_words
+from fairtrial.report import numbers
+from fairtrial.report.text import columns
+from fairtrial.words import counted
+
+FACTS_SHOWN = 6  # of what else differs at a change; a new place differs in everything
+
+
+def text(history: History) -> Iterator[str]:
+    """Line by line, without a trailing blank."""
+    yield from _overview(history.series)
+    for each in history.series:
+        if each.changes or each.spikes or (each.alarm is not None and each.alarm.raised) or each.doubts:
+            yield from _series(each)
+    yield ""
+    yield (
+        f"{len(history.series)} series; a series without a change shows one with probability "
+        f"{numbers.percent(history.alpha)}; any false alarm on newest points has probability "
+        f"{numbers.percent(history.alarm_alpha)}"
+    )
+    for run, reason in history.left_out.items():
+        yield f"left out: {run}: {reason}"
+
+
+def shown(of: Examined, value: float | None) -> str:
+    """A value of a series in the scale of the whole series, with its unit."""
+    scale = numbers.scale(of.unit, of.values)
+    return f"{scale.value(value)} {scale.unit}".strip()
+
+
+def change_in_words(of: Examined, change: Change) -> str:
+    """`+12.3 % [+10.1 %, +14.5 %], better`."""
+    return f"{_moved(of, change.ratio.estimate, change.difference)}{_interval(of, change)}, {change.direction}"
+
+
+def alarm_in_words(of: Examined, alarm: Alarm) -> str:
+    """The newest point beside what was expected."""
+    moved = _moved(of, alarm.ratio.estimate, alarm.value - alarm.expected)
+    return (
+        f"{shown(of, alarm.value)}, expected {shown(of, alarm.expected)}: {moved}, {alarm.direction}, "
+        f"p = {numbers.p_value(alarm.p_adjusted)} after Holm"
+    )
+
+
+def _overview(series: Sequence[Examined]) -> Iterator[str]:
+    rows = [
+        [
+            each.series,
+            each.metric,
+            str(len(each.values)),
+            shown(each, each.values[-1]),
+            numbers.percent(float(f"{each.noise:.2g}")) if each.noise is not None and each.relative else numbers.ABSENT,
+            numbers.p_value(each.p),
+            numbers.p_value(each.p_adjusted),
+            _state(each),
+        ]
+        for each in series
+    ]
+    yield from columns.table(["series", "metric", "runs", "newest", "noise", "p", "BH p", "state"], rows, left=2)
+
+
+def _state(of: Examined) -> str:
+    standing = [each for each in of.changes if not each.went_away]
+    parts = [counted(len(of.changes), "change")] if of.changes else []
+    if standing and all(each.known for each in standing):
+        parts.append("known")
+    if of.alarm is not None and of.alarm.raised:
+        parts.append("alarm (known)" if of.alarm.known else "alarm")
+    if of.spikes:
+        parts.append(counted(len(of.spikes), "spike"))
+    return ", ".join(parts) or constant_in_words(of) or ("too few" if of.p is None else "steady")
+
+
+def _series(of: Examined) -> Iterator[str]:
+    yield from columns.heading(f"{of.series}: {of.metric}")
+    for change in of.changes:
+        yield ""
+        yield f"change at {change.run}: {change_in_words(of, change)}"
+        size = "beyond" if change.relevant else "within"
+        yield (
+            f"  {shown(of, change.before)} → {shown(of, change.after)}; {change.noise_sds:.1f} standard deviations of "
+            f"a point; {size} the margin of {numbers.percent(of.margin)}" + ("; went away" if change.went_away else "")
+        )
+        if change.known:
+            yield f"  known: {change.known.because}"
+        for name, (before, after) in list(change.differing.items())[:FACTS_SHOWN]:
+            yield f"  differs: {name}: {before or 'nothing'} → {after or 'nothing'}"
+        if len(change.differing) > FACTS_SHOWN:
+            yield f"  and {len(change.differing) - FACTS_SHOWN} more facts differ"
+    for spike in of.spikes:
+        yield f"spike at {spike.run}: {shown(of, spike.value)}, {spike.noise_sds:.1f} standard deviations; no change"
+    if of.alarm is not None and of.alarm.raised:
+        yield f"alarm at {of.alarm.run}: {alarm_in_words(of, of.alarm)}"
+        yield "  one point is a change or a spike: run again" + (
+            f"; known: {of.alarm.known.because}" if of.alarm.known else ""
+        )
+    for doubt in of.doubts:
+        yield from columns.prose(f"doubt: {doubt}", indent="  ")
+
+
+def _moved(of: Examined, ratio: float | None, difference: float) -> str:
+    return numbers.change(ratio) if ratio is not None else f"{difference:+.4g} {of.unit}".strip()
+
+
+def _interval(of: Examined, change: Change) -> str:
+    if not of.relative or change.ratio.low is None or change.ratio.high is None:
+        return ""
+    return f" [{numbers.change(change.ratio.low)}, {numbers.change(change.ratio.high)}]"

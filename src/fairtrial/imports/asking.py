@@ -1,0 +1,398 @@
+"""From rows to what an analysis starts from: which columns are values, arms, conditions and blocks."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from fairtrial.analyse.doubts import order as order_doubts
+from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.models import Counts, Doubt
+from fairtrial.analyse.selection import ONLY_CELL
+from fairtrial.analyse.tidy import Asked, Course, Table
+from fairtrial.errors import InputError, Problem
+from fairtrial.imports import clustering, shares
+from fairtrial.imports.rows import Rows
+from fairtrial.study.catalogue import Better, MetricDefinition
+from fairtrial.study.tree.problems import did_you_mean, listed
+
+ABSENT: Final = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # how tables write that there is no value
+STOPPED_BY: Final = "stopped_by"  # a column: the rule that ended the trials early
+MARKS: Final = ("valid", "used", "invalid_reason")  # columns of a run's own raw_data.csv
+LARGEST: Final = 1e300  # of values: sums of larger ones are soon no numbers
+PROBLEMS_SHOWN: Final = 20  # more of one kind say nothing new
+_BY_THOUSANDS: Final = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d*)?")
+_LARGEST_EXACT: Final = 2.0**53  # beyond it two whole numbers may be one of these
+_BLOCK = "·block"  # a column of ours; the dot keeps clear of the user's
+_POSITION, _ROW = clustering.POSITION, clustering.ROW
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the user asks of a table, in column names.
+
+    Attributes:
+        values: what is judged; the first is primary, the others secondary.
+        arm: the column whose levels are compared.
+        by: columns whose combinations are judged apart from each other.
+        block: trials with equal values were measured side by side; None: trials are taken as independent.
+        cluster: rows of one arm, cell and block with equal values are samples of one trial, and are averaged; None:
+            every row is a trial.
+        time: the column to sort by; None: rows are in time order.
+        baseline: a level of `arm`; None: the first row's.
+        better: of values, in order; one stands for all; empty: what the format defines, else higher.
+    """
+
+    values: tuple[str, ...] = ()
+    arm: str = ""
+    by: tuple[str, ...] = ()
+    block: str | None = None
+    cluster: str | None = None
+    time: str | None = None
+    baseline: str | None = None
+    better: tuple[Better, ...] = ()
+    margin: float = 0.02
+    confidence: float = 0.95
+
+
+def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
+    """What `fairtrial.analyse.analyse_table` takes.
+
+    Raises:
+        InputError: a column is missing or has no numbers, an arm has one level, or stands twice in a block.
+    """
+    values = question.values or ((rows.value,) if rows.value else ())
+    arm = question.arm or rows.arm
+    _require_columns(rows, question, values=values, arm=arm)
+    every = _frame(rows, question, values=values, arm=arm)
+    definitions = _definitions(rows, every.select(values), question.better)
+    frame = every if question.cluster is None else clustering.averaged(every, values=values, by=question.by)
+    levels = _levels(rows, frame, arm=arm, baseline=question.baseline)
+    if question.block is not None:
+        _refuse_twins(rows, frame, clustered=question.cluster is not None)
+        _refuse_one_number_of_two_blocks(rows, frame, question.block)
+        _require_a_common_block(rows, frame, levels)
+    if question.baseline is None:
+        _require_a_baseline(rows, frame, levels)
+    table, cells = _table(frame, question, values=values, levels=levels)
+    count = frame.height
+    asked = Asked(
+        study=rows.name,
+        question="",
+        contrast=arm,
+        levels=levels,
+        cells=cells,
+        metrics=definitions,
+        roles={name: "secondary" if index else "primary" for index, name in enumerate(values)},
+        paired=question.block is not None,
+        confidence=question.confidence,
+        margin=question.margin,
+    )
+    doubts = () if question.cluster is None else clustering.doubts(every, values=values)
+    counts = _counts(rows, every, used=count, clustered=question.cluster is not None)
+    return table, asked, _course(rows, counts, doubts=(*doubts, *_dependent(table, question, values=values)))
+
+
+def _counts(rows: Rows, every: pl.DataFrame, *, used: int, clustered: bool) -> Counts:
+    """Rows that the file marks as not used count as trials that ended."""
+    finished = used + rows.frame.height - every.height
+    invalid = int(_marked(rows, "valid").sum())
+    return Counts(
+        planned=finished,
+        finished=finished,
+        valid=finished - invalid,
+        invalid=invalid,
+        used=used,
+        blocks_voided=0,
+        blocks_replaced=0,
+        rows=every.height if clustered else 0,
+    )
+
+
+def _marked(rows: Rows, mark: str) -> pl.Series:
+    """Where a run's own table says no: `valid` of a trial, `used` of its whole block; nowhere in other tables."""
+    if not set(MARKS) <= set(rows.frame.columns):
+        return pl.repeat(False, rows.frame.height, eager=True)  # noqa: FBT003 - a value
+    return rows.frame[mark].cast(pl.String).str.to_lowercase().eq_missing("false")
+
+
+def _dependent(table: Table, question: Question, *, values: Sequence[str]) -> Iterator[Doubt]:
+    """Of blocks the differences are asked, as a run's are; without blocks the rows themselves."""
+    if question.block is None:
+        unit = "row" if question.cluster is None else "cluster"
+        for metric in values:
+            arms = [each for (_, name), levels in table.items() if name == metric for each in levels.values()]
+            yield from order_doubts.dependent_rows(metric, arms, unit=unit)
+
+
+def _course(rows: Rows, counts: Counts, *, doubts: tuple[Doubt, ...]) -> Course:
+    """Without verdicts where a rule stopped the trials, at what they showed: no p here allows for that."""
+    told = [] if STOPPED_BY not in rows.frame.columns else rows.frame[STOPPED_BY].cast(pl.String).unique().to_list()
+    rules = sorted(rule for rule in told if rule is not None and rule not in ABSENT)
+    if not rules:
+        return Course(counts=counts, doubts=doubts)
+    stopped = Doubt(
+        code="stopped_early",
+        message=f"the trials were stopped by what they showed: {'; '.join(rules)}",
+        advice="take verdicts from the report of the run itself, whose p values allow for its looks",
+    )
+    return Course(counts=counts, doubts=(stopped, *doubts), without_verdict=lambda _comparison: True)
+
+
+def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -> None:
+    known = rows.frame.columns
+    named = [("--value", name) for name in values] + [("--arm", arm)] * bool(arm)
+    named += [("--by", name) for name in question.by]
+    named += [("--block", name) for name in (question.block,) if name is not None]
+    named += [("--cluster", name) for name in (question.cluster,) if name is not None]
+    named += [("--time", name) for name in (question.time,) if name is not None]
+    problems = [
+        Problem(f"no column `{name}`; there are {listed(known)}", rows.name, field=option, suggestion=near)
+        for option, name in named
+        if name not in known
+        for near in [did_you_mean(str(name), known)]
+    ]
+    if not values:
+        problems.append(
+            Problem(f"which column holds the values? there are {listed(known)}", rows.name, field="--value")
+        )
+    if not arm:
+        problems.append(Problem(f"which column is compared? there are {listed(known)}", rows.name, field="--arm"))
+    problems += [
+        Problem(f"column `{name}` cannot be two things at once", rows.name, field=", ".join(options))
+        for name in dict.fromkeys(name for _, name in named if name)
+        if len(options := [option for option, other in named if other == name and option != "--time"]) > 1
+        and options != ["--block", "--cluster"]  # a block then is a run of each arm
+    ]
+    if problems:
+        raise InputError(problems, hint="name columns of the header: --value, --arm, --by, --block, --cluster")
+
+
+def _definitions(rows: Rows, values: pl.DataFrame, better: Sequence[Better]) -> dict[str, MetricDefinition]:
+    if len(better) not in (0, 1, values.width):
+        problem = Problem(f"{len(better)} directions for {values.width} values", "--better")
+        raise InputError([problem], hint="give --better once for all, or once for each --value")
+    directions = list(better) * values.width if len(better) == 1 else list(better)
+    found = {}
+    for index, column in enumerate(values):
+        known = rows.definitions.get(column.name) or _definition(rows, column)
+        found[column.name] = known.model_copy(update={"better": directions[index]}) if directions else known
+    return found
+
+
+def _definition(rows: Rows, column: pl.Series) -> MetricDefinition:
+    """Of anyone's column."""
+    name, unit = column.name, shares.unit(column.name, column)
+    return MetricDefinition(name=name, label=name, unit=unit, better="higher", kind="wall_clock", source=rows.name)
+
+
+def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -> pl.DataFrame:
+    """The columns asked for: names as text, values as numbers (NaN where there is none), in time order."""
+    names = [arm, *question.by, *([question.block] if question.block else [])]
+    text = rows.frame.select(pl.col(name).cast(pl.String).fill_null("") for name in names)
+    problems = [problem for name in names for problem in _empty(rows, text, name)]
+    if question.cluster is not None:
+        text = text.with_columns(_clusters(rows, question.cluster, problems))
+    numbers = {name: _numbers(rows, name, problems) for name in values}
+    order = _time_order(rows, question.time, problems)
+    if problems:
+        raise InputError(problems[:PROBLEMS_SHOWN], hint="fix the cells named; a missing --value is NA or empty")
+    frame = text.with_columns(
+        pl.int_range(pl.len()).alias(_ROW),
+        pl.int_range(pl.len()).alias(_POSITION),
+        *(series.alias(name) for name, series in numbers.items()),
+    )
+    used = frame[order.filter(~_marked(rows, "used")[order])]
+    if used.is_empty():
+        problem = Problem("no row is marked as used", rows.name, field="used")
+        raise InputError([problem], hint="read the column `invalid_reason`: it says why")
+    return used.with_columns(pl.int_range(pl.len()).alias(_POSITION))
+
+
+def _empty(rows: Rows, text: pl.DataFrame, name: str) -> Iterator[Problem]:
+    for row in text[name].eq("").arg_true().head(PROBLEMS_SHOWN):
+        yield rows.problem(int(row), name, "an empty cell; every row needs one")
+
+
+def _clusters(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
+    """Clusters as text. Rows without one would become one trial together, so here NA is no name."""
+    found = rows.frame[name].cast(pl.String).fill_null("")
+    for row in found.is_in(ABSENT).arg_true().head(PROBLEMS_SHOWN):
+        message = f"expected the name of a cluster, found {found[int(row)]!r}"
+        problems.append(rows.problem(int(row), name, message, suggestion="name the run that the row is a sample of"))
+    return found.alias(clustering.CLUSTER)
+
+
+def _numbers(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
+    column = rows.frame[name]
+    if column.dtype.is_numeric() or column.dtype == pl.Boolean:
+        return _finite(rows, column.cast(pl.Float64).fill_null(float("nan")), problems)
+    text = column.cast(pl.String).fill_null("")
+    missing = text.is_in(ABSENT)
+    numbers = text.cast(pl.Float64, strict=False)
+    for row in (numbers.is_null() & ~missing).arg_true().head(PROBLEMS_SHOWN):
+        found = text[int(row)]
+        problems.append(rows.problem(int(row), name, f"expected a number, found {found!r}", suggestion=_near(found)))
+    return _finite(rows, numbers.fill_null(float("nan")), problems)
+
+
+def _near(found: str) -> str:
+    """What somebody who wrote this may have meant by it."""
+    if found.endswith("%"):
+        return f"write {found[:-1].strip()}, without the sign"
+    with_point, plain = found.replace(",", "."), found.replace(",", "")
+    if _BY_THOUSANDS.fullmatch(found):
+        return f"write {plain}" + (f", or {with_point} if that is meant" * (with_point.count(".") == 1))
+    return f"did you mean {with_point}?" if with_point.count(".") == 1 else ""
+
+
+def _finite(rows: Rows, numbers: pl.Series, problems: list[Problem]) -> pl.Series:
+    """Numbers, none infinite: a trial that never ended is no missing one, and leaving it out flatters its arm."""
+    for row in (numbers.abs().fill_nan(0.0) > LARGEST).arg_true().head(PROBLEMS_SHOWN):
+        found = "infinity" if math.isinf(numbers[int(row)]) else f"{numbers[int(row)]:g}"
+        advice = "write the limit that it ran into, or NA"
+        problems.append(rows.problem(int(row), numbers.name, f"{found} is no measurement", suggestion=advice))
+    return numbers
+
+
+def _time_order(rows: Rows, name: str | None, problems: list[Problem]) -> pl.Series:
+    """Row numbers in the order of a column: of numbers if all are, else of texts, as ISO dates sort.
+
+    A row without a time has no place in it, and a text among numbers would put 10 before 9.
+    """
+    if name is None:
+        return pl.int_range(rows.frame.height, eager=True)
+    column = rows.frame[name].cast(pl.String).fill_null("")
+    missing = column.is_in(ABSENT)
+    numbers = column.cast(pl.Float64, strict=False)
+    texts = numbers.is_null() & ~missing
+    in_numbers = int(texts.sum()) < numbers.count()
+    without = (missing | (texts & in_numbers)).arg_true().head(PROBLEMS_SHOWN).to_list()
+    problems += [rows.problem(row, name, f"expected a time, found {column[row]!r}") for row in without]
+    return (numbers if in_numbers else column).arg_sort()
+
+
+def _levels(rows: Rows, frame: pl.DataFrame, *, arm: str, baseline: str | None) -> tuple[str, ...]:
+    """Baseline first, the others as they come."""
+    found: list[str] = frame.sort(_POSITION)[arm].unique(maintain_order=True).to_list()
+    if len(found) == 1:
+        problem = Problem(f"every row is of the one level `{found[0]}`", rows.name, field=arm)
+        raise InputError([problem], hint="an arm needs two levels at least: is it another column, or a second file?")
+    if baseline is None:
+        return tuple(found)
+    if baseline not in found:
+        near = did_you_mean(baseline, found)
+        problem = Problem(f"no level `{baseline}`; there are {listed(found)}", rows.name, field=arm, suggestion=near)
+        raise InputError([problem], hint="--baseline names one of the levels of --arm")
+    return (baseline, *(level for level in found if level != baseline))
+
+
+def _require_a_baseline(rows: Rows, frame: pl.DataFrame, levels: Sequence[str]) -> None:
+    """Where arms are in random order, which of them stands in the first row is chance."""
+    arm, *place = frame.columns[: frame.columns.index(_ROW)]
+    ordered = frame.sort(_POSITION).select(pl.lit(0).alias(_BLOCK), *place, arm)
+    of = pl.col(arm)
+    first, several, stretches = of.first().alias("·first"), of.n_unique().alias("·several"), of.rle_id().max() + 1
+    groups = ordered.group_by(_BLOCK, *place).agg(first, several, stretches.alias("·stretches"))
+    whole = groups.filter(pl.col("·several") == len(levels))
+    if whole["·first"].n_unique() > 1 or (groups["·stretches"] > groups["·several"]).any():
+        message = "which level is the baseline? arms take turns, so what stands in the first row does not say"
+        problem = Problem(message, rows.name, field=arm)
+        raise InputError([problem], hint=f"--baseline {levels[0]}, or another of {listed(levels)}")
+
+
+def _refuse_twins(rows: Rows, frame: pl.DataFrame, *, clustered: bool) -> None:
+    """One trial per arm, cell and block."""
+    unit = "cluster" if clustered else "row"
+    columns = frame.columns[: frame.columns.index(_ROW)]
+    twin = frame.with_columns(pl.struct(columns).is_first_distinct().alias(_BLOCK)).filter(~pl.col(_BLOCK))
+    if twin.height == 0:
+        return
+    first = twin.row(0, named=True)
+    where = ", ".join(f"{name} {first[name]}" for name in columns)
+    problem = rows.problem(int(first[_ROW]), columns[-1], f"a second {unit} of {where}")
+    more = f" ({twin.height} such {unit}s)" if twin.height > 1 else ""
+    raise InputError(
+        [problem],
+        hint=f"a block holds one trial of each arm{more}: name the columns that tell trials apart with --by, or "
+        "average the rows of one trial with --cluster",
+    )
+
+
+def _refuse_one_number_of_two_blocks(rows: Rows, frame: pl.DataFrame, block: str) -> None:
+    """A block that is written in two ways would lose its pairs, or two blocks would be one."""
+    written: dict[float, str] = {}
+    numbers = frame[block].cast(pl.Float64, strict=False)
+    for row, name, number in zip(frame[_ROW], frame[block], numbers, strict=True):
+        exact = number is not None and abs(number) < _LARGEST_EXACT
+        first = written.setdefault(number, name) if exact else name
+        if first != name:
+            problem = rows.problem(row, block, f"block `{name}` is the number of block `{first}`, written otherwise")
+            raise InputError([problem], hint="write a block's name in one way, and two blocks' names in two")
+
+
+def _require_a_common_block(rows: Rows, frame: pl.DataFrame, levels: Sequence[str]) -> None:
+    """Else nothing is compared, and an empty answer would not say why."""
+    arm, *place = frame.columns[: frame.columns.index(_ROW)]
+    first, *others = [set(frame.filter(pl.col(arm) == level).select(place).iter_rows()) for level in levels]
+    if not any(first & other for other in others):
+        problem = Problem(f"no block holds `{levels[0]}` and another level of `{arm}`", rows.name, field=place[-1])
+        hint = "--block names the column that says which trials were side by side; without it they are independent"
+        raise InputError([problem], hint=hint)
+
+
+def _table(
+    frame: pl.DataFrame, question: Question, *, values: Sequence[str], levels: Sequence[str]
+) -> tuple[Table, dict[str, dict[str, str]]]:
+    """Values by cell and metric, and the cells in the order in which they come."""
+    arm = frame.columns[0]
+    blocks = _block_numbers(frame, question.block)
+    coded = frame.with_columns(pl.Series(_BLOCK, blocks))
+    by = list(question.by)
+    groups = coded.partition_by([*by, arm], maintain_order=True, as_dict=True)
+    cells = dict.fromkeys(key[:-1] for key in groups)
+    nothing = coded.clear()
+    table = {
+        (_name(cell), metric): {
+            level: _measured(groups.get((*cell, level), nothing), metric, level) for level in levels
+        }
+        for cell in cells
+        for metric in values
+    }
+    return table, {_name(cell): dict(zip(by, map(str, cell), strict=True)) for cell in cells}
+
+
+def _name(cell: Sequence[object]) -> str:
+    """Conditions joined by plus signs; one of a condition's own is escaped, so that no two cells have one name."""
+    parts = [str(part) for part in cell]
+    escaped = [part.replace("\\", "\\\\").replace("+", "\\+") for part in parts] if len(parts) > 1 else parts
+    return "+".join(escaped) or ONLY_CELL
+
+
+def _block_numbers(frame: pl.DataFrame, block: str | None) -> list[int]:
+    """Blocks as they are where they are whole numbers, else numbered as they come; rows themselves without blocks."""
+    if block is None:
+        return [position + 1 for position in frame[_POSITION].to_list()]
+    whole = frame[block].cast(pl.Int64, strict=False)
+    if whole.null_count() == 0:
+        return list(whole.to_list())
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(name, len(numbers) + 1) for name in frame[block].to_list()]
+
+
+def _measured(group: pl.DataFrame, metric: str, level: str) -> Measured:
+    values = group[metric].to_numpy()
+    there = np.isfinite(values)
+    return Measured(
+        arm=level,
+        values=values[there].astype(np.float64),
+        blocks=tuple(group[_BLOCK].to_numpy()[there].tolist()),
+        positions=tuple(group[_POSITION].to_numpy()[there].tolist()),
+        absent=int(len(values) - there.sum()),
+    )

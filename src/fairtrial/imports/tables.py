@@ -1,0 +1,96 @@
+"""CSV (comma, semicolon, tab or bar) and Parquet. Cells stay as they are: what is a number is decided by its use."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Final
+
+import polars as pl
+
+from fairtrial.errors import InputError, Problem
+from fairtrial.imports.rows import Part, is_record
+from fairtrial.imports.sources import Source
+
+PARQUET: Final = b"PAR1"
+SEPARATORS: Final = ",;\t|"
+MARK: Final = b"\xef\xbb\xbf"  # what spreadsheets put before UTF-8
+
+
+def is_parquet(content: bytes) -> bool:
+    """By its first bytes, whatever the file is called."""
+    return content.startswith(PARQUET)
+
+
+def parquet(source: Source) -> Part:
+    """A Parquet file's rows.
+
+    Raises:
+        InputError: it is damaged or empty.
+    """
+    try:
+        frame = pl.read_parquet(io.BytesIO(source.content))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        problem = Problem(f"not a whole Parquet file: {error}", source.name)
+        raise InputError([problem], hint="write it again") from error
+    return _not_empty(Part(name=source.name, frame=frame))
+
+
+def csv_table(source: Source) -> Part:
+    """A CSV file's rows: one header, a row per trial; lines that begin with # are comments.
+
+    Raises:
+        InputError: it is empty, no UTF-8, or a row has another number of cells than the header.
+    """
+    try:
+        text = source.content.removeprefix(MARK).decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = source.content[: error.start].count(b"\n") + 1
+        problem = Problem("neither UTF-8 text nor Parquet", source.name, line=line, column=1)
+        raise InputError([problem], hint="save the table as CSV in UTF-8") from error
+    header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    separator = max(SEPARATORS, key=header.count)
+    names, records = _records(source.name, text, separator)
+    columns = zip(*records, strict=True) if records else ([] for _ in names)
+    frame = pl.DataFrame(
+        {
+            name: pl.Series(values, dtype=pl.String).str.strip_chars()
+            for name, values in zip(names, columns, strict=True)
+        }
+    )
+    return _not_empty(Part(name=source.name, frame=frame, text=text, separator=separator))
+
+
+def _records(name: str, text: str, separator: str) -> tuple[list[str], list[list[str]]]:
+    """The header and the rows, each as wide as it: a cell too few or too many moves values under other names.
+
+    Cells stay text: a column of numbers with one text in it must show the text.
+    """
+    header: list[str] = []
+    records: list[list[str]] = []
+    reader = csv.reader(io.StringIO(text), delimiter=separator)
+    try:
+        for record in filter(is_record, reader):
+            if not header:
+                header = [cell.strip() for cell in record]
+                twice = sorted({cell for cell in header if header.count(cell) > 1})
+                if twice:
+                    problem = Problem(f"two columns are called `{twice[0]}`", name, line=reader.line_num, column=1)
+                    raise InputError([problem], hint="give every column a name of its own")
+                continue
+            if len(record) != len(header):
+                message = f"{len(record)} cells, but the header has {len(header)}"
+                problem = Problem(message, name, line=reader.line_num, column=1)
+                raise InputError([problem], hint=f"cells are separated by {separator!r}; quote those that contain one")
+            records.append(record)
+    except csv.Error as error:
+        problem = Problem(f"not a table: {error}", name, line=reader.line_num, column=1)
+        raise InputError([problem], hint="save the table as CSV again") from error
+    return header, records
+
+
+def _not_empty(part: Part) -> Part:
+    if part.frame.height == 0:
+        message = "a header without rows" if part.frame.columns else "empty"
+        raise InputError([Problem(message, part.name)], hint="a table has a header and a row per trial")
+    return part

@@ -1,0 +1,1 @@
+"""A trial as series over time."""

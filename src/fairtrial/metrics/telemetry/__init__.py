@@ -1,0 +1,92 @@
+"""Telemetry: the samplers' files, and a trial's scalars from them.
+
+Owns `telemetry-<source>.parquet` on the reading side. The sampler (`crates/sample`) writes raw counters; everything
+derived from them is derived here, so that a record can be computed again. It must not know how trials are compared.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from fairtrial.errors import RecordError
+from fairtrial.metrics.telemetry import seen_shares
+from fairtrial.metrics.telemetry import stream as telemetry_stream
+from fairtrial.metrics.telemetry.definitions import METRICS
+from fairtrial.metrics.telemetry.window import TIME, observe
+from fairtrial.record.models import Window
+from fairtrial.study.catalogue import MetricDefinition
+
+PREFIX: Final = "telemetry-"
+DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {
+    **{metric.definition.name: metric.definition for metric in METRICS},
+    **seen_shares.DEFINITIONS,
+}
+
+
+def to_parquet(arrows: Path, parquet: Path, *, shift_ns: int = 0) -> int:
+    """Turns an Arrow IPC stream, possibly cut, into Parquet; `shift_ns` is added to every `time_ns`.
+
+    Returns:
+        Rows written. A last batch that was cut is dropped; an empty or unreadable stream gives 0 and no file.
+    """
+    frame = telemetry_stream.read(arrows)
+    if frame is None or not frame.height:
+        return 0
+    if shift_ns:
+        frame = frame.with_columns(pl.col(TIME) + shift_ns)
+    content = io.BytesIO()
+    frame.write_parquet(content)
+    parquet.write_bytes(content.getvalue())  # Python writes: its OSError says "disk full", polars' own error does not
+    return frame.height
+
+
+Choice = Callable[[list[str]], Sequence[str]]  # of those counters that a file has
+
+
+def read(directory: Path, source: str, *, only: Choice | None = None) -> pl.DataFrame:
+    """One source's samples: `time_ns` and raw counters (null where the kernel did not say one); empty without a file.
+
+    Args:
+        directory: one trial's.
+        source: `cpu`, `memory`, `vmstat`, `disks`, `pressure`, `server`, `lock_waits`, or `process-<name>`.
+        only: chooses counters, for files wider than what is wanted of them.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    path = directory / f"{PREFIX}{source}.parquet"
+    if not path.exists():
+        return pl.DataFrame(schema={TIME: pl.Int64})
+    try:
+        if only is None:
+            return pl.read_parquet(path)
+        counters = [name for name in pl.read_parquet_schema(path) if name != TIME]
+        return pl.read_parquet(path, columns=[TIME, *only(counters)])
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
+
+
+def compute(directory: Path, *, window: Window, facts: Mapping[str, Any]) -> dict[str, float]:
+    """Every telemetry metric that the trial's files allow, by name.
+
+    Args:
+        directory: one trial's.
+        window: the measured window.
+        facts: of the place: `ticks_per_s`.
+
+    Raises:
+        RecordError: a file is damaged.
+    """
+    observed = {source: observe(read(directory, source), window) for source in {metric.source for metric in METRICS}}
+    values = {
+        metric.definition.name: metric.value(source, facts)
+        for metric in METRICS
+        if (source := observed[metric.source]) is not None
+    }
+    found = {name: value for name, value in values.items() if value is not None}
+    return found | seen_shares.compute(found)

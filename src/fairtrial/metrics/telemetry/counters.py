@@ -1,0 +1,142 @@
+"""Every counter and level of a trial's telemetry in one figure each: what the search for reasons compares between arms.
+
+Owns the choice of columns. A counter gives its growth inside the measured window, a level its mean over it; a column
+that a sample of the window lacks gives nothing. It must not know how trials are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from fairtrial.metrics import frames, telemetry
+from fairtrial.metrics.telemetry.definitions import CPU_CLASSES, whole_devices
+from fairtrial.metrics.telemetry.window import Observed, observe
+from fairtrial.record.models import TrialRecord, Window
+
+LEFT_OUT: Final = ("lock_waits",)  # rows are waiting pairs, no samples of counters
+CHOSEN_FROM: Final = ("vmstat", "disks")  # of other sources every column is taken
+EDGE_ROWS: Final = 2  # a growth needs the sample before and the one after each edge of the window
+
+
+@dataclass(frozen=True)
+class Counters:
+    """One trial's figures, by `source:column`.
+
+    Attributes:
+        grown: growth of counters inside the window.
+        levels: mean over the window; shares of processor time are levels `cpu:<class> share`.
+        length_s: of the window.
+        work: how much was done in it, and `unit` of what; None where the workload does not count.
+    """
+
+    grown: dict[str, float]
+    levels: dict[str, float]
+    length_s: float
+    work: float | None
+    unit: str
+
+
+def read(directory: Path, trial: TrialRecord) -> Counters | None:
+    """A trial's figures from its telemetry files; None for a trial without a measured window.
+
+    Raises:
+        RecordError: a file is damaged.
+    """
+    if trial.window is None:
+        return None
+    grown: dict[str, float] = {}
+    levels: dict[str, float] = {}
+    for source in trial.telemetry:
+        if source not in LEFT_OUT:
+            _add(source, directory, window=trial.window, grown=grown, levels=levels)
+    length_s = (trial.window.end_ns - trial.window.start_ns) / 1e9
+    work, unit = _work(trial)
+    return Counters(grown=grown, levels=levels, length_s=length_s, work=work, unit=unit)
+
+
+def _add(source: str, directory: Path, *, window: Window, grown: dict[str, float], levels: dict[str, float]) -> None:
+    only = partial(_chosen, source) if source in CHOSEN_FROM else None
+    seen = observe(telemetry.read(directory, source, only=only), window)
+    if seen is None:
+        return
+    present = [name for name in seen.columns if seen.has(name)]
+    counted = [name for name in present if frames.counts(source, name)]
+    for name, growth in zip(counted, growths(seen, counted), strict=True):
+        grown[f"{source}:{name}"] = growth
+    held = [name for name in present if not frames.counts(source, name)]
+    for name, mean in zip(held, means(seen, held), strict=True):
+        levels[f"{source}:{name}"] = mean
+    if source == "cpu" and seen.grown(*CPU_CLASSES) is not None:  # a class that is missing would enlarge all others
+        ticks = {name: grown.get(f"cpu:{name}", 0.0) for name in CPU_CLASSES}
+        whole = sum(ticks.values())
+        levels |= {f"cpu:{name} share": value / whole for name, value in ticks.items() if whole}
+
+
+def _chosen(source: str, columns: list[str]) -> list[str]:
+    """Levels of vmstat are those of meminfo in pages; a partition's and a mapped device's traffic is its disk's."""
+    if source == "vmstat":
+        return [name for name in columns if frames.counts(source, name)]
+    devices = set(whole_devices(columns))
+    return [name for name in columns if name.rpartition(".")[0] in devices]
+
+
+def growths(seen: Observed, columns: Sequence[str]) -> list[float]:
+    """What counters grew by, as `Observed.grown` computes it, from the samples beside the window's edges only."""
+    if not columns:
+        return []
+    rows: list[int] = []
+    for edge in (0.0, seen.length_s):
+        after = int(np.clip(np.searchsorted(seen.times_s, edge), 1, len(seen.times_s) - 1))
+        rows += [after - 1, after]
+    raw = seen.frame.select(columns)[rows].to_numpy().astype(np.int64)
+    since = (raw - raw[0]).astype(np.float64)
+    ends = []
+    for index, edge in enumerate((0.0, seen.length_s)):
+        at = slice(EDGE_ROWS * index, EDGE_ROWS * (index + 1))
+        before, after_s = seen.times_s[rows[at]]
+        share = np.clip((edge - before) / (after_s - before), 0.0, 1.0)  # beyond the samples it stands still
+        ends.append(since[at][0] + share * (since[at][1] - since[at][0]))
+    grown: list[float] = np.maximum(ends[1] - ends[0], 0.0).tolist()
+    return grown
+
+
+def means(seen: Observed, columns: Sequence[str]) -> list[float]:
+    """Means over the window, as `Observed.mean` computes them, of all columns at once."""
+    if not columns:
+        return []
+    values = seen.frame.select(columns).to_numpy().astype(np.float64)
+    inside = np.flatnonzero((seen.times_s > 0) & (seen.times_s < seen.length_s))
+    times = np.concatenate([[0.0], seen.times_s[inside], [seen.length_s]])
+    edges = [_at(seen, values, edge) for edge in (0.0, seen.length_s)]
+    curve = np.vstack([edges[0], values[inside], edges[1]])
+    found: list[float] = (np.trapezoid(curve, times, axis=0) / seen.length_s).tolist()
+    return found
+
+
+def _at(
+    seen: Observed, values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], edge: float
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    after = int(np.clip(np.searchsorted(seen.times_s, edge), 1, len(seen.times_s) - 1))
+    before_s, after_s = seen.times_s[after - 1], seen.times_s[after]
+    share = np.clip((edge - before_s) / (after_s - before_s), 0.0, 1.0)
+    found: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = values[after - 1] + share * (
+        values[after] - values[after - 1]
+    )
+    return found
+
+
+def _work(trial: TrialRecord) -> tuple[float | None, str]:
+    """Transactions or accesses where the workload counts them; a command is one run, however long it took."""
+    done = trial.scalars.get("transactions")
+    if done is not None:
+        return (done or None), "transaction"
+    done = trial.scalars.get("accesses")
+    if done is not None:
+        return (done or None), "access"
+    return (1.0, "run") if "command" in trial.resolved.workload else (None, "")

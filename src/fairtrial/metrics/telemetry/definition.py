@@ -1,0 +1,63 @@
+"""What one telemetry metric is: a definition beside its computation, and families of metrics that share a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairtrial.metrics.telemetry.window import Observed
+from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
+
+Facts = Mapping[str, Any]
+Value = Callable[[Observed, Facts], float | None]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A definition, the sampler source it reads, and how it is computed; None where a column is missing."""
+
+    definition: MetricDefinition
+    source: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class Family:
+    """Metrics of one source, unit and kind."""
+
+    source: str
+    unit: str
+    kind: MetricKind
+
+    def metric(self, name: str, value: Value, *, of: str, label: str, better: Better = "lower") -> Metric:
+        """One metric; `of` names its columns."""
+        definition = MetricDefinition(
+            name=name,
+            label=label,
+            unit=self.unit,
+            better=better,
+            kind=self.kind,
+            source=f"telemetry-{self.source}.parquet: {of}",
+        )
+        return Metric(definition=definition, source=self.source, value=value)
+
+
+def count(*columns: str) -> Value:
+    """What counters grew by inside the window, summed over those that are there."""
+    return lambda seen, _facts: seen.grown(*columns)
+
+
+def first(groups: Sequence[Sequence[str]]) -> Value:
+    """What the first group of counters that the place has grew by: kernels split the same pages in several ways."""
+
+    def grown(seen: Observed, _facts: Facts) -> float | None:
+        there = (group for group in groups if any(name in seen.frame.columns for name in group))
+        return seen.grown(*next(there, ()))
+
+    return grown
+
+
+def either(groups: Sequence[Sequence[str]]) -> str:
+    """How the source of a metric by `first` reads."""
+    return ", or where a kernel has none of these ".join(" + ".join(group) for group in groups)

@@ -1,0 +1,223 @@
+"""What a server's own counters can measure: each metric's definition beside its computation.
+
+The columns are the sampler's (`crates/sample/src/server/counters.json`): one name for every server that has such a
+counter, and null where a server has none. A metric without its column is None, never zero.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fairtrial.metrics.telemetry.definition import Facts, Family, Value, count
+from fairtrial.metrics.telemetry.window import Observed, Series
+
+SOURCE: Final = "server"
+MILLISECONDS_PER_SECOND: Final = 1000.0
+SECONDS_PER_MINUTE: Final = 60.0
+# HammerDB's TPM: what the server ended, whoever asked it to. A server has one pair or the other.
+ENDED: Final = ("com_commit", "com_rollback", "transactions_committed", "transactions_rolled_back")
+CHECKPOINT_SHARE: Final = "checkpoint_age_bytes / checkpoint_age_max_bytes"
+
+
+def _mean(column: str) -> Value:
+    return lambda seen, _facts: seen.mean(seen.gauge(column))
+
+
+def _largest(column: str) -> Value:
+    return lambda seen, _facts: seen.largest(seen.gauge(column))
+
+
+def _at_end(column: str) -> Value:
+    return lambda seen, _facts: seen.at_end(seen.gauge(column))
+
+
+def _checkpoint_age(seen: Observed) -> Series | None:
+    """The server's own figure, or the distance between its log's two positions."""
+    age = seen.gauge("checkpoint_age_bytes")
+    if age is not None:
+        return age
+    end, checkpoint = seen.gauge("lsn_current"), seen.gauge("lsn_checkpoint")
+    return None if end is None or checkpoint is None else end - checkpoint
+
+
+def _checkpoint_share(seen: Observed) -> Series | None:
+    age, most = _checkpoint_age(seen), seen.gauge("checkpoint_age_max_bytes")
+    return None if age is None or most is None or not most.all() else age / most
+
+
+def _checkpoint_full_share(seen: Observed, _facts: Facts) -> float | None:
+    """Share of time at the largest age: from there InnoDB flushes furiously, and who writes waits for it.
+
+    MariaDB from 10.5 on: a commit that leaves a greater age than `max_checkpoint_age` asks for all to be flushed now
+    (`log_close`, `buf_flush_ahead`); from 7/8 of it on, pages were flushed ahead within `innodb_io_capacity` only. What
+    MySQL says as the largest age is its own mark for the same, `log_max_modified_age_sync`. In servers before, the mark
+    is 15/16 of `max_checkpoint_age`: where they say the latter (MariaDB 10.1), this is a lower bound.
+    """
+    share = _checkpoint_share(seen)
+    return None if share is None else seen.mean((share >= 1).astype(np.float64))
+
+
+def _dirty_share(seen: Observed, _facts: Facts) -> float | None:
+    dirty, total = seen.gauge("buffer_pool_pages_dirty"), seen.gauge("buffer_pool_pages_total")
+    return None if dirty is None or total is None or not total.all() else seen.mean(dirty / total)
+
+
+def _miss_share(seen: Observed, _facts: Facts) -> float | None:
+    missed, asked = seen.grown("buffer_pool_reads"), seen.grown("buffer_pool_read_requests")
+    return missed / asked if missed is not None and asked else None
+
+
+def _ended_per_minute(seen: Observed, _facts: Facts) -> float | None:
+    ended = seen.grown(*ENDED)
+    return None if ended is None else ended / seen.length_s * SECONDS_PER_MINUTE
+
+
+def _row_lock_time_s(seen: Observed, _facts: Facts) -> float | None:
+    waited_ms = seen.grown("row_lock_time_ms")
+    return None if waited_ms is None else waited_ms / MILLISECONDS_PER_SECOND
+
+
+def _answer_s(seen: Observed, _facts: Facts) -> float | None:
+    answer_ns = seen.mean(seen.gauge("answer_ns"))
+    return None if answer_ns is None else answer_ns / 1e9
+
+
+_UNDO = Family(SOURCE, "undo logs", "count")
+_BYTES = Family(SOURCE, "B", "count")
+_SHARE = Family(SOURCE, "share", "count")
+_FULL = Family(SOURCE, "share of time", "wall_clock")
+_PAGES = Family(SOURCE, "pages", "count")
+_WAITS = Family(SOURCE, "waits", "count")
+_TIME = Family(SOURCE, "s", "wall_clock")
+
+METRICS: Final = (
+    _UNDO.metric(
+        "history_list_length_max",
+        _largest("history_list_length"),
+        of="history_list_length, largest in the window",
+        label="longest history list",
+    ),
+    _UNDO.metric(
+        "history_list_length_mean",
+        _mean("history_list_length"),
+        of="history_list_length, mean over the window",
+        label="history list",
+    ),
+    _UNDO.metric(
+        "history_list_length_end",
+        _at_end("history_list_length"),
+        of="history_list_length at the end of the window: what purge still has to do",
+        label="purge lag at the end",
+    ),
+    _SHARE.metric(
+        "checkpoint_age_share_max",
+        lambda seen, _facts: seen.largest(_checkpoint_share(seen)),
+        of=f"{CHECKPOINT_SHARE}, largest in the window",
+        label="largest checkpoint age",
+    ),
+    _SHARE.metric(
+        "checkpoint_age_share_mean",
+        lambda seen, _facts: seen.mean(_checkpoint_share(seen)),
+        of=f"{CHECKPOINT_SHARE}, mean over the window",
+        label="checkpoint age",
+    ),
+    _FULL.metric(
+        "checkpoint_age_full_share",
+        _checkpoint_full_share,
+        of="checkpoint_age_bytes ≥ checkpoint_age_max_bytes: InnoDB flushes furiously, and who writes waits",
+        label="time at the largest checkpoint age",
+    ),
+    _BYTES.metric(
+        "checkpoint_age_bytes_max",
+        lambda seen, _facts: seen.largest(_checkpoint_age(seen)),
+        of="checkpoint_age_bytes, else lsn_current − lsn_checkpoint; largest in the window",
+        label="largest checkpoint age",
+    ),
+    _SHARE.metric(
+        "dirty_pages_share",
+        _dirty_share,
+        of="buffer_pool_pages_dirty / buffer_pool_pages_total, mean over the window",
+        label="dirty pages of the buffer pool",
+    ),
+    _SHARE.metric(
+        "buffer_pool_miss_share",
+        _miss_share,
+        of="buffer_pool_reads / buffer_pool_read_requests",
+        label="buffer pool misses",
+    ),
+    _PAGES.metric("buffer_pool_reads", count("buffer_pool_reads"), of="buffer_pool_reads", label="buffer pool reads"),
+    _PAGES.metric(
+        "buffer_pool_pages_flushed",
+        count("buffer_pool_pages_flushed"),
+        of="buffer_pool_pages_flushed",
+        label="pages flushed",
+    ),
+    _BYTES.metric(
+        "server_data_read_bytes",
+        count("data_read_bytes"),
+        of="data_read_bytes: what the server asked for, wherever it came from",
+        label="server's data reads",
+    ),
+    _BYTES.metric(
+        "server_data_written_bytes",
+        count("data_written_bytes"),
+        of="data_written_bytes: what InnoDB wrote, whatever device it reached; of MySQL and MariaDB up to 10.4 with "
+        "the redo log",
+        label="server's data writes",
+    ),
+    _BYTES.metric("log_written_bytes", count("log_written_bytes"), of="log_written_bytes", label="written to the log"),
+    _WAITS.metric("log_waits", count("log_waits"), of="log_waits", label="waits for the log's buffer"),
+    _WAITS.metric("row_lock_waits", count("row_lock_waits"), of="row_lock_waits", label="row-lock waits"),
+    _TIME.metric(
+        "row_lock_time_s", _row_lock_time_s, of="row_lock_time_ms / 1000, of all users", label="time in row-lock waits"
+    ),
+    Family(SOURCE, "deadlocks", "count").metric(
+        "server_deadlocks", count("deadlocks"), of="deadlocks, as the server counts them", label="server's deadlocks"
+    ),
+    Family(SOURCE, "transactions", "count").metric(
+        "server_transactions",
+        count(*ENDED),
+        of=" + ".join(ENDED),
+        label="transactions the server ended",
+        better="higher",
+    ),
+    Family(SOURCE, "transactions/min", "wall_clock").metric(
+        "server_tpm",
+        _ended_per_minute,
+        of=f"{' + '.join(ENDED)}, per minute: HammerDB's TPM",
+        label="commits and rollbacks",
+        better="higher",
+    ),
+    Family(SOURCE, "statements", "count").metric(
+        "server_statements",
+        count("questions"),
+        of="questions, the sampler's own among them",
+        label="statements the server got",
+    ),
+    Family(SOURCE, "threads", "count").metric(
+        "threads_running_mean",
+        _mean("threads_running"),
+        of="threads_running, mean over the window; the sampler's connection is one of them",
+        label="server's running threads",
+    ),
+    Family(SOURCE, "samples", "count").metric(
+        "server_samples_missed",
+        count("missed_samples"),
+        of="missed_samples: ticks at which the server did not answer",
+        label="missed samples of the server",
+    ),
+    Family(SOURCE, "samples", "count").metric(
+        "lock_wait_samples_missed",
+        count("lock_waits_missed"),
+        of="lock_waits_missed: ticks at which the server gave its counters and did not say who waits for whose lock",
+        label="missed samples of lock waits",
+    ),
+    _TIME.metric(
+        "server_answer_s_mean",
+        _answer_s,
+        of="answer_ns / 10⁹, mean over the window",
+        label="server's answer to a sample",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Figures as Vega-Lite specifications, and the SVG files made from them."""

@@ -1,0 +1,75 @@
+"""Dips of throughput as bands over time, the same in the chart of throughput and in those of telemetry below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import altair as alt
+
+from fairtrial.analyse.models import CellResult
+from fairtrial.metrics.series.stability import DEEP_DIP, Dip
+from fairtrial.report.figures.thinning import rounded
+from fairtrial.report.figures.verdicts import Drawing, arm_colour
+from fairtrial.report.scene import Scene
+from fairtrial.words import counted
+
+MARKED: Final = 60  # per cell: more bands than that are a carpet
+OPACITY: Final = 0.16
+
+
+@dataclass(frozen=True)
+class Dips:
+    """Those of a cell's used trials: rows of the ones drawn, and how to read them."""
+
+    shown: list[dict[str, Any]]
+    note: str
+
+
+def dips(scene: Scene, cell: CellResult) -> Dips:
+    """The dips that cost most, in time order."""
+    found = [(each, dip) for each in scene.of(cell) for dip in scene.dips.get(each.trial.trial.id, [])]
+    worst = sorted(found, key=lambda one: _cost(one[1]), reverse=True)[:MARKED]
+    shown = [
+        {
+            "from": rounded(dip.start_s),
+            "to": rounded(dip.end_s),
+            "t": each.trial.trial.id,
+            "arm": each.arm,
+            "lowest": f"{dip.lowest_share:.0%}",
+            "recovered": rounded(dip.recovered_s),
+        }
+        for each, dip in sorted(worst, key=lambda one: one[1].start_s)
+    ]
+    if not found:
+        return Dips(shown=[], note="")
+    deep = sum(dip.lowest_share < DEEP_DIP for _, dip in found)
+    which = "" if len(found) <= MARKED else f", the {MARKED} that cost most"
+    note = (
+        f" Upright bands: {counted(len(found), 'dip')} below 80 % of the rolling median{which}, in the colour of the "
+        f"trial's arm; {deep} below 50 %. The charts of telemetry have the same bands."
+    )
+    return Dips(shown=shown, note=note)
+
+
+def marked(scene: Scene, shown: list[dict[str, Any]], drawing: Drawing, *, legend: bool) -> list[alt.Chart]:
+    """The layer of bands; none without dips, because Vega warns of a layer without rows.
+
+    `legend` says whether the drawing's other layers have one: Vega warns of layers that disagree.
+    """
+    if not shown:
+        return []
+    tooltip = [
+        alt.Tooltip("t:N", title="trial"),
+        alt.Tooltip("from:Q", title="dip from, s"),
+        alt.Tooltip("to:Q", title="to, s"),
+        alt.Tooltip("lowest:N", title="of the median, at its lowest"),
+        alt.Tooltip("recovered:Q", title="recovered, s"),
+    ]
+    colour = arm_colour(scene, legend=legend)
+    bands = alt.Chart(drawing.rows(shown)).mark_rect(opacity=OPACITY)
+    return [bands.encode(x=alt.X("from:Q"), x2=alt.X2("to:Q"), color=colour, tooltip=tooltip)]
+
+
+def _cost(dip: Dip) -> float:
+    return (1 - dip.lowest_share) * (dip.end_s - dip.start_s)

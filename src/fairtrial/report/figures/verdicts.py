@@ -1,0 +1,238 @@
+"""Figures of verdicts and trials as Vega-Lite specifications, made with Altair; one function per kind of figure.
+
+A figure takes its colours for text and lines from the page (light or dark); only arms have colours of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import altair as alt
+
+from fairtrial.analyse.models import CellResult
+from fairtrial.report import numbers
+from fairtrial.report.figures.thinning import rounded
+from fairtrial.report.numbers import Scale
+from fairtrial.report.scene import Scene
+from fairtrial.report.tables import TWO_ARMS, MetricTable, Row, cell_label, decided, word
+
+HEIGHT: Final = 240
+FOREST_ROW_HEIGHT: Final = 34
+BAND_OPACITY: Final = 0.13
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawn figure.
+
+    Attributes:
+        name: stable, of letters, digits and dashes: its file's name.
+        title: says what is seen.
+        note: how to read it; may be empty.
+        spec: Vega-Lite, width of its container.
+    """
+
+    name: str
+    title: str
+    note: str
+    spec: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CellFigures:
+    """What is drawn of one cell."""
+
+    label: str
+    figures: tuple[Figure, ...]
+    telemetry: tuple[Figure, ...]
+
+
+class Drawing:
+    """One figure's rows by name, and its specification around them.
+
+    Charts refer to rows by name: Altair copies and checks inline ones, value by value, which takes a minute for the
+    figures of a long run. That specifications are valid is for tests to say, not for every report. Channels are
+    objects (`alt.X("ratio:Q")`): for each that is a string Altair writes all of its schema as JSON.
+    """
+
+    def __init__(self) -> None:
+        self._datasets: dict[str, list[dict[str, Any]]] = {}
+
+    def rows(self, rows: Iterable[dict[str, Any]]) -> alt.NamedData:
+        """The rows, for a chart of this figure."""
+        name = f"rows{len(self._datasets)}"
+        self._datasets[name] = list(rows)
+        return alt.NamedData(name=name)
+
+    def finished(self, chart: alt.Chart | alt.LayerChart | alt.FacetChart, *, height: int = HEIGHT) -> dict[str, Any]:
+        """The specification of a chart as wide as its container."""
+        spec: dict[str, Any] = chart.to_dict(validate=False)
+        size = {"width": "container", "height": height, "autosize": {"type": "fit-x", "contains": "padding"}}
+        return {**spec, **size, "datasets": self._datasets}
+
+
+def arm_colour(scene: Scene, *, legend: bool = True) -> alt.Color:
+    """The colour of arms, the same in every figure; layers of a figure must agree on its legend."""
+    colours = scene.colours
+    return alt.Color(
+        "arm:N",
+        scale=alt.Scale(domain=list(colours), range=list(colours.values())),
+        legend=alt.Legend(
+            orient="top", title=None, symbolType="circle", symbolOpacity=1, symbolStrokeWidth=3, symbolSize=50
+        )
+        if legend
+        else None,
+        sort=list(colours),
+    )
+
+
+def forest(scene: Scene, table: MetricTable) -> Figure:
+    """Ratios with intervals over all cells, beside the margin of equivalence."""
+    analysis = scene.analysis
+    rows = [_ratio(scene, table, row) for row in table.rows]
+    rows = [row for row in rows if row["ratio"] is not None and row["ratio"] > 0]
+    y = alt.Y("label:N", sort=[row["label"] for row in rows], title=None, axis=alt.Axis(labelLimit=260, ticks=False))
+    x = alt.X(
+        "ratio:Q",
+        scale=alt.Scale(type="log", nice=False, padding=24),
+        title=f"ratio to {analysis.levels[0]}",
+        axis=alt.Axis(tickCount=6, labelBound=True, labelOverlap=True, format="~g"),
+    )
+    tooltip = [
+        alt.Tooltip("label:N", title="cell"),
+        alt.Tooltip("ratio:Q", format=".4f"),
+        alt.Tooltip("low:Q", format=".4f"),
+        alt.Tooltip("high:Q", format=".4f"),
+        alt.Tooltip("confidence:N", title="interval"),
+        alt.Tooltip("p:N"),
+        alt.Tooltip("p_adjusted:N", title="adjusted p"),
+        alt.Tooltip("verdict:N"),
+    ]
+    drawing = Drawing()
+    base = alt.Chart(drawing.rows(rows)).encode(y=y, tooltip=tooltip)
+    colour = arm_colour(scene, legend=False)
+    margin = alt.Chart(drawing.rows([{"low": rounded(1 / (1 + analysis.margin)), "high": 1 + analysis.margin}]))
+    chart = alt.layer(
+        margin.mark_rect(opacity=BAND_OPACITY, color="#888888").encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")),
+        alt.Chart(drawing.rows([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x=alt.X("one:Q")),
+        base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour),
+        base.mark_point(size=90, filled=True, opacity=1).encode(x=x, color=colour),
+        base.mark_text(dy=-11, fontSize=11).encode(x=x, text=alt.Text("printed:N")),
+    )
+    share = numbers.percent(analysis.confidence)
+    others = {row["confidence"] for row in rows} - {share}
+    aside = "".join(f" ({level} where equivalence is claimed)" for level in others)
+    return Figure(
+        name=f"ratio-{table.definition.name}",
+        title=f"{table.definition.label} ({table.definition.better} is better)",
+        note=f"Point and {share} interval{aside}; the grey band is the margin of equivalence, ±"
+        f" {numbers.percent(analysis.margin)}.",
+        spec=drawing.finished(chart, height=FOREST_ROW_HEIGHT * max(1, len(rows)) + 10),
+    )
+
+
+def _ratio(scene: Scene, table: MetricTable, row: Row) -> dict[str, Any]:
+    compared = row.comparison
+    interval, confidence = decided(compared)
+    several = len(scene.analysis.levels) > TWO_ARMS
+    return {
+        "label": cell_label(row.levels) + (f" · {row.arm.arm}" if several else ""),
+        "arm": row.arm.arm,
+        "ratio": rounded(compared.ratio.estimate),
+        "low": rounded(interval.low),
+        "high": rounded(interval.high),
+        "confidence": numbers.percent(confidence),
+        "verdict": word(compared.verdict, table.definition),
+        "p": numbers.p_value(compared.p),
+        "p_adjusted": numbers.p_value(compared.p_adjusted),
+        "printed": numbers.ratio(compared.ratio.estimate),
+    }
+
+
+def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
+    """Every trial as a dot, in the order they were run, and each arm's mean with its interval at the right."""
+    name = table.definition.name
+    dots: list[dict[str, Any]] = [
+        {
+            "order": placed.trial.trial.position,
+            "value": rounded(placed.trial.scalars[name] / table.scale.divisor),
+            "arm": placed.arm,
+            "trial": placed.trial.trial.id,
+            "block": placed.trial.trial.block,
+            "fate": "used" if placed.used else (placed.trial.invalid_reason or "its block was voided"),
+            "used": placed.used,
+        }
+        for placed in scene.of(cell, used_only=False)
+        if name in placed.trial.scalars
+    ]
+    if not dots:
+        return None
+    first, last = min(dot["order"] for dot in dots), max(dot["order"] for dot in dots)
+    means = _means(cell, table, after=last, step=max(1.0, (last - first) / 14))
+    y = alt.Y("value:Q", scale=alt.Scale(zero=False, nice=True, padding=8), title=table.scale.unit)
+    x = alt.X(
+        "order:Q",
+        title="order of the trials in the run → means",
+        scale=alt.Scale(domain=[first - 0.7, means[-1]["order"] + 0.7 if means else last + 1], nice=False),
+        axis=alt.Axis(
+            grid=False,
+            values=sorted({dot["order"] for dot in dots})[:: max(1, len(dots) // 12)],
+            format="d",
+            labelOverlap="greedy",
+        ),
+    )
+    drawing = Drawing()
+    colour = arm_colour(scene)
+    tooltip = [
+        alt.Tooltip("trial:N"),
+        alt.Tooltip("arm:N"),
+        alt.Tooltip("block:Q"),
+        alt.Tooltip("value:Q", title=table.scale.unit, format=","),
+        alt.Tooltip("fate:N"),
+    ]
+    layers: list[alt.Chart] = []
+    if crosses := [dot for dot in dots if not dot["used"]]:  # a layer without rows makes Vega warn of its extent
+        lost = alt.Chart(drawing.rows(crosses)).mark_point(size=70, shape="cross", strokeWidth=1.5)
+        layers.append(lost.encode(x=x, y=y, color=colour, tooltip=tooltip))
+    if circles := [dot for dot in dots if dot["used"]]:
+        counted = alt.Chart(drawing.rows(circles)).mark_circle(size=70, opacity=0.9)
+        layers.append(counted.encode(x=x, y=y, color=colour, tooltip=tooltip))
+    summed = drawing.rows(means)
+    summaries = alt.Chart(summed).encode(
+        x=x, tooltip=[alt.Tooltip(field) for field in ("arm:N", "mean:N", "interval:N", "n:Q")]
+    )
+    chart = alt.layer(
+        alt.Chart(summed).mark_rect(opacity=BAND_OPACITY).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour),
+        *layers,
+        summaries.mark_rule(strokeWidth=3).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour),
+        summaries.mark_point(size=110, filled=True, shape="diamond", opacity=1).encode(
+            y=alt.Y("value:Q"), color=colour
+        ),
+    )
+    return Figure(
+        name=f"trials-{name}",
+        title=f"{table.definition.label}, every trial",
+        note="Dots are trials in time order, crosses are trials of voided blocks; diamonds are means, bars and bands"
+        " their intervals (descriptive).",
+        spec=drawing.finished(chart),
+    )
+
+
+def _means(cell: CellResult, table: MetricTable, *, after: int, step: float) -> list[dict[str, Any]]:
+    scale: Scale = table.scale
+    return [
+        {
+            "order": after + step * (index + 1),
+            "arm": arm.arm,
+            "value": rounded(arm.mean / scale.divisor),
+            "low": rounded(arm.low / scale.divisor) if arm.low is not None else None,
+            "high": rounded(arm.high / scale.divisor) if arm.high is not None else None,
+            "mean": scale.value(arm.mean),
+            "interval": scale.interval(arm.low, arm.high),
+            "n": arm.n,
+        }
+        for index, arm in enumerate(cell.summaries.get(table.definition.name, ()))
+        if arm.n
+    ]

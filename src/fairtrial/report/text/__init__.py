@@ -1,0 +1,419 @@
+"""report.txt: the post one would send to a mailing list. Sections in the order a sceptic asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from fairtrial.analyse.models import Analysis, Comparison, Summary
+from fairtrial.metrics.fidelity import Fidelity, of_record
+from fairtrial.record import Record
+from fairtrial.report import diagnostics, expected, fidelity, noise, numbers, why, within
+from fairtrial.report.background import Background, Fact, Place, background
+from fairtrial.report.concerns import concerns, doubts
+from fairtrial.report.tables import (
+    MetricTable,
+    cell_label,
+    conditions,
+    metric_tables,
+    opinion,
+    opinions,
+    procedure,
+    ratio_interval,
+    verdict,
+    word,
+)
+from fairtrial.report.text import summary
+from fairtrial.report.text.columns import heading, pairs, prose, table
+from fairtrial.report.text.grid import grid
+from fairtrial.report.words import again, counted, fates, stopping
+from fairtrial.study.catalogue import MetricDefinition
+
+OPTION_CHARACTERS: Final = 22  # of a name or value beside another: switches of optimizers have hundreds
+ARMS_BESIDE: Final = 3  # columns of such values that fit a line
+OPTIONS_SHOWN: Final = 40  # a server may read back hundreds; all are in every trial.json
+VALUES_PER_LINE: Final = 6
+
+
+def render(record: Record, analysis: Analysis) -> str:
+    """The whole text report."""
+    behind = background(record, contrast=analysis.contrast)
+    lines = [analysis.study, "=" * len(analysis.study), *prose(analysis.question)]
+    lines += _summary(analysis)
+    lines += _matrix(record, analysis)
+    lines += _stopping(analysis)
+    lines += _differences(analysis, behind)
+    for number, metric in enumerate(metric_tables(analysis), start=1):
+        lines += _metric(analysis, metric, number=number)
+    lines += _why(analysis)
+    lines += _diagnostics(record, analysis)
+    lines += _noise(analysis)
+    lines += _expectations(analysis)
+    drew = of_record(record)
+    lines += _doubts(analysis, drew)
+    lines += _within(analysis)
+    lines += _counts(analysis, behind)
+    lines += _fidelity(record, drew)
+    lines += _where(behind)
+    lines += _again(record)
+    lines += _raw_data(analysis)
+    return "\n".join(lines) + "\n"
+
+
+def _summary(analysis: Analysis) -> list[str]:
+    lines = heading("Summary")
+    if not analysis.finished:
+        lines += [*prose("The run has not reached its planned end: figures are preliminary and carry no verdict."), ""]
+    for sentence in summary.sentences(analysis):
+        lines += prose(sentence)
+    return lines
+
+
+def _matrix(record: Record, analysis: Analysis) -> list[str]:
+    design = record.plan.design
+    lines = heading("Matrix")
+    lines += pairs(
+        [(f"{analysis.contrast} (compared)", ", ".join(analysis.levels) + f"; baseline {analysis.levels[0]}")]
+        + [(factor, ", ".join(levels)) for factor, levels in record.plan.factors.items() if factor != analysis.contrast]
+        + [
+            ("cells × arms", f"{len(analysis.cells)} × {len(analysis.levels)}"),
+            ("blocks per cell", f"{design.min_blocks} to {design.blocks}" if design.min_blocks else str(design.blocks)),
+            ("order", f"{design.order.replace('_', ' ')}, seed {design.seed}"),
+            ("size", record.plan.size or "as the study stands"),
+        ]
+    )
+    return lines
+
+
+def _stopping(analysis: Analysis) -> list[str]:
+    rule, *cells = stopping(analysis) or [""]
+    if not rule:
+        return []
+    return [*heading("Stopping"), *prose(rule), *(line for cell in cells for line in prose(f"* {cell}", indent="  "))]
+
+
+def _differences(analysis: Analysis, behind: Background) -> list[str]:
+    lines = heading(f"What differs: {analysis.contrast}")
+    arms = analysis.levels
+    if not behind.differences:
+        return [*lines, "Nothing: an A/A comparison."]
+    rows = [[path, *(values.get(arm, numbers.ABSENT) for arm in arms)] for path, values in behind.differences]
+    return [*lines, *table(["path", *arms], rows, left=len(arms) + 1), *_in_effect(arms, behind)]
+
+
+def _in_effect(arms: Sequence[str], behind: Background) -> list[str]:
+    """What another build or default brought with it stands beside what was asked."""
+    if not behind.in_effect:
+        return []
+    if len(arms) > ARMS_BESIDE:
+        return ["", f"{len(behind.in_effect)} options in effect differ, asked or not: report.html shows them."]
+    rows = [[name, *(values.get(arm, numbers.ABSENT) for arm in arms)] for name, values in behind.in_effect]
+    both = [[_cut(text) for text in row] for row in rows if numbers.ABSENT not in row][:OPTIONS_SHOWN]
+    lines = table(["option", *arms], both, left=len(arms) + 1) if both else []
+    more = len(rows) - len(both)
+    end = [f"{more} more, most of which not every arm has, are in report.html"] if more else []
+    return ["", "Options in effect that differ, asked or not:", *lines, *end]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= OPTION_CHARACTERS else text[: OPTION_CHARACTERS - 1] + "…"
+
+
+def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str]:
+    factors = conditions(analysis)
+    lines = [*heading(f"{metric.title} ({metric.role})"), *prose(procedure(analysis, metric)), ""]
+    share = numbers.percent(analysis.confidence)
+    header = [*factors, "arm", "baseline", "mean", "ratio", f"{share} interval", "p", "adjusted p", "verdict"]
+    rows = [
+        [
+            *(row.levels[factor] for factor in factors),
+            row.arm.arm,
+            metric.scale.value(row.baseline.mean),
+            metric.scale.value(row.arm.mean),
+            numbers.ratio(row.comparison.ratio.estimate),
+            ratio_interval(row.comparison),
+            numbers.p_value(row.comparison.p),
+            numbers.p_value(row.comparison.p_adjusted),
+            _verdict(row.comparison, metric.definition),
+        ]
+        for row in metric.rows
+    ]
+    for arm in analysis.levels[1:]:
+        if lines_of_grid := grid(metric, factors=factors, arm=arm):
+            means = (
+                f"Means of {analysis.levels[0]} / {arm} in {metric.scale.unit}, and the difference's {share} interval."
+            )
+            lines += [*lines_of_grid, *prose(means), ""]
+    lines += table(header, rows, left=len(factors) + 1)
+    methods = sorted({row.comparison.method for row in metric.rows})
+    lines += ["", *prose(f"Table {number}a. Ratio to {analysis.levels[0]}; {'; '.join(methods)}.")]
+    for floor in noise.floors(analysis, metric.definition.name):
+        lines += prose(f"{floor[0].upper()}{floor[1:]}.")
+    in_units = (
+        f"Difference from {analysis.levels[0]} in {metric.scale.unit}; equivalence p is of two one-sided tests against"
+        f" the margin of {numbers.percent(analysis.margin)}; detectable is the change of the ratio (without a ratio: of"
+        " the value) that this n and spread would have found with power 0.8."
+    )
+    ranks = (
+        f"{opinions(metric)}: the exact test beside it and the Hodges-Lehmann shift, which need no shape of the noise;"
+        " an interval is absent where n is too small for any. Ties are counted, and p is exact given them. The last"
+        " column is what is left open of the mean, for all comparisons together: a claim is about the mean only if it"
+        " bears that claim out."
+    )
+    welch = "Welch's two-sample t on the raw values: the unpaired classic, beside the estimate above."
+    descriptive = (
+        "Each arm by itself: descriptive only; overlap of these intervals decides nothing, and with trials that are"
+        " slow now and then they cover far less often than they say."
+    )
+    tables = ((_in_units, in_units), (_ranks, ranks), (_welch, welch), (_descriptive, descriptive))
+    for letter, (make, caption) in zip("bcde", tables, strict=True):
+        lines += ["", *make(analysis, metric), "", *prose(f"Table {number}{letter}. {caption}")]
+    return lines
+
+
+def _in_units(analysis: Analysis, metric: MetricTable) -> list[str]:
+    factors = conditions(analysis)
+    header = [
+        *factors,
+        "arm",
+        "n",
+        "difference",
+        f"{numbers.percent(analysis.confidence)} interval",
+        "equivalence p",
+        "detectable",
+    ]
+    rows = [
+        [
+            *(row.levels[factor] for factor in factors),
+            row.arm.arm,
+            str(row.comparison.n),
+            metric.scale.value(row.comparison.difference.estimate),
+            metric.scale.interval(row.comparison.difference.low, row.comparison.difference.high),
+            numbers.p_value(row.comparison.p_equivalence),
+            _detectable(row.comparison, metric),
+        ]
+        for row in metric.rows
+    ]
+    return table(header, rows, left=len(factors) + 1)
+
+
+def _verdict(comparison: Comparison, definition: MetricDefinition) -> str:
+    """The bare word: margins are in the procedure's line."""
+    if comparison.guardrail is not None:
+        return verdict(comparison, definition, margin=comparison.guardrail.margin)
+    return word(comparison.verdict, definition)
+
+
+def _detectable(comparison: Comparison, metric: MetricTable) -> str:
+    effect, difference = comparison.smallest_effect, comparison.smallest_difference
+    if effect is not None:
+        return f"± {abs(effect) * 100:.1f} %"
+    if comparison.ratio.estimate is None and difference is not None:
+        return f"± {metric.scale.value(difference)}"
+    return numbers.ABSENT
+
+
+def _ranks(analysis: Analysis, metric: MetricTable) -> list[str]:
+    factors = conditions(analysis)
+    printed = [opinion(metric, row, confidence=analysis.confidence) for row in metric.rows]
+    if not printed:
+        return []
+    rows = [
+        [*(row.levels[factor] for factor in factors), row.arm.arm, *said.values()]
+        for row, said in zip(metric.rows, printed, strict=True)
+    ]
+    return table([*factors, "arm", *printed[0]], rows, left=len(factors) + 1)
+
+
+def _welch(analysis: Analysis, metric: MetricTable) -> list[str]:
+    factors = conditions(analysis)
+    header = [*factors, "arm", "t", "df", "p", "difference", f"{numbers.percent(analysis.confidence)} interval"]
+    rows = []
+    for row in metric.rows:
+        welch = row.comparison.welch
+        figures = [numbers.ABSENT] * 5
+        if welch is not None:
+            figures = [
+                f"{welch.t:.4f}",
+                f"{welch.df:.3f}",
+                numbers.p_value(welch.p),
+                metric.scale.value(welch.difference.estimate),
+                metric.scale.interval(welch.difference.low, welch.difference.high),
+            ]
+        rows.append([*(row.levels[factor] for factor in factors), row.arm.arm, *figures])
+    return table(header, rows, left=len(factors) + 1)
+
+
+def _descriptive(analysis: Analysis, metric: MetricTable) -> list[str]:
+    factors = conditions(analysis)
+    header = [
+        *factors,
+        "arm",
+        "n",
+        "mean",
+        f"{numbers.percent(analysis.confidence)} interval",
+        "sd",
+        "median",
+        "min",
+        "max",
+    ]
+    rows = [
+        [
+            *(cell.levels[factor] for factor in factors),
+            arm.arm,
+            str(arm.n),
+            metric.scale.value(arm.mean),
+            metric.scale.interval(arm.low, arm.high),
+            metric.scale.value(arm.sd),
+            metric.scale.value(arm.median),
+            metric.scale.value(min(arm.values, default=None)),
+            metric.scale.value(max(arm.values, default=None)),
+        ]
+        for cell in analysis.cells
+        for arm in cell.summaries.get(metric.definition.name, ())
+    ]
+    return table(header, rows, left=len(factors) + 1)
+
+
+def _why(analysis: Analysis) -> list[str]:
+    if not analysis.why:
+        return []
+    lines = heading("Why: what changed with the arm")
+    for line in why.lines(analysis):
+        lines += prose(line, indent="    ")
+    lines += ["", *prose(why.CAUTION)]
+    for cell in analysis.why:
+        lines += ["", *prose(f"{cell.cell}: {why.summary(cell)}"), ""]
+        lines += table(why.HEADER, why.rows(cell)[: why.ROWS], left=why.LEFT)
+        lines += [line for note in why.notes(cell) for line in prose(note, indent="  ")]
+    return lines
+
+
+def _diagnostics(record: Record, analysis: Analysis) -> list[str]:
+    trials = diagnostics.of_record(record) if analysis.contrast == record.plan.arm else []
+    sentences = diagnostics.summary(record, trials) if trials else []
+    lines = heading("Diagnostic trials") if sentences else []
+    for sentence in sentences:
+        lines += prose(sentence)
+    for section in diagnostics.sections(record, trials):
+        lines += ["", *prose(section.title), ""]
+        if section.header:
+            lines += [*table(section.header, section.rows, left=section.left), "", *prose(section.note)]
+        for output in section.outputs:
+            shown = output.lines[: diagnostics.LINES_IN_TEXT]
+            left_out = output.left_out + len(output.lines) - len(shown)
+            lines += [output.caption, *(f"  {line}".rstrip() for line in shown)]
+            lines += [f"  … and {left_out} more lines, in the trial's directory"] if left_out else []
+    return lines
+
+
+def _noise(analysis: Analysis) -> list[str]:
+    if analysis.noise is None:
+        return []
+    lines = heading("Noise of this place")
+    for sentence in noise.sentences(analysis.noise):
+        lines += [*prose(sentence), ""]
+    return [*lines, *table(noise.HEADER, noise.rows(analysis.noise), left=noise.LEFT), *prose(noise.LEGEND)]
+
+
+def _expectations(analysis: Analysis) -> list[str]:
+    rows = expected.rows(analysis)
+    if not rows:
+        return []
+    return [*heading("Expectations"), *table(expected.HEADER, rows, left=expected.LEFT), *prose(expected.NOTE)]
+
+
+def _doubts(analysis: Analysis, drew: Sequence[Fidelity]) -> list[str]:
+    lines = heading("Doubts")
+    found = concerns(doubts(analysis) + fidelity.doubts(drew))
+    if not found:
+        return [*lines, "None of the checks made found a reason for doubt."]
+    for concern in found:
+        kind = " · ".join(part for part in (concern.code, concern.where) if part)
+        lines += prose(f"* {kind}", indent="    ")
+        lines += ["  " + line for line in prose(f"{concern.message} {concern.advice}")]
+    return lines
+
+
+def _within(analysis: Analysis) -> list[str]:
+    rows = within.rows(analysis)
+    return (
+        [*heading("Within trials"), *table(within.HEADER, rows, left=within.LEFT), "", *prose(within.NOTE)]
+        if rows
+        else []
+    )
+
+
+def _counts(analysis: Analysis, behind: Background) -> list[str]:
+    lines = [*heading("Trials"), *pairs([(label, str(count)) for label, count in counted(analysis)])]
+    for fate in fates(behind):
+        lines += prose(f"* {fate}", indent="  ")
+    return lines
+
+
+def _fidelity(record: Record, drew: Sequence[Fidelity]) -> list[str]:
+    lines: list[str] = []
+    for section in fidelity.sections(record, drew):
+        lines += heading(f"Fidelity: {section.title}" if section.title else "Fidelity")
+        lines += [*prose(section.summary), ""]
+        if section.shown:
+            lines += [*table(fidelity.HEADER, section.rows, left=fidelity.LEFT), ""]
+        if section.deviations:
+            lines += ["Deviations from the specification that the study chose:"]
+            lines += [line for deviation in section.deviations for line in prose(f"* {deviation}", indent="  ")]
+    return [*lines, "", *prose(" ".join(fidelity.notes(drew)))] if lines else []
+
+
+def _where(behind: Background) -> list[str]:
+    lines: list[str] = []
+    for place in behind.places:
+        lines += [*heading(f"Place: {place.name}"), *pairs(_pairs(place.facts)), *_cautions(place)]
+    if behind.system or behind.options:
+        lines += [*heading("System"), *pairs(_pairs(behind.system))]
+    if behind.options:
+        lines += ["", "Options as read back:", *pairs(_pairs(behind.options[:OPTIONS_SHOWN]))]
+        if len(behind.options) > OPTIONS_SHOWN:
+            lines.append(f"… and {len(behind.options) - OPTIONS_SHOWN} more in trials/*/trial.json")
+    if behind.settings:
+        lines += [*heading("Settings as read back"), *pairs(_pairs(behind.settings))]
+    return lines
+
+
+def _cautions(place: Place) -> list[str]:
+    """What was found of the place before the run and is not fine; what could not be seen is only counted."""
+    seen = [finding for finding in place.cautions if finding["grade"] != "unknown"]
+    unseen = len(place.cautions) - len(seen)
+    lines = ["", f"How fit it was: {len(place.findings)} findings, {unseen} not seen"] if place.findings else []
+    for finding in seen:
+        host = "host's " if finding["of_host"] else ""
+        said = f"* {finding['grade']}: {host}{finding['name']}: {finding['value']}. {finding['fix']}"
+        lines += prose(said, indent="  ")
+    return lines
+
+
+def _pairs(facts: Iterable[Fact]) -> list[tuple[str, str]]:
+    return [(fact.label, fact.value) for fact in facts]
+
+
+def _again(record: Record) -> list[str]:
+    return [*heading("Again"), *pairs(again(record)), "", f"fairtrial {record.plan.fairtrial_version}"]
+
+
+def _raw_data(analysis: Analysis) -> list[str]:
+    """The appendix: every used value, in time order, as in raw_data.r."""
+    lines = heading("Appendix: raw data")
+    for metric in metric_tables(analysis):
+        lines += ["", f"# {metric.definition.name} ({metric.definition.unit})"]
+        for cell in analysis.cells:
+            for arm in cell.summaries.get(metric.definition.name, ()):
+                lines += [f"# {cell_label(cell.levels)}, {arm.arm}, blocks {_blocks(arm)}", *_values(arm)]
+    return lines
+
+
+def _blocks(arm: Summary) -> str:
+    return " ".join(str(block) for block in arm.blocks)
+
+
+def _values(arm: Summary) -> list[str]:
+    printed = [f"{value:.10g}" for value in arm.values]
+    return [", ".join(printed[at : at + VALUES_PER_LINE]) for at in range(0, len(printed), VALUES_PER_LINE)]

@@ -1,0 +1,125 @@
+"""The compact verdict table a run ends with: what one person tells another, and the doubts below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairtrial.analyse.models import Analysis, Verdict
+from fairtrial.report import noise, numbers, why
+from fairtrial.report.concerns import Concern, concerns, doubts, kinds
+from fairtrial.report.tables import (
+    TWO_ARMS,
+    MetricTable,
+    change,
+    conditions,
+    kind,
+    metric_tables,
+    procedure,
+    verdict,
+)
+from fairtrial.report.text.summary import breaches, estimands, unclear
+from fairtrial.report.words import share_of_blocks
+from fairtrial.words import counted
+
+STYLES: Final[dict[Verdict, str]] = {
+    "faster": "bold green",
+    "slower": "bold red",
+    "equivalent": "cyan",
+    "undecided": "yellow",
+    "none": "dim",
+}
+
+
+def render(analysis: Analysis) -> RenderableType:
+    """A table per metric, primary first, and every doubt in a line."""
+    parts: list[RenderableType] = []
+    if not analysis.finished:
+        parts.append(Text("the run has not reached its planned end: no verdict yet", style="yellow"))
+    for table in metric_tables(analysis):
+        floors = [Text(f"  {floor}", style="dim") for floor in noise.floors(analysis, table.definition.name)]
+        parts += [_title(analysis, table), _table(analysis, table), *floors, Text()]
+    if analysis.why:
+        parts += [*(Text(f"  {line}") for line in why.lines(analysis)), Text()]
+    if analysis.noise is not None:
+        parts += [*(Text(sentence) for sentence in noise.sentences(analysis.noise)), Text()]
+    parts += [Text(sentence, style="bold red") for sentence in breaches(analysis)]
+    parts += [Text(sentence, style="yellow") for sentence in unclear(analysis)]
+    parts += [Text(sentence, style="dim") for sentence in estimands(analysis)]
+    if found := kinds(concerns(doubts(analysis))):
+        parts.append(Doubts(found))
+    parts.append(Text(_fate(analysis), style="dim"))
+    return Group(*parts)
+
+
+def _fate(analysis: Analysis) -> str:
+    """`30 of 32 finished trials used, 2 invalid`."""
+    counts = analysis.counts
+    fate = [f"{counts.used} of {counts.finished} finished trials used"]
+    if counts.rows:
+        fate.append(f"{counted(counts.rows, 'row')} in {counted(counts.used, 'cluster')}")
+    if counts.diagnostic:
+        fate.append(f"{counted(counts.diagnostic, 'diagnostic trial')} beside them")
+    if counts.invalid:
+        fate.append(f"{counts.invalid} invalid")
+    if counts.blocks_voided:
+        fate.append(f"{counted(counts.blocks_voided, 'block')} voided, {counts.blocks_replaced} replaced")
+    if said := share_of_blocks(analysis):
+        fate.append(f"{said} run")
+    return ", ".join(fate)
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """Doubts as two columns: a long one wraps at the terminal's width and stays beside its first word.
+
+    Not a `Table` itself, because tables are printed as wide as they are, and prose is not.
+    """
+
+    found: tuple[Concern, ...]
+
+    def __rich__(self) -> Table:
+        drawn = Table.grid(padding=(0, 1, 0, 0))
+        drawn.add_column(no_wrap=True)
+        drawn.add_column(overflow="fold")
+        for concern in self.found:
+            where = f"{concern.briefly}: " if concern.spots else ""
+            alike = f" ({concern.alike} more like this in the report)" if concern.alike else ""
+            said = Text.assemble((where, "bold"), f"{concern.message}{alike}", "\n", (f"– {concern.advice}", "dim"))
+            drawn.add_row(Text("doubt", style="yellow"), said)
+        return drawn
+
+
+def _title(analysis: Analysis, table: MetricTable) -> Text:
+    role = "" if table.role == "primary" else f"{table.role}: "
+    return Text.assemble((f"{role}{table.title}", "bold"), (f" · {procedure(analysis, table)}", "dim"))
+
+
+def _table(analysis: Analysis, table: MetricTable) -> Table:
+    two = len(analysis.levels) == TWO_ARMS
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    factors = conditions(analysis)
+    for factor in factors:
+        drawn.add_column(Text(factor), no_wrap=True)
+    if not two:
+        drawn.add_column("arm", no_wrap=True)
+    first, second = analysis.levels[0], analysis.levels[1] if two else "mean"
+    baseline = first if first == "baseline" else f"{first} (baseline)"
+    for name in (baseline, second, "ratio", f"{numbers.percent(analysis.confidence)} interval"):
+        drawn.add_column(Text(name), justify="right", no_wrap=True)
+    drawn.add_column("verdict", no_wrap=True)
+    for row in table.rows:
+        compared = row.comparison
+        cells = [row.levels[factor] for factor in factors] + ([] if two else [row.arm.arm])
+        cells += [
+            table.scale.value(row.baseline.mean),
+            table.scale.value(row.arm.mean),
+            *change(compared, table.scale),
+        ]
+        word = Text(verdict(compared, table.definition, margin=analysis.margin), style=STYLES[kind(compared)])
+        drawn.add_row(*(Text(cell) for cell in cells), word)
+    return drawn

@@ -1,0 +1,267 @@
+"""Which studies could run at a place, and what the others lack: the checks that a run makes itself, without running.
+
+Owns the question only. What a study needs is read from its plan: place, system, workload, settings, probes and size.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from fairtrial.doctor.kernel import booted_kernels, perf
+from fairtrial.doctor.looking import PROGRAMS, Seen
+from fairtrial.doctor.programs import install
+from fairtrial.errors import InputError, PlaceError
+from fairtrial.places import BOOTED
+from fairtrial.record.models import Plan
+from fairtrial.run import elsewhere
+from fairtrial.run.feasibility import disk as room
+from fairtrial.run.feasibility import emulation
+from fairtrial.run.feasibility import settings as settable
+from fairtrial.run.kinds import parts_of
+from fairtrial.settings import effects
+from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.tree.quantities import format_bytes
+from fairtrial.systems import mysql_options, postgres_options
+from fairtrial.systems.installation import awaited
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads.hammerdb import running as hammerdb
+from fairtrial.workloads.pgbench import running as pgbench
+
+LOCAL: Final = "local"
+ROOT: Final = 0
+KERNEL: Final = "kernel_source"  # a fact that guests only have
+# What QEMU takes beside its guest's memory, and what this machine needs to go on.
+BESIDE_GUEST_BYTES: Final = 256 << 20
+# A server's cache, which it is given at once or grows to.
+CACHES: Final[Mapping[str, tuple[str, Callable[[str], str | float]]]] = {
+    "mariadb": ("innodb_buffer_pool_size", mysql_options.normal),
+    "mysql": ("innodb_buffer_pool_size", mysql_options.normal),
+    "postgres": ("shared_buffers", postgres_options.normal),
+}
+# Programs that must be of some version, or that no PATH leads to: asked as a drive asks them.
+IDENTIFIED: Final[Mapping[str, Callable[[OpenPlace, Mapping[str, Any]], object]]] = {
+    "pgbench": lambda place, _parameters: pgbench.identify(place),
+    "hammerdb": lambda place, parameters: hammerdb.identify(place, hammerdb.find(place, parameters)),
+}
+PROGRAMS_OF_PROBES: Final[Mapping[str, str]] = {"perf_stat": "perf", "perf_record": "perf", "bpftrace": "bpftrace"}
+
+
+@dataclass(frozen=True)
+class Lack:
+    """One thing that a study needs and a place has not, with what would mend it."""
+
+    what: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Whether a study could run at a place.
+
+    Attributes:
+        can_run: None where the study names a place that was not looked at.
+        lacks: everything in its way; where it was not looked at, how to look.
+    """
+
+    study: str
+    question: str
+    can_run: bool | None
+    lacks: tuple[Lack, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return asdict(self)
+
+
+def outlooks(plans: Iterable[Plan], place: OpenPlace, seen: Seen, *, at: Mapping[str, Any]) -> list[Outlook]:
+    """The outlook of each study; a server that several name is looked for once.
+
+    Raises:
+        StreamLostError: the stream to the place ended.
+    """
+    servers: dict[str, list[Lack]] = {}
+    return [outlook(plan, place, seen, at=at, servers=servers) for plan in plans]
+
+
+def outlook(
+    plan: Plan,
+    place: OpenPlace,
+    seen: Seen,
+    *,
+    at: Mapping[str, Any],
+    servers: dict[str, list[Lack]] | None = None,
+) -> Outlook:
+    """Asks everything that a run would ask before its first trial, and names all that is missing at once.
+
+    Args:
+        plan: the study's.
+        place: open; what it has is looked at, and nothing is changed.
+        seen: of the same place, programs included.
+        at: kind and parameters of the place. A study that says `local` is taken to run there, wherever it is.
+        servers: what is known of servers there already; what is found is added.
+
+    Raises:
+        StreamLostError: the stream to the place ended.
+    """
+    trials = [trial for arms in plan.resolved.values() for trial in arms.values()]
+    needed = [place for trial in trials for place in (trial.place, elsewhere.of(trial)) if place is not None]
+    unseen = {_named(place): place for place in needed if not _here(place, at)}
+    theirs = [trial for trial in trials if _here(trial.place, at) and _disk_is_seen(trial, seen)]
+    lacks = [*_of_plan(plan, place, seen, trials=theirs)]
+    known = {} if servers is None else servers
+    for trial in trials:
+        if _here(trial.place, at):
+            lacks += [*_of_trial(trial, place, seen, plan=plan), *_server(trial, place, seen, known=known)]
+    lacks = list(dict.fromkeys(lacks))
+    lacks += [Lack(f"runs at {name}", f"`fairtrial doctor {_argument(of)}`") for name, of in unseen.items()]
+    return Outlook(study=plan.study, question=plan.question, can_run=None if unseen else not lacks, lacks=tuple(lacks))
+
+
+def _here(place: Mapping[str, Any], at: Mapping[str, Any]) -> bool:
+    """Whether what was looked at tells about a place. A guest has its programs and memory from the machine it is on."""
+    kind = next(iter(place))
+    return kind == LOCAL or dict(place) == dict(at) or (kind in BOOTED and next(iter(at)) == LOCAL)
+
+
+def _named(place: Mapping[str, Any]) -> str:
+    kind, parameters = next(iter(place.items()))
+    return f"{kind} {(parameters or {}).get('host') or (parameters or {}).get('kernel') or ''}".strip()
+
+
+def _argument(place: Mapping[str, Any]) -> str:
+    """A place as this command takes it."""
+    kind, parameters = next(iter(place.items()))
+    if kind in BOOTED:
+        return LOCAL  # what a guest needs, its machine has
+    given = {name: value for name, value in (parameters or {}).items() if value is not None}
+    if kind == "ssh" and given.keys() <= {"host", "user", "port"}:
+        user = f"{given['user']}@" if "user" in given else ""
+        return f"ssh://{user}{given['host']}" + (f":{given['port']}" if "port" in given else "")
+    return kind if not given or kind == LOCAL else f"'{{{kind}: …}}'"
+
+
+def _disk_is_seen(trial: ResolvedTrial, seen: Seen) -> bool:
+    """Whether a trial's data are on the disk that was looked at: a guest has one of its own."""
+    return next(iter(trial.place)) not in BOOTED or KERNEL in seen.facts
+
+
+def _of_plan(plan: Plan, place: OpenPlace, seen: Seen, *, trials: Sequence[ResolvedTrial]) -> Iterator[Lack]:
+    """What the whole run needs, whatever the trial."""
+    try:
+        room.require(place, plan.disk_bytes, trials=trials)
+    except PlaceError as error:
+        yield Lack(str(error), error.hint)
+    wanted = {PROGRAMS_OF_PROBES[probe.kind] for probe in plan.probes if probe.kind in PROGRAMS_OF_PROBES}
+    for program in sorted(wanted):
+        yield from _program(seen, program)
+    if "perf" in wanted and (finding := perf(seen)).grade != "fine":
+        yield Lack(f"probes with perf: {finding.value}", finding.fix)
+
+
+def _of_trial(trial: ResolvedTrial, place: OpenPlace, seen: Seen, *, plan: Plan) -> Iterator[Lack]:
+    kind, parameters = next(iter(trial.place.items()))
+    inside = KERNEL in seen.facts  # looked at was a guest itself
+    if kind in BOOTED and not inside:
+        yield from _guest(parameters, plan, seen)
+    try:
+        elsewhere.require(plan, trial)
+    except (PlaceError, InputError) as error:
+        yield Lack(str(error), error.hint)
+    if elsewhere.of(trial) is None:
+        yield from _workload(trial.workload, place, seen)
+    if kind not in BOOTED or inside:  # a guest's settings are of the guest's kernel
+        yield from _settings(trial, place, seen)
+
+
+def _server(trial: ResolvedTrial, place: OpenPlace, seen: Seen, *, known: dict[str, list[Lack]]) -> Iterator[Lack]:
+    """Its program, which depends on where it comes from and on none of its options; memory for its cache."""
+    kind, parameters = next(iter(trial.system.items()))
+    source = json.dumps({kind: {**parameters, "options": None}}, sort_keys=True)
+    if source not in known:
+        parts = parts_of(trial)
+        known[source] = []
+        try:
+            if awaited(kind, parts.system_parameters) is None:  # looking downloads nothing
+                parts.system.identity(place, parts.system_parameters)
+        except (PlaceError, InputError) as error:
+            known[source] = [Lack(str(error), error.hint)]
+    yield from known[source]
+    name, normal = CACHES.get(kind, ("", mysql_options.normal))
+    cache_bytes = normal(str(parameters.get("options", {}).get(name, 0)))
+    memory_bytes = (seen.kibibytes("MemTotal") or 0) << 10
+    is_guest = next(iter(trial.place)) in BOOTED  # whose memory is its own
+    if isinstance(cache_bytes, float) and memory_bytes and not is_guest and cache_bytes > memory_bytes:
+        yield Lack(
+            f"{name} is {format_bytes(int(cache_bytes))}, and this place has {memory_bytes >> 20}MiB of memory",
+            f"use a larger machine, a smaller size, or `--set system.{kind}.options.{name}=…`",
+        )
+
+
+def _workload(workload: Mapping[str, Any], place: OpenPlace, seen: Seen) -> Iterator[Lack]:
+    """The program that a workload is named after, or that its command line begins with; native ones need none."""
+    kind, parameters = next(iter(workload.items()))
+    if kind in PROGRAMS:
+        yield from _program(seen, kind)
+    if kind in IDENTIFIED and (kind not in PROGRAMS or kind in seen.programs):
+        try:
+            IDENTIFIED[kind](place, parameters)
+        except PlaceError as error:
+            yield Lack(str(error), error.hint)
+    run = parameters.get("run") if isinstance(parameters, Mapping) else None
+    if isinstance(run, str) and run:
+        program = shlex.split(run)[0]
+        if place.execute(["sh", "-c", 'command -v -- "$0"', program]).code != 0:
+            yield Lack(f"no {program} at this place", "install it there, or write its whole path")
+
+
+def _settings(trial: ResolvedTrial, place: OpenPlace, seen: Seen) -> Iterator[Lack]:
+    try:
+        settable.require(place, [trial], rehearse=False)  # nothing here may change the place
+    except PlaceError as error:
+        yield Lack(str(error), error.hint)
+        return
+    steps = effects(trial.settings, elsewhere.facts(seen.facts, trial)).steps
+    names = dict.fromkeys(step.name for _phase, step in steps)
+    if names and seen.facts.get("user_id") != ROOT:
+        yield Lack(f"{', '.join(names)} can only be set by root", "run as root, or reach the place as root")
+
+
+def _guest(parameters: Mapping[str, Any], plan: Plan, seen: Seen) -> Iterator[Lack]:
+    """QEMU, what makes and fills its disk, memory for it, and a processor that may be measured on."""
+    wanted = ["qemu-system-x86_64", "qemu-img", "mkfs.xfs"]
+    if not Path(parameters["kernel"]).expanduser().exists():  # a package, then: downloaded and unpacked
+        wanted += ["apt-get", "dpkg-deb"]
+    for program in wanted:
+        yield from _program(seen, program)
+    need = int(parameters["memory"]) + int(parameters.get("pmem") or 0) + BESIDE_GUEST_BYTES
+    available = (seen.kibibytes("MemAvailable") or 0) << 10
+    if available and need > available:
+        yield Lack(
+            f"its guest takes {format_bytes(need)} of memory, and {available >> 20}MiB are available",
+            "stop what takes the memory, or give the guest less with `--set place.vm.memory=…`",
+        )
+    yield from _processor(parameters, plan, seen)
+
+
+def _processor(parameters: Mapping[str, Any], plan: Plan, seen: Seen) -> Iterator[Lack]:
+    """Whether KVM is there where it must be; what has not been tried is believed."""
+    tried = booted_kernels(seen)
+    works = seen.nodes.get("/dev/kvm") == "rw" and (tried is None or any(tried))
+    asked = parameters.get("accelerator")
+    if asked == "kvm" and not works:
+        yield Lack("it asks for KVM, which boots no kernel here", "use a machine that lends its processor")
+    imitated = asked == "tcg" or parameters.get("icount") is not None or not works
+    try:
+        emulation.require_counts(plan, {"emulated": imitated})
+    except PlaceError as error:
+        yield Lack(str(error), error.hint)
+
+
+def _program(seen: Seen, program: str) -> Iterator[Lack]:
+    if program not in seen.programs:
+        yield Lack(f"no {program} at this place", install(program))

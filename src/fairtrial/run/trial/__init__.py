@@ -1,0 +1,1 @@
+"""One trial: from prepared data to a committed directory."""

@@ -1,0 +1,231 @@
+"""A governor's life beside a server: recorded for undoing before it starts, told to end, cleaned up after a kill.
+
+Owns the process and its way back. It must not know how purge is governed (`crates/govern`).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
+from fairtrial.protocol.generated import Decision, Governed, Step
+from fairtrial.record.models import EffectiveSetting
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import how
+
+NAME: Final = "purge_governor"
+RESTORE: Final = ("fairtrial-agent", "govern-restore")
+UNREACHABLE: Final = "cannot govern: "  # as the governor says that there is no server to ask
+POLL_S: Final = 0.02
+MOST_MISSED: Final = 0.9  # of its looks; below, `governor_period_s` says how often it really looked
+
+OnDecision = Callable[[Decision], None]
+
+
+class Governor:
+    """A governor at work, once the server has answered it.
+
+    Attributes:
+        effective: what was asked for, what the server had before, and by what it lets itself be governed.
+        governed: its last word; None before it ended, and where it was killed.
+    """
+
+    def __init__(
+        self,
+        place: OpenPlace,
+        parameters: Mapping[str, Any],
+        *,
+        originals: PurePosixPath,
+        processors: Sequence[int] | None = None,
+        on_decision: OnDecision | None = None,
+    ) -> None:
+        """Starts it, and returns when it governs.
+
+        Args:
+            place: where the server is; with its lock, unless `parameters` say `dry_run`.
+            parameters: `GovernPurge` but for `originals`.
+            originals: a file that does not exist, in a directory that does.
+            processors: that it may use.
+            on_decision: hears of decisions that go to no file; in the stream's thread.
+
+        Raises:
+            PlaceError: the server cannot be governed, or refuses.
+            SystemStartError: it does not answer, or the governor was killed.
+        """
+        self.governed: Governed | None = None
+        self._place = place
+        self._originals = originals
+        self._on_decision = on_decision
+        self._said: list[str] = []
+        self._started: Decision | None = None
+        self._heard = threading.Event()
+        self.changes = not parameters.get("dry_run", False)
+        if self.changes:
+            self._remember()
+        self._process = place.agent.spawn(
+            name="governor",
+            argv=["fairtrial-agent", "govern-purge"],
+            stdin=json.dumps({**parameters, "originals": str(originals)}),
+            processors=list(processors) if processors is not None else None,
+            on_line=self._hear,
+        )
+        self.effective = self._wait(parameters)
+
+    def _remember(self) -> None:
+        """The way back is in the undo journal before anything can change; nothing is left to restore until then."""
+        argv = [*RESTORE, str(self._originals)]
+        step = {
+            "name": NAME,
+            "action": {"kind": "execute", "argv": argv},
+            "inverse": {"kind": "execute", "argv": argv},
+        }
+        self._place.agent.change(Step.model_validate(step))
+
+    def _hear(self, stream: str, line: str) -> None:
+        """The stream's thread: decisions, in the end what it all came to; errors on the other stream."""
+        if stream == "stdout" and '"decision"' in line:
+            decision = Decision.model_validate_json(line)
+            if decision.decision == "started":
+                self._started = decision
+                self._heard.set()
+            if self._on_decision is not None:
+                self._on_decision(decision)
+            return
+        self._said.append(line)
+
+    def _wait(self, parameters: Mapping[str, Any]) -> EffectiveSetting:
+        deadline = time.monotonic() + self._place.limits.short_s
+        while not self._heard.is_set() and not self.wait(POLL_S) and time.monotonic() < deadline:
+            pass
+        if self._started is None:
+            exited = self._process.stop(self._place.limits.stop_s)
+            self.restore()
+            said = _error(self._said) or {"error": f"it ended ({how(exited)})", "hint": "look at the server"}
+            message = f"the purge governor does not start: {said['error']}"
+            # A server that is gone, or a governor that was killed, may be one trial's; what a server refuses is all's.
+            if exited.code is None or said["error"].startswith(UNREACHABLE):
+                raise SystemStartError(message, hint=said["hint"])
+            raise PlaceError(message, hint=said["hint"])
+        asked = {name: value for name, value in parameters.items() if name not in ("endpoint", "output_directory")}
+        started = self._started
+        return EffectiveSetting(
+            name=NAME,
+            asked=json.dumps(asked),
+            before=f"innodb_purge_threads={started.threads} innodb_purge_batch_size={started.batch_size}",
+            read_back=started.reason if self.changes else f"nothing is set: {started.reason}",
+        )
+
+    def wait(self, limit_s: float) -> bool:
+        """Waits for its end so long at most; whether it has ended, asked or not.
+
+        Raises:
+            StreamLostError: the stream to the place ended, and the governor with it.
+        """
+        try:
+            self._process.wait(limit_s)
+        except TimeoutError:
+            return False
+        return True
+
+    @property
+    def said(self) -> str:
+        """All that it said beside its decisions."""
+        return "\n".join(self._said)
+
+    def stop(self) -> str:
+        """Ends it; returns why it did not govern as asked, empty if it did. The server has its own values afterwards.
+
+        Raises:
+            PlaceError: they could not be restored.
+        """
+        exited = self._process.stop(self._place.limits.stop_s)
+        self.governed = _last_word(self._said)
+        if exited.code != 0:
+            self.restore()
+            error = _error(self._said)
+            return f"the purge governor failed ({how(exited)})" + (f": {error['error']}" if error else "")
+        if self.governed is None:
+            return "the purge governor said nothing of what it did; is the agent an older one?"
+        if self.governed.refused:
+            return f"the server refused {self.governed.refused} of the purge governor's values"
+        due = self.governed.missed_looks + self.governed.looks
+        if self.governed.missed_looks > MOST_MISSED * due:
+            return f"the purge governor missed {self.governed.missed_looks} of {due} looks: lengthen its period"
+        return "" if self.governed.restored else "somebody else has set purge while it was governed"
+
+    def restore(self) -> None:
+        """Restores what a governor that is no more has left.
+
+        Raises:
+            PlaceError: it cannot be; the undo journal still knows of it.
+        """
+        if self.changes:
+            argv = [*RESTORE, str(self._originals)]
+            self._place.require(argv, hint="set innodb_purge_threads and innodb_purge_batch_size by hand")
+
+
+def _error(lines: Sequence[str]) -> dict[str, str] | None:
+    for line in reversed(lines):
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict) and "error" in found:
+            return {"error": str(found["error"]), "hint": str(found.get("hint") or "see the message")}
+    return None
+
+
+def _last_word(lines: Sequence[str]) -> Governed | None:
+    for line in reversed(lines):
+        try:
+            return Governed.model_validate_json(line)
+        except ValidationError:
+            continue
+    return None
+
+
+def ended(governor: Governor) -> str:
+    """As `Governor.stop`, for a server that ends with its trial, and all that was set with it: never an error.
+
+    Raises:
+        StreamLostError: the stream to the place ended.
+    """
+    try:
+        return governor.stop()
+    except StreamLostError:
+        raise
+    except PlaceError as error:
+        return str(error)
+
+
+def beside(
+    place: OpenPlace,
+    directory: PurePosixPath,
+    parameters: Mapping[str, Any],
+    *,
+    endpoint: Mapping[str, Any] | None,
+    processors: Sequence[int] | None,
+) -> Governor:
+    """A governor of a trial's server, with its files among the trial's raw ones.
+
+    Args:
+        place: the system's.
+        directory: of the trial there, with an `out` in it.
+        parameters: of the setting.
+        endpoint: how the server's own counters are reached.
+        processors: of the load.
+
+    Raises:
+        PlaceError: as `Governor`.
+    """
+    if endpoint is None:
+        raise PlaceError("settings.purge_governor needs a server, and this system has none", hint="leave it out")
+    given = {**parameters, "endpoint": dict(endpoint), "output_directory": str(directory / "out")}
+    return Governor(place, given, originals=directory / "governor-originals.json", processors=processors)

@@ -1,0 +1,494 @@
+"""One trial, from prepared data to a committed directory.
+
+settings → restore → settle → settings → start → settings → sample → drive → stop sampling → check → stop → undo →
+collect.
+Whatever goes wrong on the way, processes are stopped and settings undone before the trial is called valid or not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from fairtrial import settings
+from fairtrial.errors import AgentError, PlaceError, RecordError, StreamLostError, SystemStartError
+from fairtrial.metrics import per_transaction
+from fairtrial.metrics import telemetry as telemetry_metrics
+from fairtrial.metrics.latency import merged_latency
+from fairtrial.metrics.telemetry import shutdown
+from fairtrial.metrics.telemetry.probes import DIRECTORY as PROBES
+from fairtrial.protocol.generated import Changed, Step, Undone
+from fairtrial.record import Writer
+from fairtrial.record.files import full_disk_explained
+from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialRecord
+from fairtrial.run import elsewhere, hosted, prepared
+from fairtrial.run.kinds import Parts, parts_of
+from fairtrial.run.progress import Progress
+from fairtrial.run.trial import governing, memory_kills, preloading, read_back, workspace
+from fairtrial.run.trial import sampling as telemetry
+from fairtrial.run.trial.outcome import Outcome
+from fairtrial.run.trial.probing import Probing
+from fairtrial.run.trial.separation import separated
+from fairtrial.run.trial.shutting_down import Loaded, shut_down_slowly
+from fairtrial.settings import Effect
+from fairtrial.settings.steps.effect import Phase
+from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.systems import Identity, Instance, Launch
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import how
+from fairtrial.workloads import Drive, OnProgress, agreement
+from fairtrial.workloads.engine import drive as native
+
+REST_DIRTY_BYTES = 4 << 20  # dirty plus writeback below this is rest: a second of the slowest disk's writing
+SETTLE_LIMIT_S = 60.0
+SETTLE_GRACE_S = 600.0  # sync(2) itself has no limit on a slow disk
+
+
+def _accept_any(_trial: TrialRecord) -> None:
+    """Every trial that came about."""
+
+
+@dataclass
+class TrialRunner:
+    """Runs trials at one open place.
+
+    Attributes:
+        client: the place that workloads run at, where it is another one.
+        identities: what exactly runs, by system kind and parameters; found once per open place.
+        checked: (cell, arm) whose data were found whole, for workloads that check once per cell and arm.
+        accept: asked of every trial before it is committed; what it raises leaves the trial undone.
+    """
+
+    place: OpenPlace
+    writer: Writer
+    progress: Progress
+    client: elsewhere.Client | None = None
+    identities: dict[str, Identity] = field(default_factory=dict)
+    checked: set[tuple[str, str]] = field(default_factory=set)
+    accept: Callable[[TrialRecord], None] = _accept_any
+
+    @property
+    def subject(self) -> dict[str, str]:
+        """What runs trials here, beyond the system itself; a run may not change it half-way."""
+        facts = self.place.facts
+        guest = {"accelerator": facts["accelerator"]} if "accelerator" in facts else {}
+        client = {} if self.client is None else {"client_kernel": self.client.place.facts["kernel_version"]}
+        return {
+            "agent_sha256": self.place.agent.hello.agent_sha256,
+            "kernel": facts["kernel_version"],
+            **guest,
+            **client,
+        }
+
+    def prepare(self, planned: PlannedTrial) -> str | None:
+        """Makes the data that a trial starts from, if need be: no trial shall follow a load. Returns their key."""
+        resolved = self.writer.plan.resolved[planned.cell][planned.arm]
+        parts = parts_of(resolved)
+        key = prepared.key_of(resolved, parts, self.identity(resolved))
+        if key is not None:
+            self.progress.phase("prepare")
+            hosted.ensure(self.place, resolved, key=key, parts=parts, on_progress=self.progress.load)
+        return key
+
+    def identity(self, resolved: ResolvedTrial) -> Identity:
+        """What exactly a trial's system is; looked for once."""
+        key = repr(resolved.system)
+        if key not in self.identities:
+            self.identities[key] = hosted.identity(self.place, resolved, parts_of(resolved))
+        return self.identities[key]
+
+    def run(self, planned: PlannedTrial, *, has_started: bool) -> TrialRecord:
+        """Runs one trial and commits it, valid or not.
+
+        Args:
+            planned: the trial.
+            has_started: whether this system has started before in this run; then a failing start is the trial's.
+
+        Raises:
+            PlaceError: the place cannot carry the study out at all (missing binary, setting refused); nothing is
+                committed then.
+            SystemStartError: the system did not start, and never has.
+        """
+        with full_disk_explained(self.writer.directory):
+            return self._run(planned, has_started=has_started)
+
+    def _run(self, planned: PlannedTrial, *, has_started: bool) -> TrialRecord:
+        local = self.writer.begin(planned.id)
+        resolved = self.writer.plan.resolved[planned.cell][planned.arm]
+        remote = workspace.work_directory(self.place, self.writer.directory.name, planned.id)
+        attempt = Attempt(self, planned, resolved, parts_of(resolved), remote)
+        try:
+            try:
+                attempt.measure()
+            except SystemStartError as error:
+                if not has_started:
+                    raise
+                attempt.outcome.doubt(str(error))
+            attempt.collect(local)
+        except StreamLostError as error:
+            attempt.outcome.lose(f"{STREAM_LOST}: {error}")
+        except BaseException:
+            self.writer.abandon(planned.id)
+            raise
+        attempt.derive(local)
+        clock = attempt.driver.agent.hello.clock
+        trial = attempt.outcome.record(
+            planned,
+            plan=self.writer.plan,
+            resolved=resolved,
+            clock=Clock(monotonic_ns=clock.monotonic_ns, realtime_ns=clock.realtime_ns),
+            subject=self.subject,
+        )
+        try:
+            self.accept(trial)  # what the run cannot go on with must not be in its record, or no resume could, either
+        except BaseException:
+            self.writer.abandon(planned.id)
+            raise
+        self.writer.commit(trial)
+        self.progress.trial_finished(trial)
+        return trial
+
+
+def _require_undone(undone: Undone) -> None:
+    if undone.failed:
+        raise PlaceError("settings could not be undone: " + "; ".join(undone.failed), hint="restore them by hand")
+
+
+STREAM_LOST = "the stream to the place was lost"
+
+
+@dataclass
+class Attempt:
+    """One trial under way.
+
+    Attributes:
+        remote: its directory at the place: `data`, `server` (sockets, configuration) and `out` (raw files, logs).
+        driver: where the workload runs: the same place, or the client's.
+        desk: the trial's directory there: `work` and `out`.
+    """
+
+    runner: TrialRunner
+    planned: PlannedTrial
+    resolved: ResolvedTrial
+    parts: Parts
+    remote: PurePosixPath
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def __post_init__(self) -> None:
+        self.place = self.runner.place
+        self.client = self.runner.client
+        self.driver = self.place if self.client is None else self.client.place
+        self.desk = self.remote
+        if self.client is not None:
+            self.desk = workspace.work_directory(self.driver, self.runner.writer.directory.name, self.planned.id)
+        facts = elsewhere.facts(self.place.facts, self.resolved, self.client)
+        effect = settings.effects(self.resolved.settings, facts, trial_directory=self.remote)
+        self.served = self.parts.system.has_server(self.parts.system_parameters)
+        beside = self.served and self.client is None  # a client elsewhere takes no processors here
+        self.effect: Effect = separated(effect, self.place.facts, served=beside)
+        self.data = self.effect.data_directory or self.remote / "data"
+        # The load's own files lie on the storage that is studied, too, where a study says what that is.
+        self.work = self.data.parent / "work" if self.client is None else self.desk / "work"
+
+    def measure(self) -> None:
+        """Everything that happens at the place, and its undoing."""
+        for place, directory in self._directories():
+            workspace.remove(place, directory)
+            workspace.make(place, directory / "out" / "log")
+        workspace.make_private(self.place, self.remote / "server")
+        try:
+            self._apply("place")
+            workspace.make(self.driver, self.work)
+            workspace.make_private(self.place, self.data)
+            self._bring_data()
+            self._apply("before_server")
+            self._with_system()
+        except StreamLostError:
+            raise  # the agent undoes on its own when its stream ends
+        except BaseException:
+            _require_undone(self.place.agent.undo())
+            raise
+        with self._phase("undo"):
+            undone = self.place.agent.undo()
+        _require_undone(undone)
+        if undone.disturbed:
+            self.outcome.doubt("changed by another process during the trial: " + ", ".join(undone.disturbed))
+
+    def _directories(self) -> list[tuple[OpenPlace, PurePosixPath]]:
+        """The trial's directory at each place that takes part."""
+        own = [(self.place, self.remote)]
+        return own if self.client is None else [*own, (self.driver, self.desk)]
+
+    def _bring_data(self) -> None:
+        identity = self.runner.identity(self.resolved)
+        self.outcome.system_facts = {"version": identity.version, "sha256": identity.sha256, **identity.facts}
+        key = prepared.key_of(self.resolved, self.parts, identity)
+        if key is not None:
+            with self._phase("prepare"):
+                data = prepared.ensure(self.place, key, self.parts, on_progress=self.runner.progress.load)
+            with self._phase("restore"):
+                restored = prepared.restore(self.place, data, self.data)
+            self.outcome.data = {"key": key, "content_sha256": data.content_sha256, "restored": restored}
+        with self._phase("settle"):
+            settled = self.place.native(
+                "settle",
+                {
+                    "dirty_bytes": REST_DIRTY_BYTES,
+                    "timeout_s": SETTLE_LIMIT_S,
+                    "drop_caches": self.place.facts["user_id"] == 0,
+                },
+                timeout_s=SETTLE_LIMIT_S + SETTLE_GRACE_S,
+            )
+            self.outcome.data["settled"] = {**settled, "at_rest": settled["dirty_bytes"] <= REST_DIRTY_BYTES}
+
+    def _with_system(self) -> None:
+        preloading.put(self.place, self.effect, self.remote / "server", served=self.served)
+        launch = Launch(
+            data_directory=self.data,
+            work_directory=self.remote / "server",
+            log_path=self.remote / "out" / "log" / "server.log",
+            environment=self.effect.environment,
+            processors=self.effect.server_processors,
+            groups=self.effect.server_groups,
+            address=None if self.client is None else self.client.address,
+        )
+        killed = memory_kills.count(self.place)
+        with self._phase("start"), memory_kills.named(self.place, since=killed):
+            instance = self.parts.system.start(self.place, self.parts.system_parameters, launch)
+        self.outcome.options = dict(instance.options)
+        try:
+            with memory_kills.named(self.place, since=killed):
+                self._read_processes_back(instance)
+            self._apply("after_server")
+            self._apply("before_ramp_up")
+            self._sampled_drive(instance)
+            loaded = Loaded(instance, launch, self.outcome.load_ended_ns)
+            instance = shut_down_slowly(self.place, self.parts, loaded, phase=self._phase)
+            self._check(instance)
+        except StreamLostError:
+            raise
+        except BaseException:
+            self.parts.system.stop(self.place, instance, settled=False)
+            raise
+        with self._phase("stop"):
+            if instance.process is not None and instance.process.exited is not None:
+                exited = instance.process.exited
+                self.outcome.doubt(f"the server ended during the trial ({how(exited)})")
+            self.parts.system.stop(self.place, instance, settled=False)
+        preloading.keep(self.place, self.effect, self.remote)
+        self._ran_out_of_memory(memory_kills.told(self.place, since=killed))
+
+    def _ran_out_of_memory(self, killed: str) -> None:
+        """A guest runs nothing but the trial; elsewhere what was killed may be anyone's, unless something broke."""
+        if self.place.facts.get("accelerator") is not None and not self.outcome.invalid_reason:
+            self.outcome.doubt(killed)
+        else:
+            self.outcome.explain(killed)
+
+    def _read_processes_back(self, instance: Instance) -> None:
+        """A server that runs elsewhere than it was told to is not what was asked."""
+        if instance.process is None:
+            return
+        pid, effective = instance.process.pid, self.outcome.effective
+        try:
+            if self.effect.server_processors is not None:
+                effective.append(read_back.affinity(self.place, pid, self.effect.server_processors))
+            if self.effect.preloaded is not None:
+                effective.append(read_back.preloaded(self.place, pid, self.effect.preloaded))
+            if self.effect.server_groups:
+                found = read_back.groups(self.place, pid, self.effect.server_groups)
+                effective.append(read_back.of_any_trial(found, trial=self.remote.name))
+        except StreamLostError:
+            raise
+        except PlaceError as error:
+            read_back.require_alive(instance.process, error)
+            raise
+
+    def _apply(self, phase: Phase) -> None:
+        for when, step in self.effect.steps:
+            if when == phase:
+                changed = self._change(step)
+                self.outcome.effective.append(
+                    EffectiveSetting(
+                        name=step.name,
+                        asked=read_back.asked(step, trial=self.remote.name),
+                        before=changed.before,
+                        read_back=changed.read_back,
+                    )
+                )
+
+    def _change(self, step: Step) -> Changed:
+        try:
+            return self.place.agent.change(step)
+        except AgentError as error:
+            raise PlaceError(
+                f"setting {step.name} is not in effect: {error}",
+                hint=f"choose a value that this kernel takes, or another place ({error.hint})",
+            ) from error
+
+    def _sampled_drive(self, instance: Instance) -> None:
+        """Drives with the sampler around it. The sampler ends first: checks are not part of any figure."""
+        plan = self.runner.writer.plan
+        interval_ms, process = plan.telemetry_interval_ms, instance.process
+        sampler = telemetry.start(
+            self.place,
+            self.remote / "out",
+            interval_ms=interval_ms,
+            followed=telemetry.followed(process.pid if process else None, is_one_process=instance.is_one_process),
+            server=telemetry.sampled_server(
+                instance.monitoring, interval_ms=interval_ms, lock_waits=plan.telemetry_lock_waits
+            ),
+        )
+        try:
+            with self._phase("drive"), self._governed(instance):
+                self._probed_drive(instance)
+        finally:
+            self._stop(sampler)
+
+    @contextlib.contextmanager
+    def _governed(self, instance: Instance) -> Iterator[None]:
+        """Beside the governor that a setting asks for; the server has its own values again before it is checked."""
+        if self.effect.governor is None:
+            yield
+            return
+        processors = self.effect.client_processors if self.client is None else None
+        governor = governing.beside(
+            self.place, self.remote, self.effect.governor, endpoint=instance.monitoring, processors=processors
+        )
+        self.outcome.effective.append(governor.effective)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
+                self.outcome.doubt(governing.ended(governor))
+
+    def _probed_drive(self, instance: Instance) -> None:
+        """Drives, in a diagnostic trial with the plan's probes at work inside the measured window."""
+        load = self.runner.progress.load
+        if not self.planned.diagnostic:
+            self._drive(instance, on_progress=load)
+            return
+        probing = Probing(
+            self.place,
+            self.remote / "out" / PROBES,
+            self.runner.writer.plan.probes,
+            processors=self.effect.client_processors,
+        )
+        # What warms up says when its window begins; the window of a command is its whole life.
+        if native.announces(self.parts.workload_parameters):
+            probing.begin_when_measuring()
+        else:
+            probing.begin()
+        try:
+            self._drive(instance, on_progress=probing.listening(load))
+        finally:
+            with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
+                self.outcome.doubt(probing.end(self.outcome.window))
+
+    def _drive(self, instance: Instance, *, on_progress: OnProgress) -> None:
+        if self.client is not None:
+            self.outcome.clock_shift = elsewhere.shift(self.place.agent, self.driver.agent)
+        drive = Drive(
+            endpoint=instance.endpoint if self.client is None else instance.remote,
+            seed=self.planned.seed,
+            directory=self.desk / "out",
+            work_directory=self.work,
+            environment=self.effect.environment if instance.process is None else {},
+            processors=self._load_processors(),
+            on_progress=on_progress,
+            groups=self._load_groups(),
+        )
+        try:
+            driven = self.parts.workload.drive(self.driver, self.parts.workload_parameters, drive)
+        except (StreamLostError, AgentError):
+            raise
+        except PlaceError as error:
+            self.outcome.doubt(f"the load failed: {error}")
+            return
+        self.outcome.window = driven.window
+        self.outcome.options |= driven.effective
+        self.outcome.doubt(driven.invalid_reason)
+
+    def _load_processors(self) -> tuple[int, ...] | None:
+        """The client's set; without a server, the system runs in the load's process and the server's set is its."""
+        effect = self.effect
+        if self.served or effect.server_processors is None:
+            return effect.client_processors
+        if effect.client_processors not in (None, effect.server_processors):
+            raise PlaceError(
+                "settings.affinity names two processor sets, but system and load are one process here",
+                hint="give `server` or `client`, not both",
+            )
+        return effect.server_processors
+
+    def _load_groups(self) -> tuple[str, ...]:
+        """The client's groups; without a server, the system runs in the load's process and the server's are its."""
+        return self.effect.client_groups if self.served else self.effect.server_groups or self.effect.client_groups
+
+    def _stop(self, sampler: telemetry.Sampler) -> None:
+        with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
+            self.outcome.doubt(sampler.stop())
+
+    def _check(self, instance: Instance) -> None:
+        """Checks the data where the workload asks for it; a failing database has measured something else."""
+        when = self.parts.workload.checks_after(self.parts.workload_parameters)
+        subject = (self.planned.cell, self.planned.arm)  # an arm may be what breaks the data
+        due = when == "every_trial" or (when == "once_per_cell" and subject not in self.runner.checked)
+        if not due or instance.endpoint is None or self.outcome.invalid_reason:
+            return
+        with self._phase("check"):
+            try:
+                checks = self.parts.workload.check(self.place, self.parts.workload_parameters, instance.endpoint)
+            except (StreamLostError, AgentError):
+                raise
+            except PlaceError as error:
+                self.outcome.doubt(f"the check failed: {error}")
+                return
+        self.outcome.checks = checks
+        broken = [check.name for check in checks if check.violations]
+        if broken:
+            self.outcome.doubt("consistency conditions violated: " + ", ".join(broken))
+        else:
+            self.runner.checked.add(subject)
+
+    def collect(self, local: Path) -> None:
+        """Fetches the raw files and removes the trial's directory at the place."""
+        with self._phase("collect"):
+            for place, directory in self._directories():
+                workspace.fetch(place, directory / "out", local)
+                workspace.remove(place, directory)
+
+    def derive(self, local: Path) -> None:
+        """Scalars from the raw files; a trial whose figures cannot be computed is invalid, not fatal."""
+        shift = self.outcome.clock_shift
+        self.outcome.telemetry = telemetry.to_parquet(local, shift_ns=shift.shift_ns if shift else 0)
+        if self.outcome.window is None:
+            return
+        try:
+            common = telemetry_metrics.compute(local, window=self.outcome.window, facts=self.place.facts)
+            common |= shutdown.compute(local)
+            own = self.parts.workload.scalars(local, self.parts.workload_parameters, self.outcome.window)
+            merged_latency.write(local)
+            disagreeing = agreement.contradictions(local, self.parts.workload, self.parts.workload_parameters)
+        except (PlaceError, RecordError) as error:
+            self.outcome.doubt(f"its figures cannot be computed: {error}")
+            return
+        scalars = per_transaction.joined(common, own)
+        self.outcome.scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
+        self.outcome.contradict(disagreeing)
+        for name in scalars.keys() - self.outcome.scalars.keys():
+            self.outcome.doubt(f"metric {name} is {scalars[name]}, which is no number")
+
+    @contextlib.contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        self.runner.progress.phase(name)
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            spent = self.outcome.phases_s
+            spent[name] = spent.get(name, 0.0) + time.monotonic() - started

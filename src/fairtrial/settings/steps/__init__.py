@@ -1,0 +1,1 @@
+"""Building the steps and effects that settings share."""

@@ -1,0 +1,129 @@
+"""Control groups of a trial: one for the server and one for the load, made where some setting limits a side.
+
+All settings of a side share its groups: in version 2 a process is in one group only, in version 1 in one of each
+controller's hierarchy. They lie at the top, where no limit of somebody else's applies besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from fairtrial.errors import PlaceError
+from fairtrial.protocol.generated import Step, WriteAction
+from fairtrial.settings.steps.effect import Effect, Limit, Phase, Side
+from fairtrial.settings.steps.shared import program, shell
+
+ROOT = 0
+LOAD = "load"  # among the facts: `beside` a server, `within` the system's process, or `elsewhere`, at another place
+PHASE: Phase = "before_server"  # what is restored for the trial is not charged to its server
+TAKE_AWAY = 'echo "$2" > "$1" || :'  # somebody else may need the controller by now, and then the kernel keeps it
+
+
+def require_root(name: str, facts: Mapping[str, Any]) -> None:
+    """Refuses a setting that only root can make.
+
+    Raises:
+        PlaceError: the agent is not root.
+    """
+    if facts["user_id"] != ROOT:
+        raise PlaceError(
+            f"settings.{name} needs root at the place, and the agent there is user {facts['user_id']}",
+            hint="reach the place as root, or let the trials boot their own: `place: {vm: {kernel: debian-6.1}}`",
+        )
+
+
+def controller(name: str, facts: Mapping[str, Any], *, setting: str) -> Mapping[str, Any]:
+    """Where a controller is: `version`, `directory`, `enabled` (`crates/protocol/src/state.rs`).
+
+    Raises:
+        PlaceError: the place has it in no hierarchy, or the agent is not root.
+    """
+    require_root(setting, facts)
+    found: Mapping[str, Any] | None = facts["controllers"].get(name)
+    if found is None:
+        raise PlaceError(
+            f"settings.{setting} needs the controller {name} of control groups, and this place has "
+            f"{', '.join(facts['controllers']) or 'none'}",
+            hint="mount its hierarchy, boot with `cgroup_enable=memory` where distributions switch it off, or take "
+            "`place: {vm: {kernel: debian-6.1}}`",
+        )
+    return found
+
+
+def directory(side: Side, name: str, facts: Mapping[str, Any]) -> str:
+    """The group of a side in a controller's hierarchy."""
+    trial = PurePosixPath(facts["trial_directory"]).name
+    return f"{facts['controllers'][name]['directory']}/fairtrial-{trial}-{side}"
+
+
+def made(effect: Effect, facts: Mapping[str, Any]) -> Effect:
+    """The effect with its limits as steps: groups made, files written, and the sides told where they start."""
+    if not effect.limits:
+        return effect
+    _require_sides({limit.side for limit in effect.limits}, facts)
+    data = str(effect.data_directory or PurePosixPath(facts["trial_directory"]) / "data")
+    groups = {side: _groups(side, effect.limits, facts) for side in ("server", "client")}
+    empty = [*_enabled(_controllers(effect.limits, facts), facts)]
+    empty += [_group(path, name=f"group.{side}") for side, paths in groups.items() for path in paths]
+    limits = [limit.step(directory(limit.side, limit.controller, facts), data) for limit in effect.limits]
+    return replace(
+        effect,
+        steps=(*effect.steps, *((PHASE, step) for step in [*empty, *limits])),
+        server_groups=groups["server"],
+        client_groups=groups["client"],
+        limits=(),
+        rehearsed=(*empty, *(step for step in limits if isinstance(step.action, WriteAction))),
+    )
+
+
+def has_group_of_its_own(facts: Mapping[str, Any]) -> bool:
+    """Whether the load runs in processes of its own at this place."""
+    return bool(facts.get(LOAD, "beside") == "beside")
+
+
+def _require_sides(sides: set[Side], facts: Mapping[str, Any]) -> None:
+    if "client" in sides and facts.get(LOAD) == "elsewhere":
+        raise PlaceError(
+            "settings limit the client, and it runs at another place, where nothing is set",
+            hint="limit the server only, or leave `workload.place` out",
+        )
+    if len(sides) > 1 and facts.get(LOAD) == "within":
+        raise PlaceError(
+            "settings limit server and client apart, but system and load are one process here",
+            hint="give `server` or `client`, not both",
+        )
+
+
+def _controllers(limits: Iterable[Limit], facts: Mapping[str, Any]) -> set[str]:
+    """Those that limits need. In version 2 what is written back is charged to a group that counts memory, too."""
+    names = {limit.controller for limit in limits}
+    both = all(facts["controllers"].get(name, {}).get("version") == 2 for name in ("io", "memory"))  # noqa: PLR2004
+    return names | {"memory"} if "io" in names and both else names
+
+
+def _groups(side: str, limits: Iterable[Limit], facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Each directory once: in version 2 all controllers have the same."""
+    return tuple(
+        dict.fromkeys(directory(limit.side, limit.controller, facts) for limit in limits if limit.side == side)
+    )
+
+
+def _group(path: str, *, name: str) -> Step:
+    action = {"kind": "group", "path": path}
+    return Step.model_validate({"name": name, "action": action, "inverse": {"kind": "restore"}})
+
+
+def _enabled(names: Iterable[str], facts: Mapping[str, Any]) -> Iterable[Step]:
+    """Gives controllers of version 2 to the groups below the top, where they are not given yet."""
+    for name in sorted(names):
+        found = facts["controllers"][name]
+        if not found["enabled"]:
+            file = f"{found['directory']}/cgroup.subtree_control"
+            yield program(
+                shell('echo "$2" > "$1"', file, f"+{name}"),
+                name=f"controller {name} for groups",
+                undo=shell(TAKE_AWAY, file, f"-{name}"),
+            )

@@ -1,0 +1,222 @@
+"""Collecting mistakes: all of them are reported at once, each with its line and the nearest valid name.
+
+Owns the wording of what pydantic finds. It must not know the study's keys.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from fairtrial.errors import InputError, Problem
+from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Tree, dotted, locate
+
+FILE_OF = "file_of"  # key of a validation's context; see `validate`
+
+_CLOSE = 0.6  # difflib's own default: closer misses typing errors, wider suggests nonsense
+_LISTED = 12  # names in a message; more hide the sentence
+_SHOWN = 60  # characters of a found value; it stands at the position given anyway
+_EXPECTED = {
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "none_required": "null",
+}
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A suggestion for a misspelt name; empty if nothing known is near."""
+    candidates = list(known)
+    lower = {candidate.lower(): candidate for candidate in candidates}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=_CLOSE)
+    return f"did you mean `{lower[near[0]]}`?" if near else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a message: `a`, `b`, `c`."""
+    every = list(names)
+    shown = ", ".join(f"`{name}`" for name in every[:_LISTED]) or "nothing"
+    return shown if len(every) <= _LISTED else f"{shown} and {len(every) - _LISTED} more"
+
+
+def found(value: object) -> str:
+    """A value as a message shows it."""
+    if isinstance(value, Mapping):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, list | tuple):
+        return "a list" if value else "an empty list"
+    if value is None:
+        return "nothing (null)"
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+class Problems:
+    """The mistakes noted so far, each once, in the order found."""
+
+    def __init__(self) -> None:
+        self._noted: dict[Problem, None] = {}
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self._noted)
+
+    def __len__(self) -> int:
+        return len(self._noted)
+
+    def add(self, message: str, at: Position, *, field: Sequence[str] = (), suggestion: str = "") -> None:
+        """Notes a mistake."""
+        self.note(Problem(message, at.file, at.line, at.column, dotted(field), suggestion))
+
+    def note(self, problem: Problem) -> None:
+        """Notes a mistake, if it is not noted yet."""
+        self._noted.setdefault(problem)
+
+    def unknown(self, what: str, name: str, known: Iterable[str], *, at: Position, field: Sequence[str]) -> None:
+        """Notes a name that is none of those known."""
+        names = list(known)
+        expected = f"expected one of {listed(names)}" if names else "there is none"
+        self.add(f"unknown {what} `{name}`; {expected}", at, field=field, suggestion=did_you_mean(name, names))
+
+    def raise_if_any(self) -> None:
+        """Raises all of them, in the order of the file.
+
+        Raises:
+            InputError: there are any.
+        """
+        if self._noted:
+            ordered = sorted(self._noted, key=lambda problem: (problem.file, problem.line, problem.column))
+            raise InputError(
+                ordered, hint="mend the lines named; `fairtrial schema` describes every key to your editor"
+            )
+
+
+def validate(adapter: TypeAdapter[Any], value: Any, *, node: Node, prefix: Path, problems: Problems) -> Any | None:
+    """Validates a value; what is wrong is noted at the lines of `node`, under the field `prefix`.
+
+    Models that name files find the study file that does so in the context: `FILE_OF` → a function from a path in the
+    value to the file in which it was written.
+
+    Returns:
+        The validated value, or None if anything was wrong.
+    """
+    try:
+        return adapter.validate_python(value, context={FILE_OF: lambda *path: locate(node, path)[1].file})
+    except ValidationError as error:
+        for problem in _translated(error, adapter=adapter, node=node, prefix=prefix):
+            problems.note(problem)
+        return None
+
+
+def _translated(error: ValidationError, *, adapter: TypeAdapter[Any], node: Node, prefix: Path) -> Iterable[Problem]:
+    """Pydantic's errors as problems. Branches of a union that all failed become one sentence."""
+    branches: dict[tuple[Path, Position], list[ErrorDetails]] = {}
+    for detail in error.errors():
+        path, at = locate(node, detail["loc"])
+        if detail["type"] == "missing":
+            path = (*path, str(detail["loc"][-1]))
+        elif detail["type"] == "extra_forbidden":
+            owner = _owner(node, path[:-1])
+            at = owner.where(path[-1]) if owner else at
+        branches.setdefault((path, at), []).append(detail)
+    for (path, at), details in branches.items():
+        message, suggestion = _worded(details, known=partial(_keys, adapter, path[:-1]))
+        yield Problem(message, at.file, at.line, at.column, dotted((*prefix, *path)), suggestion)
+
+
+def _owner(node: Node, path: Path) -> Tree | None:
+    for part in path:
+        if isinstance(node, Listing):
+            node = node.items[int(part)]
+        elif isinstance(node, Tree):
+            node = node.entries[part]
+        else:
+            return None
+    return node if isinstance(node, Tree) else None
+
+
+def _worded(details: list[ErrorDetails], *, known: Callable[[], list[str]]) -> tuple[str, str]:
+    first = details[0]
+    if first["type"] == "missing":
+        return "required, but missing", ""
+    if first["type"] == "extra_forbidden":
+        names = known()
+        key = str(first["loc"][-1])
+        return f"unknown key; expected one of {listed(names)}", did_you_mean(key, names)
+    if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        return _tag_in_words(first)
+    for detail in details:
+        if detail["type"] in ("value_error", "assertion_error"):
+            return str(detail["msg"]).partition(", ")[2], ""
+    expected = " or ".join(dict.fromkeys(_expected(detail) for detail in details))
+    suggestion = ""
+    if first["type"] == "literal_error":
+        choices = [choice.strip("'") for choice in first["ctx"]["expected"].replace(" or ", ", ").split(", ")]
+        suggestion = did_you_mean(str(first["input"]), choices)
+    return f"expected {expected}, found {found(first['input'])}", suggestion
+
+
+def _tag_in_words(detail: ErrorDetails) -> tuple[str, str]:
+    """One of several models, chosen by a key that names none of them or is not there."""
+    key = detail["ctx"]["discriminator"].strip("'")
+    if detail["type"] == "union_tag_not_found":
+        return f"`{key}` is required, but missing", ""
+    names = [name.strip("'") for name in detail["ctx"]["expected_tags"].split(", ")]
+    tag = str(detail["ctx"]["tag"])
+    return f"unknown {key} `{tag}`; expected one of {listed(names)}", did_you_mean(tag, names)
+
+
+def _expected(detail: ErrorDetails) -> str:
+    worded = _EXPECTED.get(detail["type"])
+    if worded:
+        return worded
+    if detail["type"] == "too_short":
+        return f"at least {detail['ctx']['min_length']}"
+    if detail["type"] == "string_pattern_mismatch":
+        return f"text like {detail['ctx']['pattern']}"
+    message = detail["msg"]
+    if message.startswith(("Input should be greater", "Input should be less")):
+        return message.replace("Input should be", "a value")
+    return message.removeprefix("Input should be ") if message.startswith("Input should be ") else f"({message})"
+
+
+def _keys(adapter: TypeAdapter[Any], path: Path) -> list[str]:
+    """The keys that a schema allows at a path."""
+    document = adapter.json_schema()
+    definitions = document.get("$defs", {})
+    here = _alternatives(document, definitions)
+    for part in path:
+        here = [
+            alternative
+            for schema in here
+            for below in _below(schema, part)
+            for alternative in _alternatives(below, definitions)
+        ]
+    return list(dict.fromkeys(key for schema in here for key in schema.get("properties", {})))
+
+
+def _below(schema: dict[str, Any], part: str) -> Iterator[dict[str, Any]]:
+    patterned = schema.get("patternProperties", {}).values()
+    candidates = (schema.get("properties", {}).get(part), schema.get("additionalProperties"), schema.get("items"))
+    return (below for below in (*candidates, *patterned) if isinstance(below, dict))
+
+
+def _alternatives(schema: dict[str, Any], definitions: dict[str, Any]) -> list[dict[str, Any]]:
+    if "$ref" in schema:
+        return _alternatives(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    branches = [branch for key in ("anyOf", "oneOf", "allOf") for branch in schema.get(key, [])]
+    return [schema] if not branches else [a for branch in branches for a in _alternatives(branch, definitions)]

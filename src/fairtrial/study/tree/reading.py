@@ -1,0 +1,190 @@
+"""From YAML 1.2 text to nodes with positions: `on` and `off` are text, a key given twice is an error.
+
+Owns reading files and `include`. It must not know any other key of a study.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
+from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+
+from fairtrial.errors import InputError, Problem
+from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, plain
+from fairtrial.study.tree.problems import Problems, found
+
+MAXIMUM_DEPTH = 40  # a study needs eight; an alias to its own parent would never end
+MAXIMUM_NODES = 100_000  # the largest study seen has 300; aliases of aliases multiply
+MAXIMUM_BYTES = 4 << 20  # the same, before parsing
+
+_TAG = "tag:yaml.org,2002:"
+_TEXT_TAGS = ("str", "timestamp", "value")  # a date is text to a study, and so is a lone `=`
+_VALUE_TAGS = ("int", "float", "bool", "null")
+_DIRECTIVE = re.compile(r"^%YAML", re.MULTILINE)  # 1.1 would make `on` true
+_SYNTAX_HINT = "mend the YAML; a value that starts with one of > | * & % @ ` must stand in quotes"
+
+
+@dataclass
+class _Converter:
+    """Turns ruamel's nodes into ours."""
+
+    yaml: YAML
+    file: str
+    text: str
+    problems: Problems
+    nodes: int = 0
+
+    def convert(self, node: Any, depth: int = 0) -> Node:
+        at = self._at(node)
+        self.nodes += 1
+        if depth > MAXIMUM_DEPTH or self.nodes > MAXIMUM_NODES:
+            limit = f"{MAXIMUM_DEPTH} levels or {MAXIMUM_NODES} values"
+            raise _refusal(f"more than {limit}; does an alias contain itself?", at)
+        if isinstance(node, MappingNode):
+            return self._tree(node, depth)
+        if isinstance(node, SequenceNode):
+            return Listing(tuple(self.convert(item, depth + 1) for item in node.value), at)
+        return self._scalar(node)
+
+    def _at(self, node: Any) -> Position:
+        return Position(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
+
+    def _tree(self, node: MappingNode, depth: int) -> Tree:
+        entries: dict[str, Node] = {}
+        key_at: dict[str, Position] = {}
+        for key_node, value_node in node.value:
+            at = self._at(key_node)
+            if not isinstance(key_node, ScalarNode) or key_node.tag == f"{_TAG}merge":
+                self.problems.add("a key must be plain text", at, suggestion="for `<<`, use include or a level")
+                continue
+            key = str(key_node.value)
+            value = self.convert(value_node, depth + 1)
+            if key in entries:
+                first = f"first at {key_at[key].line}:{key_at[key].column}"
+                self.problems.add(f"key `{key}` is given twice ({first})", at, suggestion="keep one of them")
+                continue
+            entries[key], key_at[key] = value, at
+        return Tree(entries, self._at(node), key_at)
+
+    def _scalar(self, node: ScalarNode) -> Scalar:
+        at = self._at(node)
+        tag = str(node.tag).removeprefix(_TAG)
+        text = str(node.value)
+        if tag in _TEXT_TAGS:
+            written = self.text[node.start_mark.index : node.end_mark.index]
+            return Scalar(text, text, at, written)
+        if tag not in _VALUE_TAGS:
+            self.problems.add(f"the YAML tag `{node.tag}` means nothing in a study", at)
+            return Scalar(text, text, at)
+        value = self.yaml.constructor.construct_object(node)
+        if isinstance(value, float) and not math.isfinite(value):
+            self.problems.add(f"expected a finite number, found {text}", at)
+            return Scalar(text, text, at)
+        return Scalar(value, text, at)
+
+
+def _refusal(message: str, at: Position, *, hint: str = "mend the file") -> InputError:
+    return InputError([Problem(message, at.file, at.line, at.column)], hint=hint)
+
+
+def parse(text: str, *, file: str, problems: Problems) -> Node | None:
+    """Parses one YAML document; None if it is empty.
+
+    Raises:
+        InputError: it is no YAML, or too large.
+    """
+    if _DIRECTIVE.search(text):
+        raise _refusal("a %YAML directive; studies are YAML 1.2", Position(file), hint="remove the directive")
+    yaml = YAML(typ="safe", pure=True)
+    try:
+        _refuse_deep_nesting(text, file=file)
+        root = yaml.compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file)
+        context = f" {error.context}" if error.context else ""
+        raise _refusal(f"not YAML: {error.problem}{context}", at, hint=_SYNTAX_HINT) from error
+    except (YAMLError, RecursionError) as error:
+        raise _refusal(f"not YAML: {error}", Position(file), hint=_SYNTAX_HINT) from error
+    return None if root is None else _Converter(yaml, file, text, problems).convert(root)
+
+
+def _refuse_deep_nesting(text: str, *, file: str) -> None:
+    """Looks at brackets before they are composed, which takes minutes for thousands inside each other."""
+    if text.count("[") + text.count("{") <= MAXIMUM_DEPTH:
+        return
+    depth = 0
+    for event in YAML(typ="safe", pure=True).parse(text):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > MAXIMUM_DEPTH + 1:
+            at = Position(file, event.start_mark.line + 1, event.start_mark.column + 1)
+            raise _refusal(f"more than {MAXIMUM_DEPTH} levels", at)
+
+
+def read_documents(path: Path, problems: Problems) -> list[Tree]:
+    """Reads a study file and all it includes.
+
+    Returns:
+        Mappings without their `include`, those included before those that include them.
+
+    Raises:
+        InputError: a file cannot be read, is no YAML, or includes itself.
+    """
+    return _read(path, problems, chain=(), asked=Position(str(path)))
+
+
+def read_tree(path: Path, problems: Problems, *, asked: Position) -> Tree:
+    """Reads one file that holds a mapping; `asked` is where it was named.
+
+    Raises:
+        InputError: it cannot be read, or is no YAML or no mapping.
+    """
+    root = parse(_text(path, asked), file=str(path), problems=problems)
+    if not isinstance(root, Tree):
+        what = "nothing" if root is None else found(plain(root))
+        raise _refusal(f"expected a mapping, found {what}", root.at if root else Position(str(path)))
+    return root
+
+
+def _read(path: Path, problems: Problems, *, chain: tuple[Path, ...], asked: Position) -> list[Tree]:
+    resolved = path.resolve()
+    if resolved in chain:
+        names = " → ".join(link.name for link in (*chain[chain.index(resolved) :], resolved))
+        raise _refusal(f"files include each other in a circle: {names}", asked, hint="remove one of the includes")
+    root = read_tree(path, problems, asked=asked)
+    documents: list[Tree] = []
+    for included in _includes(root, problems):
+        target = path.parent / included.text
+        documents += _read(target, problems, chain=(*chain, resolved), asked=included.at)
+    return [*documents, root.without("include")]
+
+
+def _text(path: Path, asked: Position) -> str:
+    try:
+        if path.stat().st_size > MAXIMUM_BYTES:
+            raise _refusal(f"larger than {MAXIMUM_BYTES >> 20} MiB: not a study", Position(str(path)))
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        hint = "check the path; it is relative to the file that names it"
+        raise _refusal(f"cannot read {path}: {error.strerror}", asked, hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise _refusal(f"not UTF-8 at byte {error.start}", Position(str(path)), hint="save it as UTF-8") from error
+
+
+def _includes(root: Tree, problems: Problems) -> list[Scalar]:
+    node = root.entries.get("include")
+    items = node.items if isinstance(node, Listing) else () if node is None else (node,)
+    names: list[Scalar] = []
+    for item in items:
+        if isinstance(item, Scalar) and isinstance(item.value, str):
+            names.append(item)
+        else:
+            problems.add(f"expected a file or a list of files, found {found(plain(item))}", item.at, field=("include",))
+    return names

@@ -1,0 +1,237 @@
+"""Recomputes what a record and its report say from the raw files, and lists what differs.
+
+Scalars come from the workload's and the sampler's own functions, given only the trial's raw files; report.json from
+`analyse`, given only plan.json and the recomputed scalars.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from fairtrial.analyse.sequential import Followed, follow
+from fairtrial.errors import FairtrialError, RecordError
+from fairtrial.metrics import fidelity, per_transaction, telemetry
+from fairtrial.metrics.telemetry import shutdown
+from fairtrial.record import Record
+from fairtrial.record.models import Looked, TrialRecord
+from fairtrial.report import diagnostics, plain, shifts
+from fairtrial.report.analysing import analysed
+from fairtrial.report.background import place_facts
+from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
+from fairtrial.report.scene import Scene
+from fairtrial.workloads import WORKLOADS, agreement
+
+RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
+REPORT: Final = "report.json"
+
+
+def recompute(record: Record) -> list[str]:
+    """Compares every stored scalar, report.json, the text and the raw data with what the raw files give.
+
+    The page and the figures are drawn from the same numbers and are not compared.
+
+    Returns:
+        One sentence per mismatch; empty if every number follows from the raw files.
+    """
+    found: list[str] = []
+    again: list[TrialRecord] = []
+    for trial in record.committed:
+        try:
+            scalars = trial_scalars(record, trial)
+            disagreeing = [text for text in _contradictions(record, trial) if text not in trial.invalid_reason]
+            found += [f"trials/{trial.trial.id}/{text}" for text in disagreeing]
+        except (FairtrialError, OSError, ValueError, KeyError) as error:
+            if not trial.valid and not trial.scalars:
+                again.append(trial)  # that its figures cannot be computed is why it is invalid
+                continue
+            found.append(f"trials/{trial.trial.id}: cannot be recomputed: {error}")
+            again.append(trial)
+            continue
+        if trial.scalars or trial.valid:  # an invalid trial may have been stopped before it had any
+            found += [f"trials/{trial.trial.id}/trial.json: {text}" for text in differences(trial.scalars, scalars)]
+        again.append(trial.model_copy(update={"scalars": scalars}))
+    again = [trial for trial in again if not trial.trial.diagnostic]
+    found += _decisions(record, tuple(again))
+    for directory in _reports(record):
+        name = directory.relative_to(record.directory)
+        found += [f"{name}/{text}" for text in _report(record, tuple(again), directory)]
+        found += [f"{name}/{text}" for text in _fidelity(record, directory)]
+        found += [f"{name}/{text}" for text in _diagnostics(record, directory)]
+        found += [f"{name}/{text}" for text in _findings(record, directory)]
+    return found or [
+        text for directory in _reports(record) for text in (*_shifts(record, directory), *_printed(record, directory))
+    ]
+
+
+def _decisions(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:
+    """Where the journal's decisions to stop a cell are not what its rule makes of the trials until then."""
+    followed = follow(record.plan, trials)
+    if followed is None:
+        return []
+    looks = [event for event in record.events if isinstance(event, Looked)]
+    stored = {cell.cell: (cell.blocks, cell.reason) for look in looks for cell in look.cells if cell.decision == "stop"}
+    computed = {cell.cell: (cell.blocks, cell.reason) for cell in followed.stops.values()}
+    looked_at = max((look.round for look in looks), default=0)
+    late = {name for name, stop in followed.stops.items() if stop.round > looked_at}  # killed before it could look
+    found = [
+        f"journal.jsonl: cell {name} stopped with {_stop(stored.get(name))} but recomputed {_stop(computed.get(name))}"
+        for name in dict.fromkeys([*stored, *computed])
+        if stored.get(name) != computed.get(name) and name not in late - stored.keys()
+    ]
+    return found or [text for look in looks for text in _look(look, followed)]
+
+
+def _look(look: Looked, followed: Followed) -> list[str]:
+    """Where the figures that a look decided by are not those of the trials until then."""
+    again = followed.looks[look.round - 1] if look.round <= len(followed.looks) else ()
+    stored, computed = (
+        {cell.cell: cell.model_dump(exclude={"decision", "reason"}) for cell in cells} for cells in (look.cells, again)
+    )
+    return [f"journal.jsonl: look after round {look.round}: {text}" for text in differences(stored, computed)]
+
+
+def _stop(found: tuple[int, str] | None) -> str:
+    return "no decision" if found is None else f"{found[0]} blocks ({found[1]})"
+
+
+def _reports(record: Record) -> list[Path]:
+    """The study's own report and those of other factors, if they were written."""
+    whole = record.directory / "report"
+    return [directory for directory in (whole, *sorted(whole.glob("by-*"))) if (directory / REPORT).exists()]
+
+
+def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
+    """A trial's scalars from its raw files, as the run computes them.
+
+    Raises:
+        RecordError: a raw file is damaged, or the workload's kind is unknown to this version.
+    """
+    if trial.window is None:
+        return {}
+    kind, parameters = next(iter(trial.resolved.workload.items()))
+    if kind not in WORKLOADS:
+        raise RecordError(f"unknown workload `{kind}`", hint="verify with the version of fairtrial that ran the study")
+    directory = record.trial_directory(trial.trial.id)
+    common = telemetry.compute(directory, window=trial.window, facts=place_facts(record, trial))
+    common |= shutdown.compute(directory)
+    return per_transaction.joined(common, WORKLOADS[kind].scalars(directory, parameters, trial.window))
+
+
+def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
+    """What the run asked when it committed the trial: scalars and figures read some of its files only."""
+    if trial.window is None:
+        return []
+    kind, parameters = next(iter(trial.resolved.workload.items()))
+    return agreement.contradictions(record.trial_directory(trial.trial.id), WORKLOADS[kind], parameters)
+
+
+def _report(record: Record, trials: tuple[TrialRecord, ...], directory: Path) -> list[str]:
+    try:
+        stored = json.loads((directory / REPORT).read_bytes())
+        version, analysis = stored["format_version"], stored["analysis"]
+        contrast = analysis["contrast"]
+    except (ValueError, KeyError, TypeError) as error:
+        return [f"{REPORT}: cannot be read: {error!r}; write it again with `fairtrial report`"]
+    if version != REPORT_FORMAT_VERSION:
+        return [f"{REPORT}: of format {version}, this version writes {REPORT_FORMAT_VERSION}"]
+    fresh = analysed(record, contrast=contrast, trials=trials)
+    return [f"{REPORT}: {text}" for text in differences(analysis, finite(fresh.model_dump(mode="json")))]
+
+
+def _fidelity(record: Record, directory: Path) -> list[str]:
+    """What report.json says of the drives' fidelity, against what their raw files give."""
+    try:
+        stored = json.loads((directory / REPORT).read_bytes())["record"]["fidelity"]
+        fresh = [each.model_dump(mode="json") for each in fidelity.of_record(record)]
+    except (ValueError, KeyError, TypeError, RecordError):
+        return []  # what is wrong with this file `_report` has said, and with a raw file its trial's line
+    return [f"{REPORT}: fidelity{text}" for text in differences(stored, finite(fresh))]
+
+
+def _diagnostics(record: Record, directory: Path) -> list[str]:
+    """What report.json says that probes gave, against what their raw files give."""
+    try:
+        stored = json.loads((directory / REPORT).read_bytes()).get("diagnostics", [])
+        fresh = [each.model_dump(mode="json") for each in diagnostics.of_record(record)]
+    except RecordError as error:
+        return [f"{REPORT}: diagnostics cannot be recomputed: {error}"]
+    except (ValueError, AttributeError):
+        return []  # what is wrong with this file `_report` has said
+    return [f"{REPORT}: diagnostics{text}" for text in differences(stored, finite(fresh))]
+
+
+def _findings(record: Record, directory: Path) -> list[str]:
+    """What report.json says of how fit places were, against what the journal kept of them."""
+    try:
+        places = json.loads((directory / REPORT).read_bytes())["record"]["places"]
+        stored = [place.get("findings", []) for place in places]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []  # what is wrong with this file `_report` has said
+    fresh = [[finding.model_dump(mode="json") for finding in opened.findings] for opened in record.places]
+    return [f"{REPORT}: findings{text}" for text in differences(stored, fresh)]
+
+
+def _shifts(record: Record, directory: Path) -> list[str]:
+    """The shift curves of a report.json that was found right, against those of the raw histograms."""
+    whole = json.loads((directory / REPORT).read_bytes())
+    analysis = analysed(record, contrast=whole["analysis"]["contrast"])
+    curves = shifts.of_record(record, analysis, Scene(record=record, analysis=analysis).whole_distributions)
+    fresh = finite([curve.model_dump(mode="json") for curve in curves])
+    name = (directory / REPORT).relative_to(record.directory)
+    return [f"{name}: latency_shift{text}" for text in differences(whole.get("latency_shift", []), fresh)]
+
+
+def _printed(record: Record, directory: Path) -> list[str]:
+    """The text and raw data beside a report.json that was found right, letter by letter."""
+    contrast = json.loads((directory / REPORT).read_bytes())["analysis"]["contrast"]
+    analysis = analysed(record, contrast=contrast)
+    return [
+        f"{(directory / name).relative_to(record.directory)}: differs from what {REPORT} beside it gives; write it "
+        "again with `fairtrial report`"
+        for name, content in plain(record, analysis).items()
+        if (directory / name).exists() and (directory / name).read_text(encoding="utf-8") != content
+    ]
+
+
+def differences(stored: Any, computed: Any) -> list[str]:
+    """Where two JSON trees differ, as sentences; numbers within `RELATIVE_TOLERANCE` agree."""
+    return [f"{path or 'value'} is {old} but recomputed {new}" for path, old, new in _walk(stored, computed, path="")]
+
+
+def _walk(stored: Any, computed: Any, *, path: str) -> Iterator[tuple[str, str, str]]:
+    if isinstance(stored, dict) and isinstance(computed, dict):
+        for key in dict.fromkeys([*stored, *computed]):
+            yield from _walk(
+                stored.get(key, _MISSING), computed.get(key, _MISSING), path=f"{path}.{key}".removeprefix(".")
+            )
+    elif isinstance(stored, list) and isinstance(computed, list):
+        if len(stored) != len(computed):
+            yield f"{path} (length)", str(len(stored)), str(len(computed))
+        for index, (old, new) in enumerate(zip(stored, computed, strict=False)):
+            yield from _walk(old, new, path=f"{path}[{index}]")
+    elif not _agree(stored, computed):
+        yield path, _said(stored), _said(computed)
+
+
+def _agree(stored: Any, computed: Any) -> bool:
+    numbers = (int, float)
+    if isinstance(stored, numbers) and isinstance(computed, numbers) and not isinstance(stored, bool):
+        return math.isclose(stored, computed, rel_tol=RELATIVE_TOLERANCE, abs_tol=0.0) or (
+            math.isnan(stored) and math.isnan(computed)
+        )
+    return bool(stored == computed)
+
+
+class _Missing:
+    """What a tree has at a path that only the other tree has."""
+
+
+_MISSING: Final = _Missing()
+
+
+def _said(value: Any) -> str:
+    return "missing" if value is _MISSING else repr(value)

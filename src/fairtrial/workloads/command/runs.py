@@ -1,0 +1,160 @@
+"""A program's runs within one trial: those that warm up, and those that are measured; each prepared, timed, accounted.
+
+The trial stays the unit. Short programs are run several times in one because opening a trial takes longer than they do;
+its figures are means over the runs, so what varies between trials keeps its say.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from fairtrial.protocol import generated as wire
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import how
+from fairtrial.workloads.workload import Drive
+
+STOP_S = 10.0
+OUTPUT = "log/load.log"  # of measured runs, in the trial's directory
+UNMEASURED = "log/load-unmeasured.log"  # of warm-up runs and of what prepares a run
+ERRORS = "log/load-errors.log"
+LAST_LINES, MOST_CHARACTERS = 5, 1000
+# A service file goes before libpq's other variables, an address before its host: both would lead elsewhere.
+WITHOUT = {"postgres": ["env", "-u", "PGSERVICE", "-u", "PGSERVICEFILE", "-u", "PGHOSTADDR"]}
+ENDPOINT: Mapping[str, str] = {
+    "socket": "FAIRTRIAL_SOCKET",
+    "socket_directory": "FAIRTRIAL_SOCKET_DIRECTORY",
+    "host": "FAIRTRIAL_HOST",
+    "port": "FAIRTRIAL_PORT",
+    "user": "FAIRTRIAL_USER",
+    "password": "FAIRTRIAL_PASSWORD",
+    "database": "FAIRTRIAL_DATABASE",
+    "path": "FAIRTRIAL_PATH",
+}
+CLIENTS: Mapping[str, Mapping[str, str]] = {
+    "postgres": {
+        "socket_directory": "PGHOST",
+        "host": "PGHOST",
+        "port": "PGPORT",
+        "user": "PGUSER",
+        "password": "PGPASSWORD",
+        "database": "PGDATABASE",
+    },
+}
+METRICS_VARIABLE = "FAIRTRIAL_METRICS_FILE"  # where a program is told to put its metrics
+LARGEST = "max_resident_bytes"  # of several runs the largest counts; of all other figures the mean
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run.
+
+    Attributes:
+        start_ns, end_ns: on the place's monotonic clock, from its start to its end as the kernel reports it.
+        usage: the kernel's accounting.
+        failure: why it cannot count; empty if it can.
+    """
+
+    start_ns: int
+    end_ns: int
+    usage: wire.Usage
+    failure: str
+
+    @property
+    def elapsed_s(self) -> float:
+        """Wall time."""
+        return (self.end_ns - self.start_ns) / 1e9
+
+    def figures(self) -> dict[str, Any]:
+        """Its accounting and its wall time, by metric name."""
+        return {**self.usage.model_dump(), "elapsed_s": self.elapsed_s}
+
+
+def reaching(endpoint: Mapping[str, Any] | None) -> dict[str, str]:
+    """Variables by which a program reaches the system: `FAIRTRIAL_*`, and those that libpq reads anyway (libpq-envars).
+
+    MariaDB's clients have such variables too, but what Debian's configuration file says goes before them.
+    """
+    if endpoint is None:
+        return {}
+    told = {name: str(endpoint[name]) for name in ENDPOINT if endpoint.get(name) not in (None, "")}
+    own = CLIENTS.get(str(endpoint["kind"]), {})
+    return {
+        **{ENDPOINT[name]: value for name, value in told.items()},
+        **{variable: told[name] for name, variable in own.items() if name in told},
+    }
+
+
+def measured(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> list[Ran]:
+    """Warms up, then runs and measures. The last run is the one that failed, if one did."""
+    for _ in range(parameters["warm_ups"]):
+        ran = _prepared_run(place, parameters, drive, output=UNMEASURED)
+        if ran.failure:
+            return [ran]
+    found: list[Ran] = []
+    for _ in range(parameters["runs"]):
+        found.append(_prepared_run(place, parameters, drive, output=OUTPUT))
+        if found[-1].failure:
+            break
+    return found
+
+
+def mean_figures(runs: Sequence[Ran]) -> dict[str, Any]:
+    """Of all runs together, by metric name; each run's own below `runs` where there are several."""
+    each = [run.figures() for run in runs]
+    if len(each) == 1:
+        return each[0]
+    together: dict[str, Any] = {name: sum(run[name] for run in each) / len(each) for name in each[0]}
+    together[LARGEST] = max(run[LARGEST] for run in each)
+    return together | {"runs": each}
+
+
+def _prepared_run(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive, *, output: str) -> Ran:
+    if parameters["prepare"] is not None:
+        before = run_once(
+            place, {**parameters, "run": parameters["prepare"], "exit_codes": [0]}, drive, output=UNMEASURED
+        )
+        if before.failure:
+            return before
+    return run_once(place, parameters, drive, output=output)
+
+
+def run_once(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive, *, output: str) -> Ran:
+    """Runs the program once, its output appended to a file of the trial's directory."""
+    starting = drive.starting
+    starting["environment"] = {**reaching(drive.endpoint), **starting["environment"]}
+    if output == UNMEASURED:  # or its figures would stand for those of a run that writes none
+        starting["environment"][METRICS_VARIABLE] = str(drive.work_directory / "metrics-unmeasured.json")
+    process = place.agent.spawn(
+        name="load",
+        argv=[*WITHOUT.get((drive.endpoint or {}).get("kind", ""), []), *shlex.split(parameters["run"])],
+        directory=parameters["directory"] or str(drive.work_directory),
+        **starting,
+        stdout=_file(drive.directory / output),
+        stderr=_file(drive.directory / ERRORS),
+    )
+    failure = ""
+    try:
+        exited = process.wait(parameters["timeout"])
+    except TimeoutError:
+        process.signal(signal.SIGTERM, group=True)  # what it started must not load the next trial
+        exited = process.stop(STOP_S)
+        failure = f"`{parameters['run']}` ran longer than {parameters['timeout']:g} s and was stopped"
+    if not failure and exited.code not in parameters["exit_codes"]:
+        failure = f"`{parameters['run']}` ended with {how(exited)}{_last_words(place, drive.directory / ERRORS)}"
+    return Ran(start_ns=process.started_ns, end_ns=exited.time_ns, usage=exited.usage, failure=failure)
+
+
+def _last_words(place: OpenPlace, path: PurePosixPath) -> str:
+    """What stands at the end of the trial's errors: this run's, or of one before it that was not so silent."""
+    said = place.execute(["tail", "-n", str(LAST_LINES), str(path)])
+    words = said.output.strip()[-MOST_CHARACTERS:] if said.code == 0 else ""
+    return f"; the last of {path.name}: {words}" if words else ""
+
+
+def _file(path: PurePosixPath) -> dict[str, str]:
+    return {"kind": "file", "path": str(path)}

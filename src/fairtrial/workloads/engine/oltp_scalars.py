@@ -1,0 +1,62 @@
+"""The OLTP family's scalars from `result.json`: transactions and statements per second, and what every drive has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from fairtrial.metrics import drive
+from fairtrial.record.models import Window
+from fairtrial.workloads.engine import arrival_scalars as arrivals
+from fairtrial.workloads.engine import goodput
+from fairtrial.workloads.engine import search_scalars as search
+
+
+def compute(directory: Path, *, window: Window, parameters: Mapping[str, Any] | None = None) -> dict[str, float]:
+    """Scalars of one trial, by metric name; see `DEFINITIONS`.
+
+    Args:
+        directory: the trial's.
+        window: the measured one.
+        parameters: of the workload; its `objective` shapes goodput.
+
+    Raises:
+        RecordError: `result.json` is damaged, or the window has no length.
+    """
+    driven = drive.read(directory)
+    seconds = drive.seconds(directory, window)
+    statements = sum(outcome.statements for outcome in driven.transactions.values())
+    common = (
+        drive.compute(directory, driven, window=window)
+        | arrivals.compute(directory, driven, window=window)
+        | search.compute(directory, driven)
+    )
+    return common | {
+        "throughput_tps": driven.done / seconds,
+        "goodput_tps": goodput.committed(directory, driven, parameters or {}) / seconds,
+        "statements_per_s": statements / seconds,
+    }
+
+
+DEFINITIONS: Final = {
+    each.name: each
+    for each in (
+        goodput.goodput("goodput_tps", unit="transactions/s", period="second"),
+        drive.definition(
+            "throughput_tps",
+            "throughput",
+            unit="transactions/s",
+            better="higher",
+            source="transactions that committed, per second of the window",
+        ),
+        drive.definition(
+            "statements_per_s",
+            "statements",
+            unit="statements/s",
+            better="higher",
+            source="statements of the transactions that ended in the window, BEGIN, COMMIT and repeated attempts "
+            "included, per second",
+        ),
+    )
+} | dict(drive.DEFINITIONS)

@@ -1,0 +1,71 @@
+"""What a study tells somebody else's program: files that become part of its plan, and options that the run keeps."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationInfo
+
+from fairtrial.study.tree.nodes import Branch
+from fairtrial.study.tree.problems import FILE_OF, Problems
+
+
+class TextFile(BaseModel):
+    """A file as a plan holds it: its text is sent to the place, so that a record can be run again without it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        """Of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def text_file(value: str, info: ValidationInfo, *path: str) -> dict[str, str]:
+    """Fields of a `TextFile` from a path, seen from the study file that names it at `path`, the field's if not given.
+
+    Raises:
+        ValueError: it cannot be read, or is not UTF-8.
+    """
+    file_of = (info.context or {}).get(FILE_OF)
+    beside = Path(file_of(*(path or (info.field_name,)))).parent if file_of else Path()
+    found = beside / value
+    try:
+        return {"name": found.name, "text": found.read_text(encoding="utf-8")}
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ValueError(f"cannot read {found}: {reason}") from error
+
+
+def read(value: Any, info: ValidationInfo) -> Any:
+    """Before a `TextFile` is validated: a path becomes the file, and what a plan holds stays as it is."""
+    return text_file(value, info) if isinstance(value, str) else value
+
+
+def refuse_kept(
+    given: Iterable[str], options: Branch, problems: Problems, *, program: str, kept: Callable[[str], str | None]
+) -> None:
+    """Notes every option that the run sets itself.
+
+    Args:
+        given: names, as the study has them below `options`.
+        options: where.
+        problems: gets a problem for each.
+        program: whose options they are.
+        kept: the study's key for an option that the run sets; empty if there is none; None for any other option.
+    """
+    for name in given:
+        key = kept(name)
+        if key is not None:
+            problems.add(
+                f"{program}'s `{name}` is set by the run",
+                options.node.where(name),
+                field=options.field(name),
+                suggestion=f"say it by `{key}`" if key else "leave it out",
+            )

@@ -1,0 +1,113 @@
+"""A user's own program beside a real server: it is told how to reach it, and finds it empty in every trial."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command_line import Desk
+from support.machines.places import place_here
+
+from fairtrial import record
+from fairtrial.errors import PlaceError
+from fairtrial.run import opening
+from fairtrial.run.trial import workspace
+from fairtrial.systems import Launch
+from fairtrial.systems.mariadb import SYSTEM as MARIADB
+from fairtrial.systems.mariadb import MariadbParameters
+
+POSTGRES = next((found.parents[1] for found in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))), None)
+SYSTEMS = {
+    "mariadb": (
+        "{mariadb: {options: {innodb_buffer_pool_size: 32M}}}",
+        'mariadb --socket="$FAIRTRIAL_SOCKET" --user=root --database=fairtrial -BNe',
+        shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin"),
+    ),
+    "postgres": (f"{{postgres: {{base_directory: {POSTGRES}}}}}", f"{POSTGRES}/bin/psql -qAtc", POSTGRES),
+}
+STUDY = """\
+study: own-program
+question: How many rows does a program of mine leave?
+system: {system}
+workload:
+  command:
+    run: >-
+      sh -euc '{client} "create table t (i int); insert into t values $VALUES";
+      {client} "select count(*) from t" >"$FAIRTRIAL_METRICS_FILE.rows";
+      echo "{{\\"rows\\": $(cat "$FAIRTRIAL_METRICS_FILE.rows")}}" >"$FAIRTRIAL_METRICS_FILE"'
+    metrics: {{rows: {{file_key: rows, unit: rows, kind: count, better: higher}}}}
+factors:
+  values:
+    few: {{workload: {{command: {{label: few}}}}}}
+    many: {{workload: {{command: {{label: many}}}}}}
+arm: values
+trials: {{blocks: 1, seed: 5}}
+metrics: {{primary: rows}}
+"""
+
+
+@pytest.mark.parametrize("system", list(SYSTEMS))
+def test_a_program_reaches_a_private_server_that_is_empty_in_every_trial(here: Desk, system: str) -> None:
+    words, client, there = SYSTEMS[system]
+    if there is None:
+        pytest.skip(f"no {system} on this machine")
+    study = STUDY.format(system=words, client=client).replace("$VALUES", "(1), (2), (3)")
+    here.fairtrial("run", here.study(study))
+    found = record.read(here.run)
+    assert [(trial.valid, trial.invalid_reason) for trial in found.trials] == [(True, "")] * 2
+    assert {trial.scalars["rows"] for trial in found.trials} == {3.0}
+    assert len({trial.data["key"] for trial in found.trials}) == 1
+    here.fairtrial("verify", here.run)
+
+
+STRANGER = "setpriv --reuid=54321 --regid=54321 --clear-groups"  # a local user who is none of the server's
+
+
+@pytest.mark.parametrize("system", list(SYSTEMS))
+def test_another_user_of_the_machine_does_not_reach_the_server(here: Desk, system: str) -> None:
+    words, client, there = SYSTEMS[system]
+    if there is None or os.geteuid() != 0:
+        pytest.skip(f"no {system} on this machine, or no right to act as another user")
+    here.directory.chmod(0o755)
+    run = f"""
+    run: >-
+      sh -c '{client} "select 1" && ! {STRANGER} {client} "select 1" 2>"$FAIRTRIAL_METRICS_FILE.said"
+      && grep -qi "permission denied\\|(13)" "$FAIRTRIAL_METRICS_FILE.said"
+      && echo "{{\\"rows\\": 0}}" >"$FAIRTRIAL_METRICS_FILE"'
+"""
+    study = STUDY.format(system=words, client=client)
+    begin, end = study.index("    run: >-"), study.index("    metrics: {rows")
+    here.fairtrial("run", here.study(study[:begin] + run.lstrip("\n") + study[end:]))
+    found = record.read(here.run)
+    assert [trial.invalid_reason for trial in found.trials] == [""] * 2
+
+
+@pytest.mark.skipif(SYSTEMS["mariadb"][2] is None, reason="no mariadb on this machine")
+def test_a_server_that_listens_has_no_root_for_those_who_are_on_its_machine(here: Desk) -> None:
+    parameters = MariadbParameters.model_validate({"options": {"innodb_buffer_pool_size": "32M"}}).model_dump(
+        mode="json"
+    )
+    with place_here(here.directory) as place:
+        place.server_user = opening._server_user(place) if os.geteuid() == 0 else None
+        work = workspace.work_directory(place, "listens")
+        workspace.make(place, work)
+        for name in ("data", "server"):
+            workspace.make_private(place, work / name)
+        launch = Launch(
+            data_directory=work / "data",
+            work_directory=work / "server",
+            log_path=work / "server.log",
+            address="127.0.0.2",  # reached from 127.0.0.1, which the server's scripts have made a root for
+        )
+        MARIADB.create(place, parameters, launch)
+        server = MARIADB.start(place, parameters, launch)
+
+        def user(**endpoint: Any) -> Any:
+            asked = {"endpoint": {**(server.remote or {}), "database": "mysql", **endpoint}}
+            return place.native("sql", {**asked, "statements": ["SELECT USER()"]})["rows"]
+
+        assert user() == [["fairtrial@127.0.0.1"]]
+        with pytest.raises(PlaceError, match=r"Access denied for user 'root'@'127\.0\.0\.1'"):
+            user(user="root", password="")
+        MARIADB.stop(place, server, settled=False)

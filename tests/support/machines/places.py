@@ -1,0 +1,42 @@
+"""Open places for tests: one in memory, and this machine with a state directory of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fairtrial.places import open_place
+from fairtrial.protocol import generated as wire
+from fairtrial.wire import Agent, Limits
+from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.open_place import OpenPlace
+
+FACTS: Mapping[str, Any] = {"processors": [0, 1, 2, 3], "user_id": 1000, "free_bytes": 1 << 40, "ticks_per_s": 100}
+
+
+@contextmanager
+def place_in_memory(
+    run: Callable[[wire.Spawn], Ran] = lambda _spawn: Ran(),
+    *,
+    facts: Mapping[str, Any] = FACTS,
+    limits: Limits | None = None,
+) -> Iterator[tuple[OpenPlace, FakeTransport]]:
+    """A place whose programs are a function."""
+    fake = FakeTransport(run=run)
+    with Agent(fake, holder="a test", lock=True, limits=limits) as agent:
+        yield OpenPlace(agent=agent, facts=facts), fake
+
+
+@contextmanager
+def place_here(directory: Path) -> Iterator[OpenPlace]:
+    """This machine, by a real agent."""
+    with open_place("local", {"state_directory": str(directory / "state")}, holder="a test") as agent:
+        yield OpenPlace(agent=agent, facts=FACTS)
+
+
+def spawned(fake: FakeTransport, name: str) -> wire.Spawn:
+    """The one process of that name that was asked for."""
+    (found,) = [each for each in fake.requests if isinstance(each, wire.Spawn) and each.name == name]
+    return found

@@ -1,0 +1,68 @@
+"""`fairtrial power`: what it reads as an effect, the table, and the answer."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+from support.inference.analysis_cases import Case
+
+from fairtrial.analyse.inference import power as planned
+from fairtrial.analyse.inference.power import Pilot
+from fairtrial.cli.running import power
+from fairtrial.cli.running.power import Known
+from fairtrial.errors import InputError
+
+PLAN = Case({"kernel": ["base", "new"], "memory": ["under", "over"]}, blocks=10).plan()
+KNOWN = Known(
+    pilots=(Pilot("under", "tpm", sd=0.01, df=9), Pilot("over", "tpm", sd=0.03, df=9)),
+    source="run case-1",
+    block_s=600.0,
+)
+
+
+def printed(*, effect: float | None = None, known: Known = KNOWN) -> str:
+    console = Console(width=160, record=True, file=None, quiet=False, no_color=True)
+    with console.capture() as captured:
+        console.print(power.render(PLAN, known, effect=effect))
+    return captured.get()
+
+
+@pytest.mark.parametrize(("text", "expected"), [("3%", 0.03), ("3 %", 0.03), ("0.05", 0.05)])
+def test_an_effect_is_a_share_in_either_form(text: str, expected: float) -> None:
+    assert power.share(text) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("text", ["much", "0", "-3%", "100%", ""])
+def test_what_is_no_share_is_refused_with_what_to_write(text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        power.share(text)
+    assert "--effect 3%" in refused.value.hint
+
+
+def test_the_table_plans_with_the_noisiest_cell_at_the_level_of_its_family() -> None:
+    said = printed()
+    assert "over a family of 2 (0.025 each)" in said
+    assert "run case-1" in said
+    row = next(line.split() for line in said.splitlines() if line.strip().startswith("10 *"))
+    expected = planned.detectable(KNOWN.pilots[1].upper, blocks=10, alpha=0.025)
+    assert expected is not None
+    assert f"{expected * 100:.1f}" in row
+    assert "1 h 40 min" in said or "100 min" in said
+
+
+def test_the_answer_is_the_noisiest_cells_number_of_blocks_and_their_hours() -> None:
+    said = printed(effect=0.03)
+    needed = [planned.blocks_needed(pilot.upper, effect=0.03, alpha=0.025) for pilot in KNOWN.pilots]
+    assert f"an effect of 3 % in every cell needs {needed[1]} blocks" in said
+    assert f"tpm in under: {needed[0]} blocks" in said
+
+
+def test_an_effect_out_of_reach_says_so() -> None:
+    loud = Known(pilots=(Pilot("over", "tpm", sd=3.0, df=3),), source="run case-1", block_s=1.0)
+    assert "out of reach of 10000 blocks" in printed(effect=0.001, known=loud)
+
+
+def test_the_plans_line_promises_nothing_of_too_few_blocks() -> None:
+    assert power.sentence(PLAN, KNOWN).startswith("detectable   ± ")
+    short = PLAN.model_copy(update={"design": PLAN.design.model_copy(update={"blocks": 2})})
+    assert "nothing is promised" in power.sentence(short, KNOWN)

@@ -1,0 +1,49 @@
+"""A gate as text, Markdown and JUnit XML."""
+
+from xml.etree import ElementTree as ET
+
+from fairtrial.history import gate_text as report
+from fairtrial.history.gating import Check, Gate
+
+GATE = Gate(
+    against="history",
+    checks=(
+        Check(series="a · wal", metric="tpm", status="passed", message="+0.1%"),
+        Check(series='b <"&|', metric="tpm", status="failed", message="-9.8%; worse & <worse>"),
+        Check(series="c", metric="tpm", status="skipped", message="4 runs are too few"),
+    ),
+    notes=("a note",),
+)
+
+
+def test_junit_is_read_by_the_standard_library_with_counts_and_messages() -> None:
+    root = ET.fromstring(report.junit(GATE))
+    (suite,) = root.findall("testsuite")
+    counts = {"tests": "3", "failures": "1", "skipped": "1", "errors": "0"}
+    assert {name: suite.attrib[name] for name in counts} == counts
+    assert {name: root.attrib[name] for name in counts} == counts
+    cases = suite.findall("testcase")
+    assert [(case.attrib["classname"], case.attrib["name"]) for case in cases] == [
+        (check.series, check.metric) for check in GATE.checks
+    ]
+    assert [[child.tag for child in case] for case in cases] == [["system-out"], ["failure"], ["skipped"]]
+    assert cases[1][0].attrib["message"] == "-9.8%; worse & <worse>"
+
+
+def test_markdown_has_a_row_for_each_check_failures_first() -> None:
+    lines = report.markdown(GATE).splitlines()
+    rows = [line for line in lines if line.startswith("| ")][1:]
+    assert [row.split()[1] for row in rows] == ["✗", "✓", "–"]
+    assert all(row.replace("\\|", "").count("|") == 5 for row in rows)
+    assert lines[-1] == "- a note"
+
+
+def test_text_says_how_many_failed() -> None:
+    text = "\n".join(report.text(GATE))
+    assert "failed against history: 1 of 3 checks failed, 1 skipped" in text
+    assert text.index("failed") < text.index("passed")
+
+
+def test_a_gate_without_any_check_made_says_so() -> None:
+    empty = GATE.model_copy(update={"checks": GATE.checks[2:]})
+    assert report.summary(empty) == "failed against history: nothing could be checked, 1 skipped"

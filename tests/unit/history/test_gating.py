@@ -1,0 +1,224 @@
+"""When a run may pass: by its history, and against one other run."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.inference.series import noisy, series, stepped
+from support.records import planned, tiny_plan, trial_record
+
+from fairtrial.history import Known, Options, examine
+from fairtrial.history.gating import BETWEEN_RUNS, Gate, by_baseline, by_history
+from fairtrial.history.series import Series
+from fairtrial.record.models import JournalLine, RunFinished, TrialFinished
+from fairtrial.record.reader import Record
+from fairtrial.study.catalogue import Better
+
+
+def gate(*every: Series, **options: object) -> Gate:
+    return by_history(examine(every, options=Options(**options)))  # type: ignore[arg-type]
+
+
+def dropped(ratio: float = 0.9) -> np.ndarray:
+    values = noisy(20, seed=3)
+    values[-1] *= ratio
+    return values
+
+
+def statuses(found: Gate) -> list[str]:
+    return [check.status for check in found.checks]
+
+
+def test_a_steady_history_passes() -> None:
+    found = gate(series(noisy(20, seed=2)))
+    assert (statuses(found), found.passed) == (["passed"], True)
+
+
+def test_a_newest_run_that_is_worse_fails() -> None:
+    found = gate(series(dropped()))
+    assert (statuses(found), found.passed) == (["failed"], False)
+    assert "newest run" in found.checks[0].message
+
+
+def test_a_level_that_became_worse_fails_until_it_is_acknowledged() -> None:
+    values = stepped(30, at=18, ratio=0.9, seed=1)
+    assert "level changed at r18" in gate(series(values)).checks[0].message
+    acknowledged = gate(series(values), known=(Known(run="r18", because="the new checksum"),))
+    assert acknowledged.passed
+    assert "the new checksum" in acknowledged.checks[0].message
+
+
+@pytest.mark.parametrize(
+    ("p", "alarm_alpha", "status"),
+    [(0.045, 0.01, "passed"), (0.035, 0.01, "failed"), (0.03, 0.05, "passed"), (0.02, 0.05, "failed")],
+)
+def test_changes_get_the_level_that_alarms_leave_and_half_of_it_at_least(
+    p: float, alarm_alpha: float, status: str
+) -> None:
+    found = examine([series(stepped(30, at=18, ratio=0.9, seed=1))], options=Options(alarm_alpha=alarm_alpha))
+    examined = found.series[0].model_copy(update={"p_adjusted": p})
+    assert statuses(by_history(found.model_copy(update={"series": (examined,)}))) == [status]
+
+
+def test_an_old_loss_that_was_made_good_passes() -> None:
+    values = noisy(36, seed=4)
+    values[12:22] *= 0.9
+    assert gate(series(values)).passed
+
+
+@pytest.mark.parametrize(("better", "status"), [("higher", "passed"), ("lower", "failed"), (None, "failed")])
+def test_only_what_is_better_passes(better: str | None, status: str) -> None:
+    assert statuses(gate(series(dropped(1.1), better=better))) == [status]  # type: ignore[arg-type]
+
+
+def test_what_is_within_the_margin_passes() -> None:
+    values = stepped(40, at=20, ratio=0.97, seed=6)
+    assert [gate(series(values), margin=margin).passed for margin in (0.01, 0.1)] == [False, True]
+
+
+def test_too_few_runs_are_skipped_and_a_gate_of_nothing_else_is_shut() -> None:
+    short = series(noisy(4, seed=1))
+    assert statuses(gate(short)) == ["skipped"]
+    assert not gate(short).passed
+    assert gate(short, series(noisy(20, seed=2), name="t")).passed
+
+
+@pytest.mark.parametrize(
+    ("newest", "better", "status"),
+    [(2.9, "higher", "failed"), (2.99, "higher", "passed"), (3.1, "higher", "passed"), (3.1, "lower", "failed")],
+)
+def test_a_count_that_never_varied_is_noise_enough(newest: float, better: Better, status: str) -> None:
+    for before in (5, 19):
+        for later in ([newest], [newest, newest], [2.0, newest]):
+            values = [*[3.0] * before, *later]
+            assert statuses(gate(series(values, better=better, margin=0.02))) == [status]
+
+
+def test_a_deterministic_loss_fails_from_its_first_run_until_it_is_made_good() -> None:
+    """Two runs are no level yet: until the third of them is one, the constant before decides."""
+    values = [3.0] * 15
+    for _ in range(4):
+        values.append(2.0)
+        assert statuses(gate(series(values))) == ["failed"]
+    assert statuses(gate(series([*[3.0] * 15, 2.0, 3.0]))) == ["passed"]
+    assert statuses(gate(series([*[3.0] * 4, 2.0, 2.0]))) == ["passed"]  # four are no constant yet
+
+
+def test_the_level_before_the_newest_two_runs_is_their_constant() -> None:
+    """In series this long, permutations alone take the last three points for a level of their own."""
+    for before in (36, 43):
+        found = gate(series([*[3.0] * before, 4.0, 3.0]))
+        assert (found.passed, found.checks[0].message) == (True, "newest run against the level before: +0.0%")
+
+
+def test_runs_that_differ_by_rounding_are_a_constant() -> None:
+    rounded = [*100 + 1e-12 * np.random.default_rng(1).random(15)]
+    found = gate(
+        series(rounded), series([*rounded, 90.0]), series([*rounded, 90.0, 90.0]), series([*rounded, *[90.0] * 3])
+    )
+    assert [(check.status, check.message) for check in found.checks] == [
+        ("passed", "all 15 runs have 100"),
+        ("failed", "the first 15 of 16 runs have 100, the newest 90"),
+        ("failed", "the first 15 of 17 runs have 100, the newest 90"),
+        ("failed", "level changed at r15: -10.0%; worse"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "newest", "message"),
+    [
+        (1e-300, 1e300, "the first 10 of 11 runs have 1e-300, the newest 1e+300"),
+        (-1e-300, 1e300, "the first 10 of 11 runs have -1e-300, the newest 1e+300"),
+        (1e300, 1e-300, "the first 10 of 11 runs have 1e+300, the newest 1e-300"),
+    ],
+)
+def test_values_whose_ratio_or_square_no_number_holds_are_judged(before: float, newest: float, message: str) -> None:
+    found = gate(series([*[before] * 10, newest], better=None))
+    assert (statuses(found), found.checks[0].message) == (["failed"], message)
+
+
+def test_a_count_that_never_changed_passes() -> None:
+    found = gate(series([3.0] * 20))
+    assert (found.checks[0].status, found.checks[0].message) == ("passed", "all 20 runs have 3")
+    assert statuses(gate(series([3.0] * 5))) == ["skipped"]
+
+
+@pytest.mark.parametrize("values", [noisy(20, seed=2), [3.0] * 20])
+def test_a_newest_run_without_a_value_fails(values: np.ndarray | list[float]) -> None:
+    found = gate(replace(series(values), newest="r20"))
+    assert (statuses(found), found.passed) == (["failed"], False)
+    assert found.checks[0].message == "r20, the newest run, has no value; r19 is the last that has one"
+    assert gate(replace(series(values), newest="r19")).passed
+
+
+def record(name: str, *, level: float, blocks: int = 8, seed: int = 0) -> Record:
+    """Times of arms a and b around `level`, 1 % apart from trial to trial."""
+    generator = np.random.default_rng(seed)
+    trials = [
+        trial_record(planned(block, arm)).model_copy(
+            update={"scalars": {"elapsed_s": level * math.exp(0.01 * generator.standard_normal())}}
+        )
+        for block in range(1, blocks + 1)
+        for arm in "ab"
+    ]
+    entries = [TrialFinished(trial=each.trial.id, valid=True, files={}) for each in trials]
+    lines = tuple(
+        JournalLine(sequence=i, time="2026-01-01T00:00:00Z", entry=entry)
+        for i, entry in enumerate([*entries, RunFinished()])
+    )
+    found = Record(directory=Path(name), plan=tiny_plan(), journal=lines)
+    vars(found)["trials"] = tuple(trials)  # the cached property, without files
+    return found
+
+
+def test_a_run_as_fast_as_the_other_passes() -> None:
+    found = by_baseline(record("new", level=1.0, seed=1), record("old", level=1.0), metrics=["elapsed_s"], alpha=0.05)
+    assert (statuses(found), found.against) == (["passed", "passed"], "old")
+    assert BETWEEN_RUNS in found.notes
+
+
+def test_a_slower_run_fails_and_a_faster_one_passes() -> None:
+    old = record("old", level=1.0)
+    slow, fast = (
+        by_baseline(record("new", level=level, seed=1), old, metrics=["elapsed_s"], alpha=0.05) for level in (1.1, 0.9)
+    )
+    assert (statuses(slow), slow.passed) == (["failed", "failed"], False)
+    assert "+10" in slow.checks[0].message
+    assert fast.passed
+
+
+def test_a_difference_within_the_margin_passes() -> None:
+    new, old = record("new", level=1.03, seed=1, blocks=20), record("old", level=1.0, blocks=20)
+    assert [
+        by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05, margin=margin).passed for margin in (0.001, 0.1)
+    ] == [False, True]
+
+
+def test_what_the_baseline_lacks_is_skipped() -> None:
+    new, old = record("new", level=1.0), record("old", level=1.0)
+    vars(old)["trials"] = tuple(each for each in old.trials if each.trial.arm == "a")
+    found = by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05)
+    assert [(each.status, each.message) for each in found.checks[1:]] == [("skipped", "the baseline has no value")]
+    assert found.passed
+
+
+@pytest.mark.parametrize("of_both", [False, True])
+def test_a_run_without_a_value_that_its_plan_asks_for_fails(of_both: bool) -> None:  # noqa: FBT001
+    new, old = record("new", level=1.0), record("old", level=1.0)
+    for each in (new, old) if of_both else (new,):
+        vars(each)["trials"] = tuple(trial for trial in each.trials if trial.trial.arm == "a")
+    found = by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05)
+    assert (statuses(found), found.passed) == (["passed", "failed"], False)
+    assert found.checks[1].message == "the run has no value"
+
+
+def test_trials_of_voided_blocks_are_not_used() -> None:
+    new, old = record("new", level=1.1, seed=1), record("old", level=1.0)
+    ruined = [
+        each.model_copy(update={"valid": False, "scalars": {"elapsed_s": 50.0}}) if each.trial.block == 1 else each
+        for each in old.trials
+    ]
+    vars(old)["trials"] = tuple(ruined)
+    assert not by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05).passed

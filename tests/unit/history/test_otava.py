@@ -1,0 +1,105 @@
+"""CSV files as Apache Otava reads them."""
+
+from pathlib import Path
+
+import pytest
+
+from fairtrial.errors import InputError
+from fairtrial.history import Options, examine, otava
+
+# The form of the sample in Otava's documentation, with figures of our own.
+SAMPLE = """\
+time,commit,throughput,latency
+2024.01.01 3:00:00 +0100,aaa0,1503,10.4
+2024.01.02 3:00:00 +0100,aaa1,1484,10.2
+2024.01.03 3:00:00 +0100,aaa2,1511,10.3
+2024.01.04 3:00:00 +0100,aaa3,1491,10.9
+2024.01.05 3:00:00 +0100,aaa4,1520,10.5
+2024.01.06 3:00:00 +0100,aaa5,1513,10.6
+2024.01.07 3:00:00 +0100,aaa6,1505,8.2
+2024.01.08 3:00:00 +0100,aaa7,1488,8.1
+2024.01.09 3:00:00 +0100,aaa8,1494,8.1
+2024.01.10 3:00:00 +0100,aaa9,1502,8.0
+2024.01.11 3:00:00 +0100,aab0,1499,8.2
+2024.01.12 3:00:00 +0100,aab1,1508,8.1
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "nightly.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_column_of_numbers_is_a_series_named_by_file_and_commit(tmp_path: Path) -> None:
+    throughput, latency = otava.read(written(tmp_path, SAMPLE))
+    assert (throughput.name, throughput.metric, latency.metric) == ("nightly", "throughput", "latency")
+    assert [point.run for point in latency.points][:2] == ["aaa0", "aaa1"]
+    assert latency.points[0].estimate == 10.4
+
+
+def test_the_change_of_the_sample_is_found_at_its_commit(tmp_path: Path) -> None:
+    found = examine(otava.read(written(tmp_path, SAMPLE)), options=Options()).series
+    assert [[change.run for change in each.changes] for each in found] == [[], ["aaa6"]]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ("2024-01-02T03:00:00+01:00", "2024-01-01T03:00:00+01:00"),
+        ("2024.01.02 3:00 +0100", "2024.01.01 3:00 +0100"),
+        ("1704160800", "1704074400"),
+        ("2024-01-02", "2024-01-01"),
+        ("2024.01.01 9:00:00 +0000", "2024.01.01 9:00:00 +0200"),  # zones count
+    ],
+)
+def test_rows_are_put_in_the_order_of_time(times: tuple[str, str], tmp_path: Path) -> None:
+    (found,) = otava.read(written(tmp_path, f"time,commit,m\n{times[0]},late,2\n{times[1]},early,1\n"))
+    assert [point.run for point in found.points] == ["early", "late"]
+
+
+def test_branches_are_series_of_their_own(tmp_path: Path) -> None:
+    text = "time,commit,branch,m\n1,a,main,1\n2,b,feature,2\n3,c,main,3\n"
+    found = otava.read(written(tmp_path, text))
+    assert {each.name: [point.run for point in each.points] for each in found} == {
+        "nightly · main": ["a", "c"],
+        "nightly · feature": ["b"],
+    }
+
+
+def test_a_branch_without_a_number_is_no_series_and_a_newest_row_without_one_is_known(tmp_path: Path) -> None:
+    text = "time,commit,branch,tpm\n1,a,main,5\n2,b,main,\n3,c,side,\n"
+    (found,) = otava.read(written(tmp_path, text))
+    assert (found.name, [point.run for point in found.points], found.newest) == ("nightly · main", ["a"], "b")
+
+
+def test_other_delimiters_empty_cells_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    (found,) = otava.read(written(tmp_path, "\ufefftime;commit;note;m\n1;a;x;1\n2;b;y;\n3;c;z;3\n"))
+    assert [point.estimate for point in found.points] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("commit,m\na,1\n", "no column `time`"),
+        ("time,commit,m\nyesterday,a,1\n", ":2:1: time: cannot read `yesterday`"),
+        ("time,commit,m\n1,a,1\n2,b,fast\n", ":3:1: m: expected a number, found `fast`"),
+        ("time,commit,m\n1,a,1\n2,b\n", ":3:1: expected 3 fields"),
+        ("time,commit\n1,a\n", "no column of numbers"),
+        ("", "no column `time`"),
+    ],
+)
+def test_mistakes_are_named_with_their_line(text: str, expected: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        otava.read(written(tmp_path, text))
+    assert expected in str(refused.value)
+
+
+def test_an_unknown_metric_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="throughput, latency"):
+        otava.read(written(tmp_path, SAMPLE), metrics=["speed"])
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        otava.read(tmp_path / "none.csv")

@@ -1,0 +1,215 @@
+"""Points of many records, from records that the writer wrote."""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from support.records import planned, tiny_plan, trial_record
+
+from fairtrial import record
+from fairtrial.errors import InputError, RecordError
+from fairtrial.history import series as across_runs
+from fairtrial.record.models import BlockVoided, RunFinished
+
+SOURCES = {"study.yaml": "study: tiny\n"}
+Values = Mapping[tuple[int, str], float]
+
+
+def written(
+    directory: Path, values: Values, *, finished: bool = True, voided: int = 0, change: Callable[[dict], dict] = dict
+) -> Path:
+    """A record with one value of elapsed_s per block and arm; `change` alters what each trial says."""
+    writer = record.create(directory, plan=tiny_plan(), sources=SOURCES)
+    for (block, arm), value in values.items():
+        trial = trial_record(planned(block, arm))
+        writer.begin(trial.trial.id)
+        facts = change({"scalars": {"elapsed_s": value, "extra": 2 * value}})
+        writer.commit(trial.model_copy(update=facts))
+    if voided:
+        writer.append(BlockVoided(cell="all", block=voided, reason="on purpose"))
+    if finished:
+        writer.append(RunFinished())
+    writer.close()
+    return directory
+
+
+VALUES = {(1, "a"): 1.0, (1, "b"): 2.0, (2, "a"): 4.0, (2, "b"): 2.0}
+
+
+def test_a_point_is_the_geometric_mean_of_its_trials_with_the_error_of_their_logarithms(tmp_path: Path) -> None:
+    found = across_runs.read([written(tmp_path / "r1", VALUES)])
+    a, b = found.series
+    assert (a.name, b.name, a.metric, a.unit, a.better, a.margin, a.role) == (
+        *("tiny · a", "tiny · b", "elapsed_s", "s", "lower"),
+        *(0.02, "primary"),
+    )
+    (point,) = a.points
+    assert (point.run, point.n, point.estimate) == ("r1", 2, pytest.approx(2))
+    logs = [math.log(1), math.log(4)]
+    assert point.standard_error == pytest.approx((logs[1] - logs[0]) / 2)  # sd / √2, of two values
+    assert b.points[0].standard_error == 0
+
+
+def test_values_whose_squares_no_number_holds_have_an_error(tmp_path: Path) -> None:
+    values = {key: 1e200 * (value - 2) for key, value in VALUES.items()}
+    (point,) = across_runs.read([written(tmp_path / "r1", values)]).series[0].points
+    assert point.standard_error == pytest.approx(1.5e200)
+
+
+def test_runs_are_in_the_order_of_their_beginning_whatever_they_are_called(tmp_path: Path) -> None:
+    for name in ("z", "m", "a"):
+        written(tmp_path / name, VALUES)
+    found = across_runs.read(across_runs.record_directories([tmp_path]))
+    assert [point.run for point in found.series[0].points] == ["z", "m", "a"]
+
+
+def test_trials_of_voided_blocks_give_no_points(tmp_path: Path) -> None:
+    found = across_runs.read([written(tmp_path / "r1", VALUES, voided=2)])
+    assert [(series.points[0].estimate, series.points[0].n) for series in found.series] == [(1, 1), (2, 1)]
+    assert found.series[0].points[0].standard_error is None
+
+
+def test_unfinished_and_empty_runs_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    written(tmp_path / "whole", VALUES)
+    written(tmp_path / "cut", VALUES, finished=False)
+    written(tmp_path / "lost", {(1, "a"): 1.0}, voided=1)
+    found = across_runs.read(across_runs.record_directories([tmp_path]))
+    assert found.left_out == {"cut": "unfinished", "lost": "no trial that estimates may use"}
+    assert [point.run for point in found.series[0].points] == ["whole"]
+
+
+def test_the_newest_run_is_known_even_where_it_gives_no_point(tmp_path: Path) -> None:
+    written(tmp_path / "old", VALUES)
+    assert across_runs.read([tmp_path / "old"]).series[0].newest == "old"
+    written(tmp_path / "new", dict.fromkeys(VALUES, math.nan))
+    written(tmp_path / "newer", {}, finished=False)
+    for names, newest in ((["old", "new"], "new"), (["old", "newer"], "newer")):
+        for series in across_runs.read([tmp_path / name for name in names]).series:
+            assert ([point.run for point in series.points], series.newest) == (["old"], newest)
+
+
+def test_a_cut_last_line_of_the_journal_is_no_harm(tmp_path: Path) -> None:
+    written(tmp_path / "r1", VALUES)
+    with (tmp_path / "r1" / "journal.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"sequence": 99, "ti')
+    assert len(across_runs.read([tmp_path / "r1"]).series) == 2
+
+
+def test_other_metrics_are_read_when_asked_for(tmp_path: Path) -> None:
+    found = across_runs.read([written(tmp_path / "r1", VALUES)], metrics=["extra"])
+    assert [(each.metric, each.points[0].estimate) for each in found.series] == [
+        ("extra", pytest.approx(4)),
+        ("extra", pytest.approx(4)),
+    ]
+
+
+def test_trials_that_share_what_series_are_by_make_one_point(tmp_path: Path) -> None:
+    (found,) = across_runs.read([written(tmp_path / "r1", VALUES)], by=["cell"]).series
+    assert (found.name, found.points[0].n) == ("tiny", 4)
+    assert found.points[0].estimate == pytest.approx(2)  # of the arms' means 2 and 2
+    assert found.points[0].standard_error == pytest.approx(math.log(4) / 2 / 2)  # half of the one arm's
+
+
+def test_a_factor_tells_series_apart_too(tmp_path: Path) -> None:
+    found = across_runs.read([written(tmp_path / "r1", VALUES)], by=["arm"]).series
+    assert [each.name for each in found] == ["tiny · a", "tiny · b"]
+    with pytest.raises(InputError, match="no factor `disk`; there are arm, cell"):
+        across_runs.read([tmp_path / "r1"], by=["disk"])
+
+
+def test_values_that_are_not_positive_are_averaged_as_they_are(tmp_path: Path) -> None:
+    found = across_runs.read([written(tmp_path / "r1", {(1, "a"): -1.0, (2, "a"): 5.0})])
+    (point,) = found.series[0].points
+    assert (point.estimate, point.standard_error) == (2, pytest.approx(3))
+
+
+def test_one_value_without_a_logarithm_puts_the_whole_series_into_units(tmp_path: Path) -> None:
+    """A mean in units beside geometric means, with errors of either kind, would be two scales in one series."""
+    runs = [
+        written(tmp_path / "r1", {(1, "a"): 1.0, (2, "a"): 4.0}),
+        written(tmp_path / "r2", {(1, "a"): 0.0, (2, "a"): 6.0}),
+    ]
+    (series,) = across_runs.read(runs).series
+    assert [point.estimate for point in series.points] == [2.5, 3.0]
+    assert [point.standard_error for point in series.points] == [pytest.approx(1.5), pytest.approx(3.0)]
+    assert series.in_units
+    assert not series.positive
+    (alone,) = across_runs.read(runs[:1]).series
+    assert alone.positive
+    assert alone.points[0].estimate == pytest.approx(2)
+
+
+def test_what_ran_is_known_of_each_point(tmp_path: Path) -> None:
+    def change(facts: dict) -> dict:
+        return {**facts, "subject": {"kernel": "6.1"}, "system_facts": {"version": "3"}, "options": {"cache": "8"}}
+
+    found = across_runs.read([written(tmp_path / "r1", VALUES, change=change)])
+    assert found.series[0].points[0].facts == {"kernel": "6.1", "version": "3", "option cache": "8"}
+
+
+def test_a_damaged_trial_is_named(tmp_path: Path) -> None:
+    directory = written(tmp_path / "r1", VALUES)
+    next(directory.glob("trials/*/trial.json")).write_text("{", encoding="utf-8")
+    with pytest.raises(RecordError, match="cannot be read"):
+        across_runs.read([directory])
+
+
+def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="neither a run nor a directory of runs"):
+        across_runs.record_directories([tmp_path])
+
+
+def test_a_size_is_a_series_of_its_own(tmp_path: Path) -> None:
+    small, whole = written(tmp_path / "r1", VALUES), written(tmp_path / "r2", VALUES)
+    plan = json.loads((small / "plan.json").read_text(encoding="utf-8"))
+    (small / "plan.json").write_text(json.dumps({**plan, "size": "ci"}), encoding="utf-8")
+    found = across_runs.read([small, whole])
+    assert {each.name for each in found.series} == {"tiny (ci) · a", "tiny (ci) · b", "tiny · a", "tiny · b"}
+
+
+def test_diagnostic_trials_give_no_points_and_void_no_block(tmp_path: Path) -> None:
+    directory = written(tmp_path / "r1", VALUES, finished=False)
+    writer = record.resume(directory)
+    for arm, valid in (("a", True), ("b", False)):
+        probed = planned(1, arm).model_copy(update={"id": f"all.d01.{arm}", "diagnostic": True})
+        writer.begin(probed.id)
+        writer.commit(trial_record(probed, valid=valid).model_copy(update={"scalars": {"elapsed_s": 1e9}}))
+    writer.append(RunFinished())
+    writer.close()
+    plain = across_runs.read([written(tmp_path / "r2", VALUES)])
+    found = across_runs.read([directory])
+    shown = [[(point.estimate, point.n, point.standard_error) for point in each.points] for each in found.series]
+    assert shown == [
+        [(point.estimate, point.n, point.standard_error) for point in each.points] for each in plain.series
+    ]
+
+
+def test_a_record_with_a_link_is_refused(tmp_path: Path) -> None:
+    run = written(tmp_path / "r1", VALUES)
+    trial = next((run / "trials").iterdir())
+    (trial / "trial.json").rename(tmp_path / "outside")
+    (trial / "trial.json").symlink_to(tmp_path / "outside")
+    with pytest.raises(RecordError, match="is a symbolic link"):
+        across_runs.read([run])
+
+
+@pytest.mark.parametrize("name", ["../../r2/trials/all.b01.a", "/r2"])
+def test_a_journal_that_names_a_trial_of_another_record_is_refused(tmp_path: Path, name: str) -> None:
+    run, _other = written(tmp_path / "r1", VALUES), written(tmp_path / "r2", VALUES)
+    journal = run / "journal.jsonl"
+    text = journal.read_text(encoding="utf-8").replace('"trial":"all.b01.a"', f'"trial":"{name}"')
+    journal.write_text(text, encoding="utf-8")
+    with pytest.raises(RecordError, match="expected a name that can be one file's"):
+        across_runs.read([run])
+
+
+@pytest.mark.parametrize("file", ["plan.json", "trials/all.b01.a/trial.json"])
+def test_a_record_of_another_version_is_refused(tmp_path: Path, file: str) -> None:
+    path = written(tmp_path / "r1", VALUES) / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format_version": 99}))
+    with pytest.raises(RecordError, match=r"the file has 99 at format_version") as refused:
+        across_runs.read([tmp_path / "r1"])
+    assert str(path) in str(refused.value)
+    assert "newer one" in refused.value.hint

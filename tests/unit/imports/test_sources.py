@@ -1,0 +1,83 @@
+"""Which files are meant, in which order, under which label."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from fairtrial.errors import InputError
+from fairtrial.imports import Source, sources
+
+
+def read(*given: str, names: str | None = None) -> list[Source]:
+    return sources(given, names=names, standard_input=io.BytesIO(b"typed"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("run10.txt", "run2.txt", "run1.txt", ".hidden"):
+        (tmp_path / name).write_text(name)
+    return tmp_path
+
+
+def test_a_folder_gives_its_files_by_number_not_by_letter(folder: Path) -> None:
+    assert [Path(each.name).name for each in read(str(folder))] == ["run1.txt", "run2.txt", "run10.txt"]
+
+
+def test_a_label_covers_everything_its_pattern_matches_and_counts_it(folder: Path) -> None:
+    found = read(f"base={folder}/run1*.txt", f"new={folder}/run2.txt")
+    assert [(each.label, each.number, each.content) for each in found] == [
+        ("base", 1, b"run1.txt"),
+        ("base", 2, b"run10.txt"),
+        ("new", 1, b"run2.txt"),
+    ]
+
+
+def test_a_label_given_twice_goes_on_counting(folder: Path) -> None:
+    assert [each.number for each in read(f"a={folder}/run2.txt", f"a={folder}/run1.txt")] == [1, 2]
+
+
+def test_a_file_whose_own_name_has_an_equals_sign_is_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x=y.csv").write_text("1")
+    monkeypatch.chdir(tmp_path)
+    assert [(each.name, each.label) for each in read("x=y.csv")] == [("x=y.csv", "")]
+
+
+def test_a_dash_is_standard_input_with_a_label_too() -> None:
+    assert [(each.name, each.label, each.content) for each in read("new=-")] == [("standard input", "new", b"typed")]
+
+
+def test_names_of_files_become_fields(folder: Path) -> None:
+    (folder / "base-low-3.json").write_text("{}")
+    (found,) = read(str(folder / "base-low-3.json"), names="{kernel}-{memory}-{block}.json")
+    assert found.fields == (("kernel", "base"), ("memory", "low"), ("block", "3"))
+
+
+def test_fields_may_be_folders(folder: Path) -> None:
+    (folder / "base").mkdir()
+    (folder / "base" / "3.json").write_text("{}")
+    (found,) = read(str(folder / "base"), names="{kernel}/{block}.json")
+    assert found.fields == (("kernel", "base"), ("block", "3"))
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "message"),
+    [
+        ("nothing.csv", None, "nothing.csv: no such file"),
+        ("a=nothing*.csv", None, "nothing*.csv: no such file"),
+        ("-", "{kernel}.json", "standard input: the name does not fit"),
+        ("-", "plain", "--names: no field in braces"),
+        ("-", "{a}-{a}", "--names: field `a` stands there twice"),
+    ],
+)
+def test_mistakes_name_what_was_typed(given: str, names: str | None, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(given, names=names)
+    assert str(caught.value).startswith(message)
+
+
+def test_an_empty_folder_is_no_data(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="an empty folder"):
+        read(str(tmp_path))

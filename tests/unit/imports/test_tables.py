@@ -1,0 +1,136 @@
+"""CSV as people write it and Parquet: read alike, and wrong at a line that is named."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.inference.tables import judged, only_comparison, rows_of
+
+from fairtrial.errors import InputError
+
+TABLE = "kernel,block,tpm\nold,1,10\nnew,1,12\nnew,2,13\nold,2,11\nold,3,10.5\nnew,3,12.5\n"
+
+
+def problem(text: str | bytes, **asked: object) -> str:
+    with pytest.raises(InputError) as caught:
+        judged(rows_of(text), **({"values": ("tpm",), "arm": "kernel", "block": "block"} | asked))
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_every_usual_separator_gives_the_same(separator: str) -> None:
+    asked = {"values": ("tpm",), "arm": "kernel", "baseline": "old", "block": "block"}
+    table = TABLE.replace(",", separator)
+    assert only_comparison(judged(table, **asked), "tpm") == only_comparison(judged(TABLE, **asked), "tpm")
+
+
+def test_parquet_gives_what_the_same_csv_gives() -> None:
+    asked = {"values": ("tpm",), "arm": "kernel", "baseline": "old", "block": "block"}
+    stream = io.BytesIO()
+    pl.read_csv(io.StringIO(TABLE)).write_parquet(stream)
+    assert judged(rows_of(stream.getvalue()), **asked).cells == judged(TABLE, **asked).cells
+
+
+def test_marks_comments_blanks_and_quotes_do_not_matter() -> None:
+    asked = {"values": ("tpm",), "arm": "kernel", "baseline": "old", "block": "block"}
+    dressed = "# from the lab\nkernel , block,tpm\n" + TABLE.partition("\n")[2].replace("old", '"old"').replace(
+        ",", " , "
+    )
+    assert (
+        judged(rows_of(b"\xef\xbb\xbf" + dressed.replace('"old" ', '"old"').encode()), **asked).cells
+        == judged(TABLE, **asked).cells
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("new,4,fast", "standard input:8:7: tpm: expected a number, found 'fast'"),
+        ('new,4,"12,5"', "standard input:8:8: tpm: expected a number, found '12,5' (did you mean 12.5?)"),
+        (
+            'new,4,"1,015"',
+            "standard input:8:8: tpm: expected a number, found '1,015' (write 1015, or 1.015 if that is meant)",
+        ),
+        ('new,4,"1,015.5"', "standard input:8:8: tpm: expected a number, found '1,015.5' (write 1015.5)"),
+        ("new,4,50.04%", "standard input:8:7: tpm: expected a number, found '50.04%' (write 50.04, without the sign)"),
+        (
+            "new,4,inf",
+            "standard input:8:7: tpm: infinity is no measurement (write the limit that it ran into, or NA)",
+        ),
+        (
+            "new,4,-1e301",
+            "standard input:8:7: tpm: -1e+301 is no measurement (write the limit that it ran into, or NA)",
+        ),
+        ("new,03,1", "standard input:8:5: block: block `03` is the number of block `3`, written otherwise"),
+        ("new,3.0,1", "standard input:8:5: block: block `3.0` is the number of block `3`, written otherwise"),
+        (",4,1", "standard input:8:1: kernel: an empty cell; every row needs one"),
+        ("new,,1", "standard input:8:5: block: an empty cell; every row needs one"),
+        ("new,4,1,2", "standard input:8:1: 4 cells, but the header has 3"),
+        ("new,4", "standard input:8:1: 2 cells, but the header has 3"),
+        ("new,3,1", "standard input:8:5: block: a second row of kernel new, block 3"),
+    ],
+)
+def test_a_bad_cell_is_named_by_file_line_and_column(row: str, message: str) -> None:
+    assert problem(TABLE + row + "\n") == message
+
+
+def test_blocks_that_no_two_arms_share_are_refused() -> None:
+    apart = "kernel,block,tpm\nold,1,1\nold,2,1\nnew,3,1\nnew,4,1\n"
+    assert problem(apart) == "standard input: block: no block holds `old` and another level of `kernel`"
+
+
+def test_lines_are_counted_through_comments_and_cells_of_several_lines() -> None:
+    text = '# one\nkernel,note,block,tpm\nold,"two\nlines",1,10\n# three\nnew,,1,x\n'
+    assert problem(text) == "standard input:6:8: tpm: expected a number, found 'x'"
+
+
+def test_every_mistake_is_shown_at_once() -> None:
+    assert problem(TABLE + "new,4,x\n,4,y\n").count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"values": ("tmp",)}, "--value: no column `tmp`; there are `kernel`, `block`, `tpm` (did you mean `tpm`?)"),
+        ({"arm": "Kernel"}, "--arm: no column `Kernel`"),
+        ({"by": ("memory",)}, "--by: no column `memory`"),
+        ({"block": "Block"}, "(did you mean `block`?)"),
+        ({"block": "kernel"}, "column `kernel` cannot be two things at once"),
+        ({"values": ()}, "--value: which column holds the values?"),
+        ({"arm": ""}, "--arm: which column is compared?"),
+        ({"baseline": "Old"}, "kernel: no level `Old`; there are `old`, `new` (did you mean `old`?)"),
+        ({"better": ("higher", "lower")}, "--better: 2 directions for 1 values"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_those_there_are(asked: dict[str, object], message: str) -> None:
+    assert message in problem(TABLE, **asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "standard input: empty"),
+        (b" \n\n", "standard input: empty"),
+        (b"kernel,block,tpm\n", "standard input: a header without rows"),
+        (b"kernel,block,tpm,tpm\n", "standard input:1:1: two columns are called `tpm`"),
+        (b"kernel,block,tpm\nold,1,10\nold,2,9\n", "standard input: kernel: every row is of the one level `old`"),
+        (b"kernel,block,tpm\nold,1,\xff\n", "standard input:2:1: neither UTF-8 text nor Parquet"),
+        (b"# only a comment", "standard input: empty"),
+        (b"PAR1 and no more", "standard input: not a whole Parquet file"),
+    ],
+)
+def test_what_is_no_table_is_refused(text: bytes, message: str) -> None:
+    assert problem(text).startswith(message)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary(max_size=200) | st.text('ab,\n"#;1 ', max_size=60).map(str.encode))
+def test_no_bytes_whatever_are_a_bug(content: bytes) -> None:
+    with contextlib.suppress(InputError):
+        judged(rows_of(content), values=("a",), arm="b")

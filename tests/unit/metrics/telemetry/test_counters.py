@@ -1,0 +1,91 @@
+"""All counters of a trial at once: the same figures that `Observed` gives one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.records import planned, trial_record
+
+from fairtrial.metrics.telemetry import counters
+from fairtrial.metrics.telemetry.window import observe
+from fairtrial.record.models import Window
+
+SECOND = 10**9
+
+
+def samples(count: int, *, seed: int = 1) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "time_ns": np.arange(count) * SECOND + random.integers(0, SECOND // 10, count),
+            "user": np.cumsum(random.integers(0, 90, count)).astype(np.uint64),
+            "idle": np.cumsum(random.integers(0, 90, count)).astype(np.uint64),
+            "iowait": np.cumsum(random.integers(0, 9, count)).astype(np.uint64),
+            "context_switches": np.cumsum(random.integers(0, 2**40, count)).astype(np.uint64),
+            "running": random.integers(0, 9, count).astype(np.uint64),
+        }
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 30), st.integers(0, 10**6), st.tuples(st.floats(0, 0.9), st.floats(0.1, 1.0)))
+def test_growths_and_means_are_those_of_one_column_at_a_time(count: int, seed: int, where: tuple[float, float]) -> None:
+    start, share = where
+    whole = (count - 1) * SECOND
+    start_ns = int(start * 0.5 * whole)
+    window = Window(start_ns=start_ns, end_ns=start_ns + max(1, int(share * (whole - start_ns))))
+    seen = observe(samples(count, seed=seed), window)
+    assert seen is not None
+    names = ["user", "context_switches"]
+    assert counters.growths(seen, names) == pytest.approx([seen.grown(name) for name in names], rel=1e-9, abs=1e-6)
+    assert counters.means(seen, ["running"]) == pytest.approx([seen.mean(seen.gauge("running"))], rel=1e-9)
+
+
+def test_a_trial_gives_shares_of_processor_time_counters_and_its_work(tmp_path: Path) -> None:
+    samples(20).write_parquet(tmp_path / "telemetry-cpu.parquet")
+    trial = trial_record(planned(1, "a")).model_copy(
+        update={"window": Window(start_ns=2 * SECOND, end_ns=12 * SECOND), "telemetry": ["cpu", "pressure"]}
+    )
+    found = counters.read(tmp_path, trial)
+    assert found is not None
+    shares = [value for name, value in found.levels.items() if name.endswith(" share")]
+    assert sum(shares) == pytest.approx(1.0)
+    assert found.length_s == 10.0
+    assert (found.work, found.unit) == (1.0, "run")
+    driven = trial.model_copy(update={"scalars": {"transactions": 250.0}})
+    again = counters.read(tmp_path, driven)
+    assert again is not None
+    assert (again.work, again.unit) == (250.0, "transaction")
+    assert counters.read(tmp_path, trial.model_copy(update={"window": None})) is None
+
+
+def test_a_column_that_one_sample_lacks_gives_nothing_and_no_level_is_taken_for_a_counter(tmp_path: Path) -> None:
+    frame = samples(10).with_columns(pl.when(pl.col("time_ns") < SECOND).then(None).otherwise(1).alias("forks"))
+    frame.write_parquet(tmp_path / "telemetry-cpu.parquet")
+    trial = trial_record(planned(1, "a")).model_copy(
+        update={"window": Window(start_ns=SECOND, end_ns=7 * SECOND), "telemetry": ["cpu"]}
+    )
+    found = counters.read(tmp_path, trial)
+    assert found is not None
+    assert "cpu:forks" not in {*found.grown, *found.levels}
+    assert "cpu:running" in found.levels
+    assert "cpu:running" not in found.grown
+
+
+def test_shares_of_processor_time_need_every_class_that_the_place_has(tmp_path: Path) -> None:
+    """Without the ticks of one class the shares of all others would be too large."""
+    third = pl.int_range(pl.len()) == 2
+    frame = samples(10).with_columns(pl.when(third).then(None).otherwise(pl.col("iowait")).alias("iowait"))
+    frame.write_parquet(tmp_path / "telemetry-cpu.parquet")
+    trial = trial_record(planned(1, "a")).model_copy(
+        update={"window": Window(start_ns=SECOND, end_ns=7 * SECOND), "telemetry": ["cpu"]}
+    )
+    found = counters.read(tmp_path, trial)
+    assert found is not None
+    assert "cpu:user" in found.grown
+    assert [name for name in found.levels if name.endswith(" share")] == []

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import pytest
+
+from fairtrial.analyse.models import Analysis, Estimand, Guardrail, Interval, Outcome, Stalls, Verdict
+from fairtrial.report.text import summary
+
+
+def _judged(analysis: Analysis, *verdicts: Verdict, estimand: Estimand = "typical") -> Analysis:
+    """The analysis with these verdicts on its primary metric, cell by cell, and no word on its guardrail."""
+    cells = [
+        cell.model_copy(
+            update={
+                "comparisons": cell.comparisons
+                | {
+                    "throughput_tpm": tuple(
+                        comparison.model_copy(
+                            update={
+                                "verdict": verdict,
+                                "ratio": Interval(estimate=1.305, low=1.251, high=1.361),
+                                "estimand": None if verdict in ("undecided", "none") else estimand,
+                                "stalls": Stalls(share=0.26, depth=0.15, worth=0.041),
+                            }
+                        )
+                        for comparison in cell.comparisons["throughput_tpm"]
+                    ),
+                    "latency_ns_p99": tuple(
+                        each.model_copy(update={"guardrail": None}) for each in cell.comparisons["latency_ns_p99"]
+                    ),
+                }
+            }
+        )
+        for cell, verdict in zip(analysis.cells, verdicts, strict=True)
+    ]
+    return analysis.model_copy(update={"cells": tuple(cells)})
+
+
+def test_a_claim_names_ratio_interval_and_where_and_the_rest_is_not_hidden(analysis: Analysis) -> None:
+    paragraph, *_ = summary.sentences(_judged(analysis, "faster", "undecided"))
+    assert paragraph == (
+        "With journal wal instead of delete, throughput was 1.305 times as high (95 % interval 1.251 – 1.361, faster)"
+        " at users low. There was no statistically significant change at users high."
+    )
+
+
+def test_no_claim_at_all(analysis: Analysis) -> None:
+    paragraph, *_ = summary.sentences(_judged(analysis, "undecided", "undecided"))
+    assert paragraph == (
+        "There was no statistically significant change in throughput with journal wal instead of delete at users low"
+        " and users high."
+    )
+
+
+def test_equivalence_names_its_margin_and_a_missing_verdict_is_said(analysis: Analysis) -> None:
+    sentence, *_ = summary.sentences(_judged(analysis, "equivalent", "none"))
+    assert "within 2 %" in sentence
+    assert "no verdict" in sentence
+    assert "users high" in sentence
+
+
+def test_without_a_primary_metric_every_metric_is_summarised(analysis: Analysis) -> None:
+    demoted = analysis.model_copy(update={"roles": dict.fromkeys(analysis.roles, "secondary")})
+    assert len(summary.sentences(demoted)) == len(analysis.metrics) + len(summary.estimands(demoted))
+
+
+def test_headline_counts_primary_verdicts(analysis: Analysis) -> None:
+    assert summary.headline(_judged(analysis, "slower", "none")) == "1 slower, 1 without verdict"
+
+
+def test_a_change_without_a_ratio_is_told_in_units(analysis: Analysis) -> None:
+    judged = _judged(analysis, "slower", "undecided")
+    cell = judged.cells[0]
+    (one,) = cell.comparisons["throughput_tpm"]
+    none = one.model_copy(
+        update={
+            "ratio": Interval(estimate=None, low=None, high=None),
+            "difference": Interval(estimate=-120.0, low=-150.0, high=-90.0),
+        }
+    )
+    changed = cell.model_copy(update={"comparisons": {"throughput_tpm": (none,)}})
+    paragraph, *_ = summary.sentences(judged.model_copy(update={"cells": (changed,)}))
+    assert "throughput was 120 transactions/min lower (95 % interval [-150, -90], slower) at users low." in paragraph
+
+
+def _rail(outcome: Outcome, estimand: Estimand | None = None) -> Guardrail:
+    tested = {"margin": 0.02, "bound": 3.5, "difference_bound": None, "p_kept": 0.5, "p_breached": 0.5}
+    return Guardrail.model_validate(tested | {"outcome": outcome, "estimand": estimand})
+
+
+def _guarded(analysis: Analysis, outcome: Outcome) -> Analysis:
+    """The analysis with its guardrail so, in every cell."""
+    changed = {"guardrail": _rail(outcome), "verdict": "slower", "ratio": Interval(estimate=2.96, low=2.5, high=3.5)}
+    judged = _judged(analysis, "faster", "faster")
+    cells = [
+        cell.model_copy(
+            update={
+                "comparisons": cell.comparisons
+                | {
+                    "latency_ns_p99": tuple(
+                        each.model_copy(update=changed) for each in cell.comparisons["latency_ns_p99"]
+                    )
+                }
+            }
+        )
+        for cell in judged.cells
+    ]
+    return judged.model_copy(update={"cells": tuple(cells)})
+
+
+def test_a_guardrail_that_got_worse_stands_beside_the_claim(analysis: Analysis) -> None:
+    found = _guarded(analysis, "breached")
+    claim, breach, _ = summary.sentences(found)
+    assert "faster" in claim
+    assert breach.startswith("Guardrail breached: with journal wal, latency, 99 % was 2.960 times as high")
+    assert "users low" in breach
+    assert "users high" in breach
+    assert summary.headline(found) == "2 faster, 1 guardrail breached"
+
+
+def test_a_guardrail_of_which_nothing_is_shown_is_not_passed_over(analysis: Analysis) -> None:
+    found = _guarded(analysis, "unclear")
+    assert summary.breaches(found) == ()
+    _, unclear, _ = summary.sentences(found)
+    assert unclear.startswith("Guardrail unclear: with journal wal, latency, 99 % is not shown to stay within 2 % at")
+    assert summary.headline(found) == "2 faster, 1 guardrail unclear"
+
+
+@pytest.mark.parametrize("outcome", ["kept", "none"])
+def test_a_guardrail_that_held_is_not_mentioned(analysis: Analysis, outcome: Outcome) -> None:
+    found = _guarded(analysis, outcome)
+    assert summary.breaches(found) == summary.unclear(found) == ()
+
+
+STALLS = (
+    "Even if no trial stalled, stalls in up to 26 % of an arm's trials cannot be excluded: at 15 % each they are worth"
+    " up to 4.1 %."
+)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "estimand", "said"),
+    [
+        (("faster", "undecided"), "typical", f"Claims are about the typical trial, not about the mean. {STALLS}"),
+        (("equivalent", "none"), "typical", f"Claims are about the typical trial, not about the mean. {STALLS}"),
+        (
+            ("faster", "slower"),
+            "mean",
+            "Claims are about the typical trial and the mean: unseen stalls could not account for them.",
+        ),
+        (
+            ("faster", "undecided"),
+            "mean",
+            f"Claims are about the typical trial and the mean: unseen stalls could not account for them. {STALLS}",
+        ),
+        (("undecided", "undecided"), "mean", STALLS),
+        (("none", "none"), "mean", None),
+    ],
+)
+def test_what_claims_are_about_is_said_once(
+    analysis: Analysis, *, verdicts: tuple[Verdict, Verdict], estimand: Estimand, said: str | None
+) -> None:
+    found = _judged(analysis, *verdicts, estimand=estimand)
+    assert summary.estimands(found) == (() if said is None else (said,))
+    assert summary.sentences(found)[-1:] == (said,) if said else True
+
+
+def _with(analysis: Analysis, metric: str, *, cell: int, **changes: object) -> Analysis:
+    """The analysis with its one comparison of a metric in a cell changed."""
+    cells = list(analysis.cells)
+    (compared,) = cells[cell].comparisons[metric]
+    changed = {metric: (compared.model_copy(update=changes),)}
+    cells[cell] = cells[cell].model_copy(update={"comparisons": cells[cell].comparisons | changed})
+    return analysis.model_copy(update={"cells": tuple(cells)})
+
+
+def test_claims_about_the_mean_are_told_from_those_that_are_not(analysis: Analysis) -> None:
+    found = _with(_judged(analysis, "faster", "faster"), "throughput_tpm", cell=0, estimand="mean")
+    (said,) = summary.estimands(found)
+    assert said == f"Claims are about the typical trial, and about the mean as well at low. {STALLS}"
+
+
+def test_claims_about_some_trials_are_told_from_those_about_the_typical_one(analysis: Analysis) -> None:
+    found = _with(_judged(analysis, "faster", "faster"), "throughput_tpm", cell=0, estimand="some")
+    (said,) = summary.estimands(found)
+    some = "Claims at low are about some trials only: the typical one does not change."
+    assert said == f"Claims are about the typical trial, not about the mean. {some} {STALLS}"
+
+
+def test_a_claim_about_the_mean_of_one_metric_is_not_one_of_another(analysis: Analysis) -> None:
+    found = _with(_judged(analysis, "faster", "faster"), "throughput_tpm", cell=0, estimand="mean")
+    both = found.model_copy(update={"roles": found.roles | {"throughput_nopm": "primary"}})
+    for cell in (0, 1):
+        both = _with(both, "throughput_nopm", cell=cell, verdict="faster", estimand="typical", stalls=None)
+    (said,) = summary.estimands(both)
+    assert said == f"Claims are about the typical trial, and about the mean as well at throughput, low. {STALLS}"
+
+
+def test_stalls_have_no_share_where_there_is_no_ratio(analysis: Analysis) -> None:
+    found = _judged(analysis, "faster", "undecided")
+    for cell in (0, 1):
+        found = _with(found, "throughput_tpm", cell=cell, ratio=Interval(estimate=None, low=None, high=None))
+    assert summary.estimands(found) == ("Claims are about the typical trial, not about the mean.",)
+
+
+@pytest.mark.parametrize("outcome", ["kept", "breached"])
+def test_what_outcomes_of_guardrails_are_about_is_said_as_of_claims(analysis: Analysis, outcome: Outcome) -> None:
+    found = _guarded(analysis, outcome)
+    for cell in (0, 1):
+        found = _with(found, "latency_ns_p99", cell=cell, guardrail=_rail(outcome, "typical"))
+    assert summary.estimands(found)[-1] == "Outcomes of guardrails are about the typical trial, not about the mean."
+    found = _with(found, "latency_ns_p99", cell=1, guardrail=_rail(outcome, "mean"))
+    assert summary.estimands(found)[-1] == (
+        "Outcomes of guardrails are about the typical trial, and about the mean as well at high."
+    )

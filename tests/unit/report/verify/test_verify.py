@@ -1,0 +1,150 @@
+"""What a record and its report say follows from the raw files, or is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairtrial import verify
+from fairtrial.record import Record, read
+from fairtrial.report import document, shifts
+from fairtrial.report.analysing import analysed
+from fairtrial.report.scene import Scene
+
+TRIAL = "0000-low-delete-b0"
+
+
+@pytest.fixture(scope="module")
+def reported(record: Record, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A record with its report."""
+    directory = tmp_path_factory.mktemp("reported") / "run"
+    shutil.copytree(record.directory, directory)
+    _report(read(directory), contrast="journal")
+    return directory
+
+
+@pytest.fixture
+def copy(reported: Path, tmp_path: Path) -> Path:
+    """The same to damage."""
+    return shutil.copytree(reported, tmp_path / "run")
+
+
+def _report(record: Record, *, contrast: str) -> None:
+    """Its report.json alone."""
+    analysis = analysed(record, contrast=contrast)
+    path = record.directory / "report" / verify.REPORT
+    path.parent.mkdir(exist_ok=True)
+    curves = shifts.of_record(record, analysis, Scene(record=record, analysis=analysis).whole_distributions)
+    path.write_text(document.render(record, analysis, curves), encoding="utf-8")
+
+
+def _changed(path: Path, change: Callable[[Any], None]) -> None:
+    content = json.loads(path.read_bytes())
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_a_record_as_written_has_no_mismatch(copy: Path) -> None:
+    assert verify.recompute(read(copy)) == []
+
+
+def test_a_shift_curve_that_was_flattered_is_named_to_its_point(copy: Path) -> None:
+    def flatter(report: Any) -> None:
+        report["latency_shift"][1]["points"][3]["high"] = 0.99
+
+    _changed(copy / "report" / verify.REPORT, flatter)
+    (found,) = verify.recompute(read(copy))
+    assert found.startswith("report/report.json: latency_shift[1].points[3].high is 0.99 but recomputed 1.")
+
+
+def test_a_trial_called_steady_by_hand_is_named(copy: Path) -> None:
+    def calm(report: Any) -> None:
+        report["analysis"]["steadiness"][2]["drift"] = 0.0
+
+    _changed(copy / "report" / verify.REPORT, calm)
+    (found,) = verify.recompute(read(copy))
+    assert found.startswith("report/report.json: steadiness[2].drift is 0.0 but recomputed ")
+
+
+def test_a_scalar_that_was_improved_by_hand_is_named_in_trial_and_report(copy: Path) -> None:
+    def improve(trial: Any) -> None:
+        trial["scalars"]["throughput_tpm"] *= 1.001
+
+    _changed(copy / "trials" / TRIAL / "trial.json", improve)
+    (found,) = verify.recompute(read(copy))
+    assert found.startswith(f"trials/{TRIAL}/trial.json: throughput_tpm is ")
+
+
+def test_a_scalar_that_is_missing_or_made_up_is_named(copy: Path) -> None:
+    def swap(trial: Any) -> None:
+        trial["scalars"]["made_up"] = trial["scalars"].pop("throughput_nopm")
+
+    _changed(copy / "trials" / TRIAL / "trial.json", swap)
+    made_up, missing = sorted(verify.recompute(read(copy)))
+    assert "made_up is " in made_up
+    assert "but recomputed missing" in made_up
+    assert "throughput_nopm is missing but recomputed" in missing
+
+
+def test_a_verdict_edited_in_the_report_is_named(copy: Path) -> None:
+    def flatter(stored: Any) -> None:
+        stored["analysis"]["cells"][1]["comparisons"]["throughput_tpm"][0]["verdict"] = "faster"
+
+    _changed(copy / "report" / "report.json", flatter)
+    (found,) = verify.recompute(read(copy))
+    assert found.startswith("report/report.json: cells[1].comparisons.throughput_tpm[0].verdict is 'faster'")
+
+
+def test_a_changed_raw_file_shows_in_its_trial_and_in_the_report(copy: Path) -> None:
+    def slow_down(result: Any) -> None:
+        result["transactions"]["payment"]["committed"] //= 2
+
+    _changed(copy / "trials" / TRIAL / "result.json", slow_down)
+    found = verify.recompute(read(copy))
+    assert any(text.startswith(f"trials/{TRIAL}/trial.json: throughput_tpm") for text in found)
+    assert any(text.startswith("report/report.json: cells[0].summaries.throughput_tpm") for text in found)
+
+
+def test_files_that_disagree_are_named_unless_their_trial_says_so_itself(copy: Path) -> None:
+    def disagreeing() -> list[str]:
+        return [text for text in verify.recompute(read(copy)) if "result.json says" in text]
+
+    def lose_one(result: Any) -> None:
+        result["transactions"]["payment"]["committed"] -= 1
+
+    _changed(copy / "trials" / TRIAL / "result.json", lose_one)
+    found = disagreeing()
+    assert found
+    reason = "its files disagree: " + "; ".join(text.removeprefix(f"trials/{TRIAL}/") for text in found)
+    _changed(copy / "trials" / TRIAL / "trial.json", lambda trial: trial.update(valid=False, invalid_reason=reason))
+    assert disagreeing() == []
+
+
+def test_a_damaged_raw_file_is_one_finding_not_a_crash(copy: Path) -> None:
+    log = copy / "trials" / TRIAL / "latency.hlog"
+    log.write_bytes(log.read_bytes()[:5000])
+    (found,) = verify.recompute(read(copy))
+    assert "latency.hlog cannot be decoded" in found
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"format_version": 99, "analysis": {"contrast": "journal"}}'])
+def test_a_report_that_is_none_is_a_finding(copy: Path, content: str) -> None:
+    (copy / "report" / "report.json").write_text(content, encoding="utf-8")
+    (found,) = verify.recompute(read(copy))
+    assert found.startswith("report/report.json: ")
+
+
+def test_a_record_without_a_report_is_checked_by_its_trials(copy: Path) -> None:
+    shutil.rmtree(copy / "report")
+    assert verify.recompute(read(copy)) == []
+
+
+def test_a_report_of_another_contrast_is_recomputed_as_such(copy: Path) -> None:
+    found = read(copy)
+    _report(found, contrast="users")
+    assert verify.recompute(found) == []

@@ -1,0 +1,68 @@
+"""What the kernel killed for want of memory: counted, and told in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.machines.places import place_here, place_in_memory
+
+from fairtrial.errors import SystemStartError
+from fairtrial.protocol import generated as wire
+from fairtrial.run.trial import memory_kills
+from fairtrial.run.trial.outcome import Outcome
+from fairtrial.wire.fake import Ran
+
+LINE = "[ 9.1] Out of memory: Killed process 7 (python3) total-vm:1kB"
+
+
+def kernel(counter: str, log: str = "") -> Callable[[wire.Spawn], Ran]:
+    def run(spawn: wire.Spawn) -> Ran:
+        found = counter if spawn.argv[0] == "grep" else log
+        return Ran(stdout=found.splitlines(), code=0 if found else 1)
+
+    return run
+
+
+@pytest.mark.parametrize(("counter", "count"), [("oom_kill 3", 3), ("", 0)])
+def test_kills_are_counted_where_the_kernel_counts(counter: str, count: int) -> None:
+    with place_in_memory(kernel(counter)) as (place, _):
+        assert memory_kills.count(place) == count
+
+
+def test_only_what_was_killed_since_is_told_with_the_kernels_words_if_it_gives_them() -> None:
+    with place_in_memory(kernel("oom_kill 3", LINE)) as (place, _):
+        assert memory_kills.told(place, since=3) == ""
+        assert memory_kills.told(place, since=2) == f"the kernel killed 1 for want of memory: {LINE}"
+    with place_in_memory(kernel("oom_kill 3")) as (place, _):
+        assert memory_kills.told(place, since=0) == "the kernel killed 3 for want of memory"
+
+
+def test_this_kernel_counts(tmp_path: Path) -> None:
+    counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    with place_here(tmp_path) as place:
+        assert memory_kills.count(place) >= int(counters["oom_kill"])
+        assert memory_kills.told(place, since=memory_kills.count(place)) == ""
+
+
+def test_a_server_that_was_killed_while_it_started_says_so() -> None:
+    def failing() -> None:
+        raise SystemStartError("it exited at start", hint="mend its options")
+
+    killed = r"^it exited at start; the kernel killed 1 for want of memory: .*python3"
+    with place_in_memory(kernel("oom_kill 3", LINE)) as (place, _):
+        with pytest.raises(SystemStartError, match=killed), memory_kills.named(place, since=2):
+            failing()
+        with pytest.raises(SystemStartError, match=r"^it exited at start$"), memory_kills.named(place, since=3):
+            failing()
+
+
+def test_a_cause_explains_a_reason_and_is_none_of_its_own() -> None:
+    outcome = Outcome()
+    outcome.explain("memory ran out")
+    assert outcome.invalid_reason == ""
+    outcome.doubt("the load ended")
+    outcome.explain("")
+    outcome.explain("memory ran out")
+    assert outcome.invalid_reason == "the load ended; memory ran out"

@@ -1,0 +1,41 @@
+"""What a trial gathers, and which of several reasons it is called invalid for."""
+
+from support.records import RESOLVED, planned, tiny_plan
+
+from fairtrial.record.models import Clock, ClockShift, Window
+from fairtrial.run.trial.outcome import Outcome
+
+CLOCK = Clock(monotonic_ns=1, realtime_ns=2)
+
+
+def test_the_first_reason_stays_because_it_is_the_cause() -> None:
+    outcome = Outcome()
+    for reason in ("", "the load failed", "the server ended"):
+        outcome.doubt(reason)
+    assert outcome.invalid_reason == "the load failed"
+
+
+def test_a_lost_place_goes_before_what_went_wrong_on_it_and_takes_the_window() -> None:
+    outcome = Outcome(window=Window(start_ns=1, end_ns=2))
+    outcome.doubt("the load failed")
+    outcome.lose("the stream was lost")
+    assert outcome.invalid_reason == "the stream was lost; before that: the load failed"
+    assert outcome.window is None
+
+
+def test_the_loads_end_is_told_by_the_servers_clock_wherever_the_load_ran() -> None:
+    """The workload's place is 7 ahead: what it calls 100 is 93 where the server is."""
+    window = Window(start_ns=1, end_ns=100)
+    assert Outcome().load_ended_ns is None
+    assert Outcome(window=window).load_ended_ns == 100
+    assert Outcome(window=window, clock_shift=ClockShift(shift_ns=7, error_ns=1)).load_ended_ns == 93
+
+
+def test_a_trial_without_doubts_is_valid_and_knows_every_level() -> None:
+    outcome = Outcome(phases_s={"drive": 1.23456})
+    record = outcome.record(planned(1, "b"), plan=tiny_plan(), resolved=RESOLVED, clock=CLOCK, subject={})
+    assert record.valid
+    assert record.levels == {"arm": "b"}
+    assert record.phases_s == {"drive": 1.235}
+    outcome.doubt("no")
+    assert not outcome.record(planned(1, "b"), plan=tiny_plan(), resolved=RESOLVED, clock=CLOCK, subject={}).valid

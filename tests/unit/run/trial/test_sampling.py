@@ -1,0 +1,89 @@
+"""The sampler's life in a trial: waited for, ended by SIGTERM, believed if it ended well."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path, PurePosixPath
+
+import polars as pl
+from support.machines.places import place_here, place_in_memory, spawned
+
+from fairtrial.protocol import generated as wire
+from fairtrial.run.trial import sampling as telemetry
+from fairtrial.wire.fake import Ran
+
+OUT = PurePosixPath("/var/lib/fairtrial/work/x/out")
+SAMPLING = '{"sampling":["cpu"]}'
+
+
+def test_it_is_asked_for_every_source_and_ended_by_a_signal() -> None:
+    with place_in_memory(lambda _spawn: Ran(code=None, stdout=[SAMPLING])) as (place, fake):
+        sampler = telemetry.start(place, OUT, interval_ms=250, followed={"processes": {"server": 17}})
+        asked = json.loads(spawned(fake, "sampler").stdin or "")
+        assert asked == {
+            "interval_ms": 250,
+            "sources": list(telemetry.SOURCES),
+            "processes": {"server": 17},
+            "output_directory": str(OUT),
+        }
+        sampler.stop()
+        assert [request.signal for request in fake.requests if isinstance(request, wire.Signal)] == [signal.SIGTERM]
+        assert fake.files[str(OUT / "log" / "sampler.log")].decode() == SAMPLING
+
+
+def test_a_server_is_asked_over_its_own_endpoint_and_not_too_often() -> None:
+    endpoint = {"kind": "mysql", "socket": "/s", "user": "root", "password": "", "database": "mysql"}
+    asked = telemetry.sampled_server(endpoint, interval_ms=10, lock_waits=True)
+    assert asked == {"endpoint": endpoint, "interval_ms": telemetry.SHORTEST_SERVER_INTERVAL_MS, "lock_waits": True}
+    assert (telemetry.sampled_server(endpoint, interval_ms=2000, lock_waits=False) or {})["interval_ms"] == 2000
+    assert telemetry.sampled_server(None, interval_ms=1000, lock_waits=True) is None
+    with place_in_memory(lambda _spawn: Ran(code=None, stdout=[SAMPLING])) as (place, fake):
+        telemetry.start(place, OUT, interval_ms=10, followed={}, server=asked)
+        sent = wire.Sample.model_validate_json(spawned(fake, "sampler").stdin or "")
+    assert sent.server is not None
+    assert sent.server.lock_waits
+
+
+def test_a_sampler_that_failed_makes_its_telemetry_unbelievable_in_its_own_words() -> None:
+    with place_in_memory(lambda _spawn: Ran(code=1, stderr=["no such directory"])) as (place, _fake):
+        reason = telemetry.start(place, OUT, interval_ms=250, followed={}).stop()
+    assert "code 1" in reason
+    assert "no such directory" in reason
+
+
+def test_a_real_sampler_leaves_streams_that_become_parquet(tmp_path: Path) -> None:
+    with place_here(tmp_path) as place:
+        out = PurePosixPath(tmp_path / "out")
+        (tmp_path / "out" / "log").mkdir(parents=True)
+        sampler = telemetry.start(place, out, interval_ms=10, followed={})
+        assert (tmp_path / "out" / "telemetry-cpu.arrows").exists(), "the first sample is there once it is started"
+        assert sampler.stop() == ""
+    (tmp_path / "out" / "telemetry-empty.arrows").touch()
+    sources = telemetry.to_parquet(tmp_path / "out")
+    assert {"cpu", "memory", "vmstat"} <= set(sources)
+    assert "empty" not in sources
+    assert list((tmp_path / "out").glob("*.arrows")) == []
+    assert pl.read_parquet(tmp_path / "out" / "telemetry-cpu.parquet").height >= 1
+
+
+def test_a_server_of_many_processes_is_followed_with_its_children() -> None:
+    assert telemetry.followed(17, is_one_process=True) == {"processes": {"server": 17}}
+    assert telemetry.followed(17, is_one_process=False) == {"process_trees": {"server": 17}}
+    assert telemetry.followed(None, is_one_process=True) == {}
+
+
+def test_another_clocks_times_are_shifted_and_the_loads_own_are_not(tmp_path: Path) -> None:
+    times = pl.DataFrame({"time_ns": pl.Series([100, 200], dtype=pl.Int64), "counter": [1, 2]})
+    for name in ("telemetry-cpu.arrows", "telemetry-server.arrows", "timeline.arrows"):
+        times.write_ipc_stream(tmp_path / name)
+    assert telemetry.to_parquet(tmp_path, shift_ns=-50) == ["cpu", "server"]
+    read = {path.stem: pl.read_parquet(path)["time_ns"].to_list() for path in tmp_path.glob("*.parquet")}
+    assert read == {"telemetry-cpu": [50, 150], "telemetry-server": [50, 150], "timeline": [100, 200]}
+
+
+def test_a_stream_of_the_load_that_cannot_be_read_stays_and_one_of_telemetry_goes(tmp_path: Path) -> None:
+    for name in ("telemetry-cpu.arrows", "timeline.arrows"):
+        (tmp_path / name).write_bytes(b"no stream")
+    assert telemetry.to_parquet(tmp_path) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["timeline.arrows"]

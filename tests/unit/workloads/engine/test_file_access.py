@@ -1,0 +1,230 @@
+"""`file_access`: what a study may ask for, what reaches the agent, and real accesses through a real agent."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from support.machines.places import place_here, place_in_memory, spawned
+
+from fairtrial.errors import PlaceError
+from fairtrial.metrics import drive as drive_scalars
+from fairtrial.protocol.generated import FileDrive
+from fairtrial.run.trial import sampling as telemetry
+from fairtrial.wire.fake import Ran
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads import Drive, Driven, prepared_files
+from fairtrial.workloads.engine import drive as native
+from fairtrial.workloads.engine import file_access
+
+BLOCKS = 64
+SIZE = BLOCKS * 4096
+OUT = PurePosixPath("/w/out")
+RESULT = {
+    "window": {"start_ns": 10, "end_ns": 20},
+    "effective": {"block_bytes": "4096"},
+    "transactions": {"read": {"committed": 3}, "write": {"committed": 0}},
+}
+MEDIUM = {"file_system": "xfs", "options": "rw", "device": "pmem0", "is_dax": True, "is_counted": False}
+
+
+def parameters(**given: Any) -> dict[str, Any]:
+    asked = {"accesses": 500, "size": SIZE, **given}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    dumped: dict[str, Any] = file_access.FileAccessParameters.model_validate(asked).model_dump(mode="json")
+    return dumped
+
+
+def drive_of(
+    endpoint: dict[str, Any],
+    out: PurePosixPath,
+    *,
+    processors: tuple[int, ...] | None = None,
+    groups: tuple[str, ...] = (),
+) -> Drive:
+    return Drive(
+        endpoint=endpoint,
+        seed=99,
+        directory=out,
+        work_directory=out,
+        environment={},
+        processors=processors,
+        groups=groups,
+        on_progress=lambda _line: None,
+    )
+
+
+def asked(result: dict[str, Any] | None = None, **given: Any) -> tuple[FileDrive, Driven]:
+    with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
+        fake.files[str(OUT / "result.json")] = json.dumps(result or RESULT).encode()
+        fake.files[str(OUT / "counters.json")] = json.dumps([{"medium": MEDIUM}, {}]).encode()
+        driven = file_access.drive(place, parameters(**given), drive_of({"directory": "/d"}, OUT))
+        return FileDrive.model_validate_json(spawned(fake, "file-drive").stdin or ""), driven
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"engine": "libaio"}, "engine"),
+        ({"iodepth": 4}, "only `io_uring`"),
+        ({"engine": "mmap", "direct": True}, "`mmap` cannot be `direct`"),
+        ({"duration": "5s"}, "exactly one of `accesses` and `duration`"),
+        ({"distribution": "zipf"}, "expected `random`"),
+        ({"distribution": "zipf:0.8:0.5"}, "expected `random`"),
+        ({"distribution": "zipf:0"}, "no parameter of `zipf`"),
+        ({"distribution": "pareto:1.5"}, "no parameter of `pareto`"),
+        ({"write_share": "101 %"}, "write_share"),
+        ({"block_size": 4097}, "a multiple of 512"),
+        ({"size": "12KiB", "block_size": "8KiB"}, "whole blocks"),
+    ],
+)
+def test_mistakes_are_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        parameters(**wrong)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "distribution"),
+    [
+        ("random", {"kind": "random"}),
+        ("zipf:0.8", {"kind": "zipf", "theta": 0.8}),
+        ("pareto:0.2", {"kind": "pareto", "h": 0.2}),
+        ("normal:14", {"kind": "normal", "deviation_percent": 14.0}),
+    ],
+)
+def test_the_agent_is_asked_for_the_same_distribution(text: str, distribution: dict[str, Any]) -> None:
+    found, _ = asked(distribution=text)
+    assert found.distribution.model_dump() == distribution
+
+
+def test_it_starts_on_the_processors_and_in_the_groups_of_the_trial() -> None:
+    with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
+        fake.files[str(OUT / "result.json")] = json.dumps(RESULT).encode()
+        fake.files[str(OUT / "counters.json")] = json.dumps([{"medium": MEDIUM}, {}]).encode()
+        drive = drive_of({"directory": "/d"}, OUT, processors=(1, 2), groups=("/sys/fs/cgroup/client",))
+        file_access.drive(place, parameters(), drive)
+        started = spawned(fake, "file-drive")
+    assert started.processors == [1, 2]
+    assert started.groups == ["/sys/fs/cgroup/client"]
+
+
+def test_the_agent_is_asked_for_everything_the_study_says() -> None:
+    found, driven = asked(
+        jobs=3, engine="io_uring", iodepth=8, direct=True, write_share="25 %", warm_up_accesses=70, interval="250ms"
+    )
+    assert (found.jobs, found.depth, found.engine, found.direct) == (3, 8, "io_uring", True)
+    assert (found.bytes, found.block_bytes, found.write_share) == (SIZE, 4096, 0.25)
+    assert (found.accesses, found.duration_s, found.warm_up_accesses) == (500, None, 70)
+    assert (found.seed, found.interval_ms, found.directory) == (99, 250, "/d")
+    assert found.output_directory == str(OUT)
+    assert driven.effective["dax"] == "yes"
+    assert driven.effective["block_bytes_from"].startswith("pgpgin")
+    assert driven.invalid_reason == ""
+
+
+def test_a_window_without_an_access_is_no_trial() -> None:
+    nothing = {**RESULT, "transactions": {"read": {"committed": 0}, "write": {"committed": 0}}}
+    _, driven = asked(nothing)
+    assert driven.invalid_reason == "no access ended inside the measured window"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[OpenPlace]:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "out").mkdir()
+    with place_here(tmp_path) as found:
+        yield found
+
+
+def accessed(place: OpenPlace, here: Path, **given: Any) -> tuple[Driven, dict[str, float]]:
+    """Real files, really accessed; the trial's scalars."""
+    endpoint = {"kind": "files", "directory": str(here / "data")}
+    asked = parameters(**given)
+    prepared_files.load(place, asked, endpoint, on_progress=lambda _line: None)
+    return again(place, here, **given)
+
+
+def again(place: OpenPlace, here: Path, **given: Any) -> tuple[Driven, dict[str, float]]:
+    endpoint = {"kind": "files", "directory": str(here / "data")}
+    asked = parameters(**given)
+    driven = file_access.drive(place, asked, drive_of(endpoint, PurePosixPath(here / "out")))
+    telemetry.to_parquet(here / "out")
+    return driven, file_access.scalars(here / "out", asked, driven.window)
+
+
+@pytest.mark.parametrize("engine", ["pread", "mmap"])
+def test_every_access_is_counted_once_in_every_file(place: OpenPlace, tmp_path: Path, engine: str) -> None:
+    _, scalars = accessed(place, tmp_path, jobs=2, engine=engine, write_share=0.3, warm_up_accesses=40)
+    assert scalars["accesses"] == 2 * 500
+    assert scalars["latency_count"] == 1000
+    assert 0.2 < scalars["write_latency_count"] / 1000 < 0.4
+    assert scalars["application_read_bytes"] == 4096 * scalars["read_latency_count"]
+    assert scalars["application_written_bytes"] == 4096 * scalars["write_latency_count"]
+    assert scalars["footprint_share"] == 1.0
+    assert drive_scalars.read(tmp_path / "out").done == 1000
+
+
+def test_what_was_just_written_is_in_the_page_cache(place: OpenPlace, tmp_path: Path) -> None:
+    """Whoever drops this machine's page cache meanwhile adds misses, of the program itself too, and never takes one."""
+    found = [accessed(place, tmp_path)[1] for _ in range(3)]
+    for name in ("miss_ratio", "uncached_bytes", "storage_read_bytes"):
+        assert min(scalars[name] for scalars in found) == 0, name
+
+
+def test_direct_access_has_no_miss_ratio_and_its_bytes_bypass_the_cache(place: OpenPlace, tmp_path: Path) -> None:
+    try:
+        found = [accessed(place, tmp_path, direct=True)[1] for _ in range(3)]
+    except PlaceError as error:
+        if "Invalid argument" in str(error):
+            pytest.skip("this file system has no direct access")
+        raise
+    assert not any("miss_ratio" in scalars for scalars in found)
+    least = {name: min(scalars[name] for scalars in found) for name in ("uncached_bytes", "storage_read_bytes")}
+    assert set(least.values()) == {500 * 4096}, "and the program itself once more where its pages were dropped"
+
+
+def test_defined_metrics_are_those_that_are_measured(place: OpenPlace, tmp_path: Path) -> None:
+    _, scalars = accessed(place, tmp_path)
+    definitions = file_access.KIND.metrics(file_access.FileAccessParameters(accesses=1))
+    assert scalars.keys() <= definitions.keys()
+    assert all(math.isfinite(value) for value in scalars.values())
+    assert {name for name in definitions if name.endswith("_per_access")} <= scalars.keys()
+
+
+def test_it_says_when_its_window_begins() -> None:
+    assert native.announces(parameters())
+    assert not native.drives(parameters())
+    assert not native.announces({"run": "true"})
+
+
+def test_a_timed_window_ends_by_the_clock(place: OpenPlace, tmp_path: Path) -> None:
+    driven, scalars = accessed(place, tmp_path, accesses=None, duration="200ms", interval="50ms")
+    assert driven.window.end_ns - driven.window.start_ns == 200_000_000
+    assert scalars["throughput_iops"] == scalars["accesses"] / 0.2
+
+
+def test_a_block_of_another_place_is_found(place: OpenPlace, tmp_path: Path) -> None:
+    accessed(place, tmp_path)
+    held = bytearray((tmp_path / "data" / "job.0").read_bytes())
+    held[5 * 4096 : 6 * 4096] = held[9 * 4096 : 10 * 4096]  # as a disk does that loses one write and repeats another
+    (tmp_path / "data" / "job.0").write_bytes(held)
+    with pytest.raises(PlaceError, match=r"job\.0 holds at byte 20480 what belongs at byte 36864 of job\.0"):
+        again(place, tmp_path)
+
+
+def test_a_missing_file_is_named(place: OpenPlace, tmp_path: Path) -> None:
+    with pytest.raises(PlaceError, match=r"cannot open .*job\.0: No such file"):
+        again(place, tmp_path)
+
+
+def test_the_seed_decides_which_blocks_are_met(place: OpenPlace, tmp_path: Path) -> None:
+    """Equal seeds draw equal shares of writes, to the last one."""
+    _, first = accessed(place, tmp_path, write_share=0.5)
+    _, second = again(place, tmp_path, write_share=0.5)
+    assert first["write_latency_count"] == second["write_latency_count"]

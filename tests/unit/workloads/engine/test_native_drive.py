@@ -1,0 +1,220 @@
+"""What the load engine is asked to do, how long it may take, and which of its results do not count."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from support.machines.places import place_in_memory, spawned
+
+from fairtrial.errors import PlaceError
+from fairtrial.protocol import generated as wire
+from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.workloads import Drive, Driven
+from fairtrial.workloads.engine import drive as native
+from fairtrial.workloads.engine import oltp
+
+OUT = PurePosixPath("/var/lib/fairtrial/work/x/out")
+WORK = PurePosixPath("/var/lib/fairtrial/work/x/work")
+ENDPOINT = {"kind": "sqlite", "path": "/d", "busy_timeout_ms": 5000}
+WINDOW = {"start_ns": 5, "end_ns": 9}
+OUTCOME = {"committed": 90, "rolled_back": 4, "failed": 6}
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    whole = {"window": WINDOW, "effective": {"isolation": "read"}, "errors": [], "transactions": {"a": OUTCOME}}
+    return whole | changes
+
+
+def parameters(**given: Any) -> dict[str, Any]:
+    ending = {} if {"duration", "transactions", "arrivals"} & given.keys() else {"duration": "5s"}
+    return oltp.OltpParameters.model_validate({**ending, **given}).model_dump()
+
+
+def driven(asked: dict[str, Any], found: dict[str, Any], **changes: Any) -> tuple[Driven, FakeTransport]:
+    drive = Drive(
+        endpoint=ENDPOINT,
+        seed=42,
+        directory=OUT,
+        work_directory=WORK,
+        environment={"A": "b"},
+        processors=changes.get("processors"),
+        on_progress=changes.get("on_progress", lambda _line: None),
+    )
+    with place_in_memory(lambda _spawn: changes.get("ran", Ran())) as (place, fake):
+        fake.files[str(OUT / "result.json")] = json.dumps(found).encode()
+        return native.run(place, "oltp-drive", asked, drive=drive, own={"profile": "mixed"}), fake
+
+
+def task_of(fake: FakeTransport) -> dict[str, Any]:
+    task: dict[str, Any] = json.loads(spawned(fake, "oltp-drive").stdin or "")
+    return task
+
+
+def test_the_engine_is_told_everything_in_its_own_units() -> None:
+    asked = parameters(
+        virtual_users=7, ramp_up="1500ms", duration="90s", interval="250ms", retries=3, think_time="20ms"
+    )
+    _, fake = driven(asked, result())
+    task = task_of(fake)
+    assert task.pop("profile") == "mixed"
+    assert task == {
+        "drive": {
+            "endpoint": ENDPOINT,
+            "virtual_users": 7,
+            "seed": 42,
+            "ramp_up_s": 1.5,
+            "ramp_up_transactions": None,
+            "duration_s": 90.0,
+            "transactions": None,
+            "arrivals": {"kind": "closed", "think_s": 0.02, "spacing": "exponential"},
+            "queue_timeout_s": None,
+            "retries": 3,
+            "interval_ms": 250,
+            "output_directory": str(OUT),
+        }
+    }
+
+
+def test_a_ramp_up_of_transactions_has_no_time() -> None:
+    _, fake = driven(parameters(ramp_up_transactions=40, transactions=77), result())
+    asked = task_of(fake)["drive"]
+    assert (asked["ramp_up_s"], asked["ramp_up_transactions"], asked["transactions"]) == (0.0, 40, 77)
+
+
+def test_an_open_loop_offers_its_rate_and_a_count_ends_a_window() -> None:
+    _, fake = driven(parameters(rate="30/min", spacing="constant", queue_timeout="2s", transactions=77), result())
+    asked = task_of(fake)["drive"]
+    assert asked["arrivals"] == {"kind": "open", "rate_per_s": 0.5, "spacing": "constant"}
+    assert (asked["queue_timeout_s"], asked["transactions"], asked["duration_s"]) == (2.0, 77, None)
+
+
+@pytest.mark.parametrize("processors", [None, (2, 3)])
+def test_it_runs_where_and_with_what_the_trial_says(processors: tuple[int, ...] | None) -> None:
+    _, fake = driven(parameters(), result(), processors=processors)
+    asked = spawned(fake, "oltp-drive")
+    assert asked.argv == ["fairtrial-agent", "oltp-drive"]
+    assert asked.environment == {"A": "b"}
+    assert asked.processors == (None if processors is None else [2, 3])
+
+
+def test_window_and_options_are_those_it_wrote_and_progress_is_passed_on() -> None:
+    heard: list[Any] = []
+    line = '{"progress":"measuring","time_ns":5}'
+    found, _ = driven(parameters(), result(), ran=Ran(stdout=[line]), on_progress=heard.append)
+    assert (found.window.start_ns, found.window.end_ns) == (5, 9)
+    assert found.effective == {"isolation": "read"}
+    assert found.invalid_reason == ""
+    assert heard == [{"progress": "measuring", "time_ns": 5}]
+
+
+def test_an_engine_that_fails_says_why_in_its_own_words() -> None:
+    said = json.dumps({"error": "no such table", "hint": "load first"})
+    with pytest.raises(PlaceError, match="oltp-drive: no such table") as failed:
+        driven(parameters(), result(), ran=Ran(code=1, stderr=["noise", said]))
+    assert failed.value.hint == "load first"
+
+
+def test_one_that_hangs_is_given_its_window_and_some_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+
+    def note(_agent: Any, _subcommand: str, _task: Any, *, timeout_s: float, **_: Any) -> dict[str, Any]:
+        limits.append(timeout_s)
+        return {}
+
+    monkeypatch.setattr("fairtrial.wire.open_place.run_native", note)
+    driven(parameters(ramp_up="10s", duration="20s"), result())
+    driven(parameters(ramp_up="10s", transactions=5), result())
+    assert limits == [10 + 20 + native.DRIVE_GRACE_S, native.TRANSACTIONS_LIMIT_S]
+
+
+def test_a_window_by_count_is_guessed_and_one_by_time_is_known() -> None:
+    assert native.duration_s(parameters(ramp_up="3s", duration="20s"), guessed_per_s=100) == 23
+    assert native.duration_s(parameters(ramp_up="3s", transactions=500), guessed_per_s=100) == 3 + 5
+    counted = {"ramp_up_transactions": 200, "transactions": 500}
+    assert native.duration_s(parameters(**counted), guessed_per_s=100) == 2 + 5
+    assert native.duration_s(parameters(**counted, expected_rate="10/s"), guessed_per_s=100) == 20 + 50
+
+
+def test_only_drives_of_the_engine_have_all_of_its_parameters() -> None:
+    whole = parameters()
+    assert native.drives(whole)
+    assert native.drives({**whole, "more": 1})
+    assert not native.drives({name: value for name, value in whole.items() if name != "rate"})
+    assert not native.drives({})
+
+
+def lost(count: int, *, kind: str = "connection") -> dict[str, Any]:
+    return {"transaction": "a", "code": "2013", "kind": kind, "message": "gone away", "count": count}
+
+
+@pytest.mark.parametrize(("limit", "count", "valid"), [(0, 1, False), (3, 3, True), (3, 4, False)])
+def test_connections_may_be_lost_up_to_the_limit(*, limit: int, count: int, valid: bool) -> None:
+    reason = native.why_invalid(result(errors=[lost(count)]), parameters(lost_connections_limit=limit))
+    assert (reason == "") == valid
+    if not valid:
+        allowed = f", {limit} may be" if limit else ""
+        assert reason == (
+            f"{count} connections to the server were lost or refused{allowed} ({count} times 2013: gone away)"
+        )
+
+
+def test_errors_of_other_kinds_are_no_lost_connections() -> None:
+    assert native.why_invalid(result(errors=[lost(99, kind="deadlock")]), parameters()) == ""
+
+
+def test_connections_lost_for_several_reasons_are_added_up_and_the_commonest_is_told() -> None:
+    errors = [lost(1), {**lost(2), "code": "1040", "message": "too many"}, lost(50, kind="deadlock")]
+    reason = native.why_invalid(result(errors=errors), parameters(lost_connections_limit=2))
+    assert reason.startswith("3 connections to the server were lost or refused, 2 may be (50 times")
+
+
+@pytest.mark.parametrize(("share", "valid"), [(0.06, True), (0.0599, False), (1.0, True), (0.0, False)])
+def test_failures_are_a_share_of_all_that_ended_up_to_the_limit(*, share: float, valid: bool) -> None:
+    """6 of 100: those rolled back by rule have ended as well."""
+    reason = native.why_invalid(result(), parameters(failed_share_limit=share))
+    assert (reason == "") == valid
+    assert valid or reason == f"6 of 100 transactions failed, more than a share of {share:g}"
+
+
+def test_a_window_without_a_commit_measured_nothing_whatever_the_study_allows() -> None:
+    nothing = {"committed": 0, "rolled_back": 5, "failed": 5}
+    reason = native.why_invalid(result(transactions={"a": nothing, "b": nothing}), parameters())
+    assert reason == "no transaction committed inside the measured window"
+    one = {**nothing, "committed": 1}
+    assert native.why_invalid(result(transactions={"a": nothing, "b": one}), parameters()) == ""
+    assert "no transaction committed" in native.why_invalid(result(transactions={}), parameters())
+
+
+def test_conditions_are_told_as_the_engine_checked_them() -> None:
+    condition = {"clause": "3.3.2.1", "statement": "equal sums", "violations": 2, "examples": ["w 1"]}
+    (check,) = native.checks({"conditions": [condition]})
+    assert (check.name, check.statement, check.violations, check.examples) == (
+        *("3.3.2.1", "equal sums", 2),
+        ["w 1"],
+    )
+    assert native.checks({"conditions": []}) == []
+
+
+def test_a_result_that_was_not_written_is_an_error_that_names_it(tmp_path: Path) -> None:
+    del tmp_path
+    with place_in_memory() as (place, _fake):
+        drive = Drive(
+            endpoint=None,
+            seed=1,
+            directory=OUT,
+            work_directory=WORK,
+            environment={},
+            processors=None,
+            on_progress=lambda _line: None,
+        )
+        with pytest.raises(PlaceError, match=r"result\.json is not there"):
+            native.run(place, "oltp-drive", parameters(), drive=drive, own={})
+
+
+def test_the_engines_own_types_take_what_is_sent() -> None:
+    """The wire's generated model of a drive is the agent's own type."""
+    _, fake = driven(parameters(rate=5), result())
+    wire.Drive.model_validate(task_of(fake)["drive"])

@@ -19,9 +19,9 @@ _NOTES = {
     "the study in `--output`, of the size and values given if any are; STUDY may also be that run's directory. "
     "`--aa` runs the study's baseline against itself, every block: the report gives the place's noise, which is kept "
     "there for later reports.",
-    "plan": "The expected duration is an estimate before anything was measured. Mistakes in the study are reported all "
-    "at once, each with file, line and column. Where this machine keeps an A/A of the study, the smallest effect "
-    "that the planned blocks can show is said.",
+    "plan": "The expected duration is estimated before any measurement. All mistakes in the study are reported at "
+    "once, each with file, line and column. Where this machine keeps an A/A run of the study, the plan states the "
+    "smallest effect that the planned blocks can detect.",
     "power": "Needs a pilot of at least three whole blocks: the A/A of the study that its place keeps, or `--from` a "
     "run of it. Plans with the upper bound of the pilot's deviation, for power 0.8, at the level that the family "
     "leaves.",
@@ -40,9 +40,10 @@ _NOTES = {
     "history": "Points come from finished runs. [More](../guides/auditing.md#histories).",
     "gate": "Exits with 1 if a check fails or none can be made. With `--baseline`, RUNS is a run, or a directory for "
     "its newest run; `--by`, `--acknowledged` and `--alarm-alpha` are for histories.",
-    "beside": "Field by field: `agree`, `disagree`, a difference `only there` or `only here`, or `neither`. What was "
-    "not tested is none of these: `not run`; `no verdict here`, where the run is unfinished, a condition was missed or "
-    "blocks are too few for any claim; `no evidence here`, where a clock's metric was measured under emulation.",
+    "beside": "Each field gets one word: `agree`, `disagree`, a difference `only published` or `only re-run`, or "
+    "`neither`. A field that was not tested gets none of these, but `not run`; `no verdict`, where the run is "
+    "unfinished, a condition was missed or blocks are too few for any claim; or `no evidence`, where a clock's metric "
+    "was measured under emulation.",
     "doctor": "Exits with 1 if something is unfit. Looks for a second and leaves nothing behind; a place that boots is "
     "booted once. [More](../guides/places.md#doctor).",
     "audit": "Exits with 1 if a claim is contradicted. [More](../guides/auditing.md#audits).",

@@ -16,30 +16,11 @@ from fairtrial.protocol.generated import (
     Step,
     WriteAction,
 )
-from fairtrial.settings import Effect
+from fairtrial.settings import Effect, TrialContext
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.reference import value_in_words
 from reference.markdown import render, table
 
-# One value of each kind that shows each way it acts; a kind without one fails the generation.
-EXAMPLES: Final[Mapping[str, Any]] = {
-    "affinity": {"server": "0-2", "client": "3"},
-    "drop_caches": "all",
-    "environment": {"MALLOC_ARENA_MAX": "1"},
-    "governor": "performance",
-    "io_limit": {"read_bytes_per_s": "100MiB", "writes_per_s": "500/s"},
-    "locks": {"kind": "ticket", "spins": 50},
-    "lru_gen": {"enabled": "on", "min_ttl_ms": 1000},
-    "memory": {"server": {"limit": "512MiB", "swap": "1GiB"}, "client": {"min": "64MiB"}},
-    "numa": {"server": 0, "client": {"processors": 1, "memory": "0-1"}},
-    "purge_governor": {"period": "50ms", "threads": {"max": 4}},
-    "storage": {"device": "pmem", "mount": "dax=always"},
-    "swap": {"size": "1GiB", "on": "zram"},
-    "swappiness": 10,
-    "sysctl": {"vm.swappiness": 10},
-    "sysfs": {"/sys/kernel/mm/ksm/run": 0, "/sys/block/sda/queue/scheduler": "none"},
-    "transparent_huge_pages": "never",
-}
 _FACTS: Final = {
     "processors": [0, 1, 2, 3],
     "user_id": 0,
@@ -53,7 +34,7 @@ _FACTS: Final = {
 }
 
 _OF_GROUPS = ("memory.", "numa.")
-_TRIAL = PurePosixPath("TRIAL")  # as the page calls a trial's directory
+_TRIAL = TrialContext(PurePosixPath("TRIAL"))  # as the page calls a trial's directory
 
 _NORMALISED = {
     "trim": "as text",
@@ -77,14 +58,13 @@ def page(catalogue: Catalogue) -> str:
 
 
 def _shown(kind: Kind) -> Mapping[str, str]:
-    example = EXAMPLES[kind.name]
-    validated = kind.parameters.dump_python(kind.parameters.validate_python(example), mode="json")
-    effect = settings.effects({kind.name: validated}, _FACTS, trial_directory=_TRIAL)
+    validated = kind.parameters.dump_python(kind.parameters.validate_python(kind.example), mode="json")
+    effect = settings.effects({kind.name: validated}, _FACTS, _TRIAL)
     return {
         "name": kind.name,
         "summary": kind.summary,
         "value": value_in_words(kind),
-        "example": _flow(example),
+        "example": _flow(kind.example),
         "effect": _steps(effect) if effect.steps else _processes(effect),
     }
 

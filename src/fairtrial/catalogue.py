@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from fairtrial import places, settings, systems, workloads
 from fairtrial.metrics import telemetry
 from fairtrial.metrics.telemetry import shutdown
-from fairtrial.places import KINDS
-from fairtrial.settings import SETTINGS
 from fairtrial.study.catalogue import Catalogue
-from fairtrial.systems import SYSTEMS
-from fairtrial.workloads import WORKLOADS
 
 
 def catalogue() -> Catalogue:
     """Every place, system, workload and setting that this version knows."""
     return Catalogue(
-        places=dict(KINDS),
-        systems={name: module.KIND for name, module in SYSTEMS.items()},
-        workloads={name: module.KIND for name, module in WORKLOADS.items()},
-        settings={name: module.KIND for name, module in SETTINGS.items()},
+        places={name: places.kind_of(place) for name, place in places.PLACES.items()},
+        systems={name: systems.kind_of(system) for name, system in systems.SYSTEMS.items()},
+        workloads={name: workloads.kind_of(workload) for name, workload in workloads.WORKLOADS.items()},
+        settings={name: settings.kind_of(setting) for name, setting in settings.SETTINGS.items()},
         telemetry_metrics={**telemetry.DEFINITIONS, **shutdown.DEFINITIONS},
     )

@@ -15,7 +15,7 @@ from typing import Any, Final
 from fairtrial.analyse.sequential import Followed, follow
 from fairtrial.errors import FairtrialError, RecordError
 from fairtrial.metrics import fidelity, per_transaction, telemetry
-from fairtrial.metrics.telemetry import shutdown
+from fairtrial.metrics.telemetry import counters, shutdown
 from fairtrial.record import Record
 from fairtrial.record.models import Looked, TrialRecord
 from fairtrial.report import diagnostics, plain, shifts
@@ -23,7 +23,7 @@ from fairtrial.report.analysing import analysed
 from fairtrial.report.background import place_facts
 from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
 from fairtrial.report.scene import Scene
-from fairtrial.workloads import WORKLOADS, agreement
+from fairtrial.workloads import agreement, workload_of
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
 REPORT: Final = "report.json"
@@ -112,21 +112,21 @@ def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
     """
     if trial.window is None:
         return {}
-    kind, parameters = next(iter(trial.resolved.workload.items()))
-    if kind not in WORKLOADS:
-        raise RecordError(f"unknown workload `{kind}`", hint="verify with the version of fairtrial that ran the study")
     directory = record.trial_directory(trial.trial.id)
     common = telemetry.compute(directory, window=trial.window, facts=place_facts(record, trial))
     common |= shutdown.compute(directory)
-    return per_transaction.joined(common, WORKLOADS[kind].scalars(directory, parameters, trial.window))
+    return per_transaction.joined(common, workload_of(trial.resolved.workload).scalars(directory, trial.window))
 
 
 def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
-    """What the run asked when it committed the trial: scalars and figures read some of its files only."""
+    """What the run asked when it committed the trial, and the sums it wrote: scalars read some of its files only."""
     if trial.window is None:
         return []
-    kind, parameters = next(iter(trial.resolved.workload.items()))
-    return agreement.contradictions(record.trial_directory(trial.trial.id), WORKLOADS[kind], parameters)
+    directory = record.trial_directory(trial.trial.id)
+    return [
+        *agreement.contradictions(directory, workload_of(trial.resolved.workload)),
+        *counters.contradictions(directory, window=trial.window, sources=trial.telemetry),
+    ]
 
 
 def _report(record: Record, trials: tuple[TrialRecord, ...], directory: Path) -> list[str]:
@@ -137,7 +137,8 @@ def _report(record: Record, trials: tuple[TrialRecord, ...], directory: Path) ->
     except (ValueError, KeyError, TypeError) as error:
         return [f"{REPORT}: cannot be read: {error!r}; write it again with `fairtrial report`"]
     if version != REPORT_FORMAT_VERSION:
-        return [f"{REPORT}: of format {version}, this version writes {REPORT_FORMAT_VERSION}"]
+        expected = f"expected format {REPORT_FORMAT_VERSION}, found {version}"
+        return [f"{REPORT}: {expected}; write it again with `fairtrial report`"]
     fresh = analysed(record, contrast=contrast, trials=trials)
     return [f"{REPORT}: {text}" for text in differences(analysis, finite(fresh.model_dump(mode="json")))]
 
@@ -190,8 +191,8 @@ def _printed(record: Record, directory: Path) -> list[str]:
     contrast = json.loads((directory / REPORT).read_bytes())["analysis"]["contrast"]
     analysis = analysed(record, contrast=contrast)
     return [
-        f"{(directory / name).relative_to(record.directory)}: differs from what {REPORT} beside it gives; write it "
-        "again with `fairtrial report`"
+        f"{(directory / name).relative_to(record.directory)}: does not match {REPORT}; write it again with "
+        "`fairtrial report`"
         for name, content in plain(record, analysis).items()
         if (directory / name).exists() and (directory / name).read_text(encoding="utf-8") != content
     ]

@@ -94,4 +94,6 @@ def test_what_is_wrong_with_a_command_is_said_before_anything_is_measured(here: 
     assert "did you mean slower?" in here.fairtrial(
         "compare", "true", "true", "--fail-if", "slow", code=2
     ).stderr.replace("`", "")
-    assert "names no format" in here.fairtrial("compare", "true", "true", "--export", "x.xls", code=2).stderr
+    assert (
+        "expected a name that ends in" in here.fairtrial("compare", "true", "true", "--export", "x.xls", code=2).stderr
+    )

@@ -137,7 +137,7 @@ def test_perf_counts_and_profiles_both_arms_of_a_real_run() -> None:
     probes = "    telemetry: {probes: [perf_stat, {perf_record: {frequency: 499}}]}\n"
     with desk() as found:
         printed = run(found, probes, "--set", "trials.blocks=1")
-        assert "2 diagnostic trials beside them" in " ".join(printed.split())
+        assert "2 diagnostic trials in addition" in " ".join(printed.split())
         for trial in report_of(found.run)["diagnostics"]:
             counted, sampled = trial["probes"]
             assert counted["seconds"] > 0
@@ -193,7 +193,7 @@ def test_a_run_killed_among_them_is_resumed_with_what_is_missing() -> None:
         eventually(lambda: found.processes() == {}, "the agent did not end what it had started")
         assert len(_trials(found)) == 2 * 2, "the trial that was killed left nothing"
         done = found.fairtrial("run", path, "--resume")
-        assert "2 diagnostic trials beside them" in " ".join(done.stdout.split())
+        assert "2 diagnostic trials in addition" in " ".join(done.stdout.split())
         assert [each for each in _trials(found) if ".d01." in each] == ["all.d01.long", "all.d01.short"]
         assert len(_trials(found)) == 2 * 2 + 2
         found.fairtrial("verify", found.run)

@@ -20,7 +20,8 @@ from support.progress import Told
 from fairtrial import record
 from fairtrial.run.opening import opened
 from fairtrial.run.trial import workspace
-from fairtrial.systems import SYSTEMS, Launch
+from fairtrial.systems import Launch
+from fairtrial.systems.mariadb import Mariadb, MariadbParameters
 from fairtrial.wire.open_place import OpenPlace
 
 MARIADB = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin")
@@ -74,15 +75,13 @@ def server() -> Iterator[Server]:
         desk() as own,
         opened({"local": {"state_directory": str(own.state)}}, directory=own.directory, progress=Told()) as place,
     ):
-        mariadb = SYSTEMS["mariadb"]
-        adapter = mariadb.KIND.parameters
-        parameters = adapter.dump_python(adapter.validate_python({}), mode="json")
+        mariadb = Mariadb(MariadbParameters())
         work = workspace.work_directory(place, "server")
         launch = Launch(data_directory=work / "data", work_directory=work / "server", log_path=work / "server.log")
         for directory in (launch.data_directory, launch.work_directory):
             workspace.make_private(place, directory)
-        mariadb.create(place, parameters, launch)
-        instance = mariadb.start(place, parameters, launch)
+        mariadb.create(place, launch)
+        instance = mariadb.start(place, launch)
         yield Server(place, Path(str((instance.endpoint or {})["socket"])))
         mariadb.stop(place, instance, settled=False)
 
@@ -181,7 +180,7 @@ def test_a_signal_ends_it_in_order(here: Desk, server: Server, ending: tuple[sig
         output, _ = started.communicate()
     assert started.returncode == code, output
     assert "restored" in output
-    assert "looks" in output.splitlines()[-1]
+    assert "polls" in output.splitlines()[-1]
     assert server.threads == before
 
 

@@ -37,7 +37,7 @@ def test_an_aa_run_measures_the_place_and_later_runs_there_show_its_floor(here: 
 
     assert "nothing differs between the arms" in here.fairtrial("plan", study, "--aa").stdout
     first = here.fairtrial("run", study, "--aa", drawn=True)
-    assert "kept for later reports" in first.stdout
+    assert "kept the noise floor of this place" in first.stdout
     aa = here.run
     assert aa.name.startswith("journals-aa-")
     noise = analysis_of(aa)["noise"]

@@ -66,8 +66,8 @@ def stops(run: Path) -> dict[str, tuple[int, str]]:
 def test_a_large_effect_stops_the_run_early_and_every_figure_is_recomputed(here: Desk, shown: str) -> None:
     planned = here.fairtrial("plan", here.study(STUDY)).stdout
     assert "4 to 20 blocks per cell" in planned  # one comparison: three blocks are too few for a first look
-    assert "smallest duration" in planned
-    assert "largest" in planned
+    assert "shortest duration" in planned
+    assert "longest" in planned
     (blocks, reason) = stops(here.run)["all"]
     assert reason == "difference"
     assert 4 <= blocks < 20

@@ -50,4 +50,4 @@ def test_names_are_listed_where_the_machine_cannot_be_asked(
     assert "sqlite-wal" in printed.out
     assert "Does SQLite's write-ahead log" in printed.out
     assert "mglru-fio-pmem" in printed.out.partition("published data")[2]
-    assert "could not be asked what it can run: no agent here" in printed.err
+    assert "cannot determine what this machine can run: no agent here" in printed.err

@@ -6,15 +6,15 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Window
 from fairtrial.wire.fake import USAGE
-from fairtrial.workloads.pgbench import measuring
+from fairtrial.workloads.pgbench import Pgbench, measuring
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters
 from fairtrial.workloads.pgbench.transactions import Layout
-from fairtrial.workloads.program import Ran
+from fairtrial.workloads.tool import Ran
 
 OUTPUTS = Path(__file__).parents[1] / "unit" / "workloads" / "pgbench" / "outputs"
 SCRIPTS = {name: {"name": f"{name}.sql", "text": (OUTPUTS / f"{name}.sql").read_text()} for name in ("pay", "dead")}
@@ -32,12 +32,14 @@ ASKED: dict[str, dict[str, Any]] = {
 BOOTED_NS = 1_795_340_000_000_000_000  # time of day at which the monotonic clock of these runs is taken to have begun
 
 
-def parameters(**given: Any) -> dict[str, Any]:
-    """As a resolved trial holds them."""
+def parameters(**given: Any) -> PgbenchParameters:
+    """Of a study that says as much."""
     named = {} if given.keys() & {"file", "mix"} else {"script": "tpcb-like"}
     lasting = {} if "transactions" in given else {"duration": "5s"}
-    dumped: dict[str, Any] = PgbenchParameters.model_validate({**named, **lasting, **given}).model_dump(mode="json")
-    return dumped
+    return PgbenchParameters.model_validate({**named, **lasting, **given})
+
+
+RATED: Final = Pgbench(parameters(**ASKED["rated"]))
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,14 @@ class Kept:
         return (OUTPUTS / f"{self.name}.txt").read_text(encoding="utf-8")
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """As its plan would hold them."""
+    def parameters(self) -> PgbenchParameters:
+        """As its study would have them."""
         return parameters(**ASKED[self.name])
 
     @property
     def layout(self) -> Layout:
         """Of its log."""
-        return Layout.of(self.parameters, PgbenchParameters.model_validate(self.parameters).types)
+        return Layout.of(self.parameters)
 
     @property
     def logs(self) -> list[Path]:

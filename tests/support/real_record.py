@@ -27,7 +27,7 @@ COLUMNS = 100
 DONE = "done"
 # Readers know the window's length, so it ends by its time: a record in which the machine stood still is made anew.
 ATTEMPTS = 4
-STOOD_STILL = "no transaction committed inside the measured window"
+STOOD_STILL = "no transaction committed inside the measurement window"
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:

@@ -13,6 +13,11 @@ from fairtrial.workloads.engine import tpcc_scalars
 RESOLVED = ResolvedTrial(place={"local": {}}, system={"command": {"run": None}}, workload={"command": {"run": "true"}})
 
 
+def section(kinds: Mapping[str, Any], name: str, **given: Any) -> dict[str, Any]:
+    """A system or workload with its parameters, as a resolved trial holds them."""
+    return {name: kinds[name].model.model_validate(given).model_dump(mode="json")}
+
+
 def planned(block: int, arm: str, *, round_: int | None = None, cell: str = "all") -> PlannedTrial:
     position = 2 * (block - 1) + (arm == "b")
     return PlannedTrial(

@@ -61,13 +61,15 @@ def select(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None) -
     chosen = contrast or plan.arm
     if chosen not in plan.factors:
         known = ", ".join(plan.factors)
-        problem = Problem(message=f"no factor `{chosen}`; factors: {known}", file=plan.study, field="arm")
-        raise InputError([problem], hint="compare one of the study's factors")
+        problem = Problem(
+            message=f"`{chosen}` is not a factor of the study: expected one of {known}", file=plan.study, field="arm"
+        )
+        raise InputError([problem], hint="choose one of the study's factors")
     if len(plan.factors[chosen]) < FEWEST_LEVELS:
         (level,) = plan.factors[chosen]
-        said = f"{chosen} has one level, `{level}`: nothing to compare"
+        said = f"factor {chosen} has only the level `{level}`: expected two or more"
         problem = Problem(message=said, file=plan.study, field="arm")
-        raise InputError([problem], hint="compare a factor of two levels or more; a size may leave one of them only")
+        raise InputError([problem], hint="choose a factor with two or more levels; a size may keep only one of them")
     lost = {(trial.trial.cell, trial.trial.block) for trial in trials if not trial.valid}
     used = [trial for trial in _as_run(trials) if (trial.trial.cell, trial.trial.block) not in lost]
     if chosen != plan.arm:
@@ -102,9 +104,9 @@ def _refuse_twins(used: Sequence[TrialRecord]) -> None:
         key = (each.trial.cell, each.trial.arm, each.trial.block)
         if key in seen:
             raise RecordError(
-                f"trials {seen[key]} and {each.trial.id} both stand for arm {each.trial.arm} in block "
-                f"{each.trial.block} of cell {each.trial.cell}",
-                hint="the record was put together by hand: keep one of them",
+                f"trials {seen[key]} and {each.trial.id} are both arm {each.trial.arm} in block "
+                f"{each.trial.block} of cell {each.trial.cell}: expected one trial",
+                hint="remove one of them: the record was assembled by hand",
             )
         seen[key] = each.trial.id
 

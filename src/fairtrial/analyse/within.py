@@ -67,8 +67,8 @@ def not_steady(judged: Sequence[Steadiness]) -> Iterator[Doubt]:
                 code="not_steady",
                 message=f"{len(trials) - counts['steady']} of {len(trials)} trials did not measure a steady state: "
                 f"{counts['drifting']} drift, {counts['unsteady']} change their level",
-                advice="the whole window counts all the same, for every arm: give all arms a longer ramp-up, or take "
-                "the metric as that of this very window",
+                advice="the whole window still counts, for every arm: give all arms a longer ramp-up, or read the "
+                "metric as that of exactly this window",
                 cell=cell,
                 arm=arm,
             )
@@ -113,8 +113,8 @@ def few_exceedances(used: Sequence[TrialRecord], metrics: Sequence[str]) -> Iter
             noun = "observation" if round(least) == 1 else "observations"
             yield Doubt(
                 code="few_exceedances",
-                message=f"a trial has only {least:.0f} {noun} beyond this percentile; "
-                f"{percentiles.EXCEEDANCES_WANTED} are wanted",
-                advice="measure longer, or judge a percentile nearer to the median",
+                message=f"a trial has only {least:.0f} {noun} beyond this percentile: "
+                f"expected at least {percentiles.EXCEEDANCES_WANTED}",
+                advice="measure longer, or judge a percentile closer to the median",
                 metric=metric,
             )

@@ -16,9 +16,9 @@ Direction = Literal["better", "worse", "no difference", "open"]
 SHOWN: Final = ("better", "worse")
 # `faster` is better in the metric's direction, whatever the metric is.
 VERDICTS: Final[Mapping[Verdict, Direction]] = {"faster": "better", "slower": "worse", "equivalent": "no difference"}
-Untested = Literal["no verdict here", "no evidence here", "not run"]
+Untested = Literal["no verdict", "no evidence", "not run"]
 UNTESTED: Final[tuple[Untested, ...]] = get_args(Untested)
-Said = Literal["agree", "disagree", "only there", "only here", "neither", Untested]
+Said = Literal["agree", "disagree", "only published", "only re-run", "neither", Untested]
 
 _Here = tuple[Levels, Comparison | None, Direction | Untested]
 _NOT_RUN: Final[_Here] = ({}, None, "not run")
@@ -53,7 +53,7 @@ class Beside:
         there, here = self.there in SHOWN, self.here in SHOWN
         if there and (here or self.here == "no difference"):
             return "agree" if self.there == self.here else "disagree"
-        return "only there" if there else "only here" if here else "neither"
+        return "only published" if there else "only re-run" if here else "neither"
 
 
 def beside(dataset: Dataset, rerun: Rerun, analyses: Mapping[str, Analysis]) -> list[Beside]:
@@ -103,17 +103,17 @@ def _found(each: Compared, metric: str, *, rerun: Rerun, analysis: Analysis) -> 
             if compared:
                 found += [(also, one, _said(one, analysis)) for one in compared]
             elif any(summary.arm in wanted for summary in cell.summaries.get(metric, ())):
-                found.append((also, None, "no verdict here"))
+                found.append((also, None, "no verdict"))
     return found
 
 
 def _said(comparison: Comparison, analysis: Analysis) -> Direction | Untested:
     emulated = any(doubt.code == "emulated" for doubt in analysis.doubts)
     if emulated and analysis.metrics[comparison.metric].kind == "wall_clock":
-        return "no evidence here"
+        return "no evidence"
     untested = comparison.ratio.low is None and comparison.difference.low is None
     if comparison.verdict == "none" or not comparison.claimable or untested:
-        return "no verdict here"
+        return "no verdict"
     return VERDICTS.get(comparison.verdict, "open")
 
 

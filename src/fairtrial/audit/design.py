@@ -32,7 +32,7 @@ def _order(dataset: Dataset) -> Iterator[str]:
     if compared and all(len(list(groupby(levels))) == len(set(levels)) for levels in compared):
         yield (
             f"levels of {arm} come one after the other in all {len(compared)} cells, never interleaved: "
-            "whatever changed with time counts as their effect"
+            "any change over time counts as their effect"
         )
 
 
@@ -48,4 +48,4 @@ def _together(dataset: Dataset) -> Iterator[str]:
         every = set().union(*values.values())
         alone = all(len(found) == 1 for found in values.values())
         if len(values) > 1 and alone and 1 < len(every) <= MOST_LEVELS:
-            yield f"{column} changed together with {arm}: their effects cannot be told apart"
+            yield f"{column} changed together with {arm}: their effects cannot be separated"

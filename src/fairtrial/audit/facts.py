@@ -11,7 +11,7 @@ from fairtrial.analyse.doubts import comparisons as doubts
 from fairtrial.analyse.doubts import runs as run_doubts
 from fairtrial.analyse.measured import Measured
 from fairtrial.audit import design
-from fairtrial.audit.comparisons import Table, tables
+from fairtrial.audit.comparisons import PERCENT, Table, tables
 from fairtrial.audit.reading import Dataset
 
 ALPHA: Final = 0.05  # of every publication here
@@ -24,7 +24,7 @@ def facts(dataset: Dataset) -> Iterator[str]:
     if dataset.description.order == "sequential":
         yield (
             f"levels of {dataset.description.arm} were measured one after the other, never interleaved: "
-            "whatever changed with time counts as their effect"
+            "any change over time counts as their effect"
         )
     yield from design.problems(dataset)
     for metric in dataset.description.metrics:
@@ -70,18 +70,18 @@ def _counts(of: Table) -> Iterator[str]:
     kept = sum(p < ALPHA for p in of.p_adjusted)
     least = min(min(len(values) for values in each.values) for each in comparisons)
     yield (
-        f"{table.metric} by {table.contrast}: {claimed} of {len(comparisons)} intervals leave out 0, "
-        f"{kept} comparisons stay significant after Holm"
+        f"{table.metric} by {table.contrast}: {claimed} of {len(comparisons)} intervals exclude 0, "
+        f"{kept} of {len(comparisons)} comparisons remain significant after Holm"
     )
     if all(each.all_positive for each in comparisons):
         widths = [_width(each.ratio_percent) / _width(each.percent) for each in comparisons]
         yield (
-            f"{table.metric} by {table.contrast}: percentages of a baseline taken as known; intervals of the ratio are "
+            f"{table.metric} by {table.contrast}: percentages take the baseline as known; intervals of the ratio are "
             f"{min(widths):.2f} to {max(widths):.2f} times as wide"
         )
     p = run_doubts.smallest_exact_p(least, paired=False)
     if p > ALPHA:
-        yield f"{table.metric} by {table.contrast}: n is only {least} in places; no exact test gets below p = {p:.2g}"
+        yield f"{table.metric} by {table.contrast}: n is as small as {least}; no exact test can reach a p below {p:.2g}"
 
 
 def _unadjusted(every: list[Table]) -> Iterator[str]:
@@ -91,8 +91,9 @@ def _unadjusted(every: list[Table]) -> Iterator[str]:
     claimed = sum(each.significant for table in printed for each in table.comparisons)
     if count > 1:
         yield (
-            f"{count} tests at {ALPHA:.0%} without adjustment, {claimed} of them significant: if nothing differed and "
-            f"they were independent, at least one would be significant with probability {1 - (1 - ALPHA) ** count:.2f}"
+            f"{count} tests at {PERCENT * ALPHA:g} % without adjustment, {claimed} of them significant: if nothing "
+            "differed and they were independent, at least one would be significant with probability "
+            f"{1 - (1 - ALPHA) ** count:.2f}"
         )
 
 

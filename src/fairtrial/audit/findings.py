@@ -31,17 +31,17 @@ Kind = Literal[
 ]
 
 EXPLAINED: Final[dict[Kind, str]] = {
-    "differs": "the data give another value",
-    "cut": "the digits are cut off instead of rounded",
-    "elsewhere": "the interval belongs to another comparison",
+    "differs": "the data give a different value",
+    "cut": "the digits are truncated instead of rounded",
+    "elsewhere": "the interval belongs to a different comparison",
     "nowhere": "no comparison of the data gives this interval",
-    "not significant": "an effect is claimed, but the interval holds 0",
-    "significant": "called not significant, but the interval leaves out 0",
-    "empty rest": "says that the rest is not significant, but lists every comparison as an effect",
+    "not significant": "an effect is claimed, but the interval contains 0",
+    "significant": "called not significant, but the interval excludes 0",
+    "empty rest": "the rest is called not significant, but every comparison is listed as an effect",
     "sign": "the sentence says higher, the figures are negative",
     "label": "the printed script cannot have printed this label",
-    "order": "the data show another order",
-    "bound": "the figure is not beyond the bound",
+    "order": "the data show a different order",
+    "bound": "the value does not satisfy the bound",
 }
 
 

@@ -14,9 +14,9 @@ from fairtrial.audit.claims.models import Test
 from fairtrial.audit.models import Levels
 from fairtrial.audit.reading import Dataset
 
-NO_TEST: Final = "no test can be made: fewer than two values in an arm, or none has any spread"
-NO_PAIRED_TEST: Final = "no paired test can be made: fewer than two common blocks, or their differences are all equal"
-NO_BLOCKS: Final = "a paired test needs blocks: `block: COLUMN` in the claims file names the column that has them"
+NO_TEST: Final = "no test is possible: an arm has fewer than two values, or neither has any spread"
+NO_PAIRED_TEST: Final = "no paired test is possible: fewer than two common blocks, or all differences are equal"
+NO_BLOCKS: Final = "a paired test needs blocks: name their column with `block: COLUMN` in the claims file"
 Sides = tuple[Levels, Levels]  # every factor that is held, of the first and of the second level
 
 
@@ -44,7 +44,7 @@ def pairs(dataset: Dataset, metric: str, *, sides: Sides) -> tuple[Values, Value
     for levels, blocks in zip(sides, (first, second), strict=True):
         for name, values in blocks.items():
             if len(values) > 1:
-                return f"{block} {name} has {len(values)} trials of {', '.join(levels.values())}: no pairs"
+                return f"expected one trial of {', '.join(levels.values())} in {block} {name}, found {len(values)}"
     common = [name for name in first if name in second]
     return t_tests.array([first[name][0] for name in common]), t_tests.array([second[name][0] for name in common])
 

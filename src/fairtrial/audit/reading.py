@@ -17,6 +17,7 @@ from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.audit.claims.models import Claim, ClaimsFile
 from fairtrial.audit.models import Levels, PublicationDescription, Rerun, ROutput
 from fairtrial.errors import InputError, Problem
+from fairtrial.study.tree.problems import listed
 
 CLAIMS: Final = "claims.yaml"
 RERUN: Final = "rerun.yaml"
@@ -51,15 +52,15 @@ class Dataset:
     def missing(self, metric: str, levels: Levels) -> str:
         """Why there are no values of a metric at these levels; empty if there are some."""
         if not self.rows:
-            return "the publication gives no raw data"
+            return "the publication has no raw data"
         if metric not in self.description.metrics:
-            return f"no column `{metric}` in the data"
+            return f"the data have no column `{metric}`"
         for factor, level in levels.items():
             if factor not in self.description.factors:
-                return f"no column `{factor}` in the data"
+                return f"the data have no column `{factor}`"
             if level not in self.levels(factor):
-                return f"no `{level}` of {factor} in the data"
-        return "" if len(self.values(metric, levels)) else "no rows at these levels"
+                return f"the data have no level `{level}` of {factor}"
+        return "" if len(self.values(metric, levels)) else "the data have no rows at these levels"
 
     def levels(self, factor: str) -> tuple[str, ...]:
         """Levels in order, baseline first."""
@@ -85,8 +86,8 @@ def load(name: str) -> Dataset:
         InputError: there is none of that name.
     """
     if name not in names():
-        problem = Problem(message=f"no published study `{name}`; there are: {', '.join(names())}", file="published")
-        raise InputError([problem], hint="`fairtrial studies` lists them")
+        problem = Problem(message=f"unknown publication `{name}`; expected one of {listed(names())}", file="published")
+        raise InputError([problem], hint="`fairtrial studies` lists the publications")
     files = folder(name)
     return Dataset(
         name=name,

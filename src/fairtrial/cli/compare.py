@@ -33,7 +33,7 @@ from fairtrial.report.analysing import analysed
 from fairtrial.run import LiveFile, Run, opened
 from fairtrial.study import Study
 from fairtrial.study.file_model import DEFAULT_MIN_BLOCKS_ALONE
-from fairtrial.study.tree.problems import did_you_mean
+from fairtrial.study.tree.problems import did_you_mean, listed
 from fairtrial.study.tree.quantities import parse_seconds, parse_share
 
 FINDING = 1
@@ -94,14 +94,18 @@ def stopping(stop: str, *, blocks: int, min_blocks: int | None, precision: str |
         InputError: a rule that is none, or an option that says nothing with it.
     """
     if stop not in STOPS:
-        problem = Problem(f"no way to stop `{stop}`", "--stop", suggestion=did_you_mean(stop, STOPS))
-        raise InputError([problem], hint=f"there are {', '.join(STOPS)}")
+        message = f"unknown stopping rule `{stop}`; expected one of {listed(STOPS)}"
+        problem = Problem(message, "--stop", suggestion=did_you_mean(stop, STOPS))
+        raise InputError([problem], hint="for example --stop sequential")
     if (stop == "precision") != (precision is not None):
-        said = "says how narrow" if stop == "precision" else "is for --stop precision"
-        raise InputError([Problem(f"--precision {said}", "--precision")], hint="--stop precision --precision 1%")
+        message = "--stop precision needs" if stop == "precision" else f"--stop {stop} does not use"
+        raise InputError(
+            [Problem(f"{message} a precision", "--precision")], hint="for example --stop precision --precision 1%"
+        )
     if min_blocks is not None and (stop == "fixed" or min_blocks > blocks):
-        problem = Problem(f"{min_blocks} blocks before the first look, of {blocks} with --stop {stop}", "--min-blocks")
-        raise InputError([problem], hint="lower it, raise --blocks, or leave it out")
+        limit = "--stop fixed decides only after all blocks" if stop == "fixed" else f"--blocks is {blocks}"
+        problem = Problem(f"cannot decide after {min_blocks} blocks: {limit}", "--min-blocks")
+        raise InputError([problem], hint="lower --min-blocks, raise --blocks, or leave --min-blocks out")
     looks = stop != "fixed" and (min_blocks is not None or blocks >= DEFAULT_MIN_BLOCKS_ALONE)
     chosen: dict[str, Any] = {"blocks": blocks, "stop": stop if looks else "fixed"}
     if looks and min_blocks is not None:
@@ -147,14 +151,14 @@ def _check(wishes: Wishes, results: Results) -> None:
     wrong = [text for text in results.fail_if if text not in known]
     if wrong:
         problem = Problem(
-            f"no verdict `{wrong[0]}`; there are {', '.join(known)}",
+            f"unknown verdict `{wrong[0]}`; expected one of {listed(known)}",
             "--fail-if",
             suggestion=did_you_mean(wrong[0], known),
         )
-        raise InputError([problem], hint="--fail-if slower")
+        raise InputError([problem], hint="for example --fail-if slower")
     for path in (results.save, *map(Path, results.export)):
         if path is not None and not path.resolve().parent.is_dir():
-            raise InputError([Problem(f"no folder {path.parent}", str(path))], hint="make it first")
+            raise InputError([Problem(f"no directory {path.parent}", str(path))], hint="create the directory first")
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ FINDING: Final = 1
 LOCAL: Final = "local"
 HOLDER: Final = "fairtrial doctor"
 STYLES: Final = {"fine": "green", "caution": "yellow", "unfit": "bold red", "unknown": "dim"}
-WORDS: Final = {True: ("yes", "green"), False: ("no", "yellow"), None: ("not here", "dim")}
+WORDS: Final = {True: ("yes", "green"), False: ("no", "yellow"), None: ("elsewhere", "dim")}
 
 
 @dataclass(frozen=True)
@@ -102,18 +102,19 @@ def looked_at(place: Mapping[str, Any], *, boots: bool = True) -> Iterator[tuple
         PlaceError: it cannot be reached, or another session holds it.
     """
     from fairtrial.doctor import look
-    from fairtrial.places import BOOTED, open_place
+    from fairtrial.doctor.programs import PROGRAMS
+    from fairtrial.places import is_booted, open_place
     from fairtrial.places.vm import accelerators
     from fairtrial.wire.open_place import OpenPlace
 
     kind, parameters = next(iter(place.items()))
     # Looking changes nothing and needs no lock; a guest that boots beside a measurement would disturb it.
-    with open_place(kind, parameters, holder=HOLDER, lock=kind in BOOTED) as agent:
+    with open_place(kind, parameters, holder=HOLDER, lock=is_booted(place)) as agent:
         opened = OpenPlace(agent=agent, facts={})
         opened.facts = {**opened.native("facts", {}), **agent.carried}
         if kind == LOCAL and boots:
             accelerators.try_out(state=Path(opened.state_directory) / "vm")
-        yield opened, look(opened, programs=True)
+        yield opened, look(opened, programs=PROGRAMS.values())
 
 
 def _print(found: Sequence[Examined]) -> None:
@@ -133,7 +134,7 @@ def render(found: Examined) -> RenderableType:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in ("grade", "finding", "seen"):
+    for column in ("grade", "finding", "value"):
         table.add_column(column, no_wrap=True)
     for finding in found.findings:
         graded = Text(finding.grade, style=STYLES[finding.grade])

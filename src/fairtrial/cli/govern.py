@@ -50,7 +50,7 @@ class Server:
             try:
                 password = self.password_file.read_text(encoding="utf-8").rstrip("\n")
             except (OSError, UnicodeDecodeError) as error:
-                raise _wrong("--password-file", f"{self.password_file} cannot be read: {error}") from error
+                raise _wrong("--password-file", f"cannot read {self.password_file}: {error}") from error
         try:
             socket = str(expanded(self.socket).absolute())
         except ValueError as error:
@@ -88,9 +88,8 @@ class Wishes:
             for parent in parents:
                 here = here.setdefault(parent, {})
             here[name] = value
-        adapter = purge_governor.KIND.parameters
         try:
-            found = adapter.dump_python(adapter.validate_python(nested), mode="json")
+            found = purge_governor.PurgeGovernor.model_validate(nested)
         except ValidationError as error:
             raise InputError(
                 [
@@ -165,7 +164,7 @@ def purge(server: Server, wishes: Wishes) -> None:
         if told.by != signal.SIGPIPE:
             _conclude(governor, as_json=wishes.as_json)
     if doubt:
-        raise PlaceError(doubt, hint="the server has its own values, unless the lines above say otherwise")
+        raise PlaceError(doubt, hint="the server's original values are restored, unless the lines above say otherwise")
     if told.by == signal.SIGPIPE:
         raise BrokenPipeError
     if told.by == signal.SIGINT:
@@ -181,7 +180,7 @@ def _place(*, changes: bool) -> Iterator[tuple[OpenPlace, PurePosixPath]]:
     with open_place("local", None, holder=f"{HOLDER}, process {os.getpid()}", lock=changes) as agent:
         place = OpenPlace(agent=agent, facts={})
         for failed in agent.hello.leftovers.failed:
-            print(f"left by an earlier run and not restorable: {failed}", file=sys.stderr)
+            print(f"cannot restore what an earlier run left behind: {failed}", file=sys.stderr)
         directory = place.state_directory / DIRECTORY
         if changes:
             place.require(["install", "-d", "-m", "700", str(directory)], hint="check the state directory")
@@ -221,6 +220,6 @@ def _conclude(governor: Governor, *, as_json: bool) -> None:
     else:
         cpu_ms = done.cpu_ns / NANOSECONDS_PER_MILLISECOND
         print(
-            f"{done.looks} looks, {done.missed_looks} missed; {done.decisions} decisions, {done.sets} values set, "
-            f"{done.refused} refused; {cpu_ms:.1f} ms of processor time"
+            f"{done.looks} polls, {done.missed_looks} missed; {done.decisions} decisions, {done.sets} values set, "
+            f"{done.refused} refused; {cpu_ms:.1f} ms of CPU time"
         )

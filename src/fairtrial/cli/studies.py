@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 SIZES = """\
-  ci         everything is in place: minutes, too short for a verdict
-  laptop     the study as it is written (default)
+  ci         minutes: checks that everything is in place, too short for a verdict
+  laptop     the study as written (default)
   published  the scale of the publication that the study re-runs
-  large      longer windows and more blocks, where the study re-runs no publication
+  large      longer windows and more blocks, for a study that does not re-run a publication
 """
 
 
@@ -32,8 +32,8 @@ def listing() -> None:
     try:
         found = list(_ready())
     except PlaceError as error:  # names are worth having without it
-        found = [_Ready(file.stem, _question(file), "not asked", "") for file in bundled()]
-        typer.echo(f"this machine could not be asked what it can run: {error}", err=True)
+        found = [_Ready(file.stem, _question(file), "unknown", "") for file in bundled()]
+        typer.echo(f"cannot determine what this machine can run: {error}", err=True)
     width = max(len(each.here) for each in found)
     typer.echo("ready studies: fairtrial run studies/NAME.yaml --size SIZE")
     typer.echo(SIZES)
@@ -42,7 +42,7 @@ def listing() -> None:
         typer.echo(f"  {each.name:22}  {each.here:{width}}  {each.question}")
     lacks = [each for each in found if each.lacks]
     if lacks:
-        typer.echo("\nwhat the others lack; `fairtrial doctor STUDY` says how to mend it")
+        typer.echo("\nwhat the others lack; `fairtrial doctor STUDY` says how to fix it")
     for each in lacks:
         for line in columns.prose(f"{each.name}: {each.lacks}", indent="  "):
             typer.echo(line)
@@ -87,12 +87,12 @@ def _ready() -> Iterator[_Ready]:
     with doctor.looked_at(local, boots=False) as (place, seen):
         for file in doctor.bundled():
             sizes = _written(file).get("sizes", {})
-            plans = {size: places.planned(file, size=size) for size in sizes} or {"as it stands": places.planned(file)}
+            plans = {size: places.planned(file, size=size) for size in sizes} or {"as written": places.planned(file)}
             seen_of = {size: outlook(plan, place, seen, at=local, servers=servers) for size, plan in plans.items()}
             yield _Ready(
                 name=file.stem,
                 question=_question(file),
-                here=", ".join(size for size, found in seen_of.items() if found.can_run) or "no size",
+                here=", ".join(size for size, found in seen_of.items() if found.can_run) or "none",
                 lacks="; ".join(f"{size}: {found.lacks[0].what}" for size, found in seen_of.items() if found.lacks),
             )
 
@@ -115,7 +115,9 @@ def render(dataset: Dataset) -> Iterator[str]:
 
     yield dataset.description.title
     yield f"source: {dataset.description.source}"
-    yield "Intervals are second minus first; t is first minus second, as R prints it. Trials are taken as independent."
+    yield (
+        "Intervals are second minus first; t is first minus second, as R prints it. Trials are treated as independent."
+    )
     for table in publications.tables(dataset):
         yield from columns.heading(_title(dataset, table.description))
         yield ""
@@ -223,7 +225,7 @@ def _pairs(comparisons: Sequence[Compared]) -> Iterator[str]:
     """Change in percent by trial number."""
     from fairtrial.audit.comparisons import place
 
-    yield "change by trial, trials of equal number side by side:"
+    yield "change by trial, trials paired by number:"
     for each in comparisons:
         yield f"  {place(each.at)}: " + ", ".join(f"{change:.2f} %" for change in each.pair_percent)
 

@@ -82,23 +82,24 @@ def check(wishes: Wishes) -> None:
     count = len(wishes.commands)
     problems = []
     if count < 2:  # noqa: PLR2004 - a comparison takes two
-        problems.append(Problem(f"{count} command given, at least two are compared", "compare"))
+        problems.append(Problem(f"expected at least two commands, found {count}", "compare"))
     if wishes.names and len(wishes.names) != count:
-        problems.append(Problem(f"{len(wishes.names)} names for {count} commands", "--name"))
+        problems.append(Problem(f"expected {count} names, one per command, found {len(wishes.names)}", "--name"))
     elif not wishes.names and count > len(LETTERS):
-        problems.append(Problem(f"{count} commands and {len(LETTERS)} letters", "compare", suggestion="give --name"))
+        message = f"expected at most {len(LETTERS)} commands without names, found {count}"
+        problems.append(Problem(message, "compare", suggestion="give --name"))
     problems += [
-        Problem(f"`{name}` is no name: letters, digits, dots, dashes", "--name")
+        Problem(f"`{name}` is not a valid name: expected letters, digits, dots, dashes, underscores", "--name")
         for name in wishes.names
         if not _NAME.fullmatch(name)
     ]
     if len(set(wishes.labels)) != len(wishes.labels):
-        problems.append(Problem("two commands have one name", "--name"))
+        problems.append(Problem("two commands have the same name", "--name"))
     named = [("compare", command) for command in wishes.commands]
     named += [(option, text) for option, text in (("--prepare", wishes.prepare), ("--setup", wishes.setup)) if text]
     problems += [problem for option, text in named for problem in _line(option, text, shell=wishes.shell)]
     if problems:
-        raise InputError(problems, hint="`fairtrial compare --help` has every option")
+        raise InputError(problems, hint="see `fairtrial compare --help`")
 
 
 def _line(option: str, text: str, *, shell: bool) -> list[Problem]:
@@ -106,12 +107,12 @@ def _line(option: str, text: str, *, shell: bool) -> list[Problem]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        return [Problem(f"`{text}` is no command line: {error}", option)]
+        return [Problem(f"`{text}` is not a command line: {error}", option)]
     if not words:
-        return [Problem("an empty command line", option)]
+        return [Problem("the command line is empty", option)]
     foreign = [] if shell else [word for word in words if word in ONLY_SHELLS_KNOW]
     if foreign:
-        message = f"`{text}`: only a shell knows what {foreign[0]} means, and none is started"
+        message = f"`{text}`: `{foreign[0]}` needs a shell, and none is started"
         return [Problem(message, option, suggestion="did you mean --shell?")]
     return []
 

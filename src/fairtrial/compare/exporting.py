@@ -31,8 +31,8 @@ def check(name: str) -> None:
         InputError: its end names no format, or its folder is not there.
     """
     if PurePath(name).suffix not in SUFFIXES:
-        problem = Problem(f"`{name}` names no format", "--export")
-        raise InputError([problem], hint=f"end it in {', '.join(SUFFIXES)}")
+        problem = Problem(f"expected a name that ends in {', '.join(SUFFIXES)}, found `{name}`", "--export")
+        raise InputError([problem], hint="give the file the suffix of its format")
 
 
 def render(name: str, analysis: Analysis, *, wishes: Wishes, tried: Tried) -> str:

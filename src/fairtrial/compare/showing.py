@@ -152,14 +152,14 @@ def notes(analysis: Analysis, tried: Tried) -> Iterator[str]:
     if shortest < SHORT_S:
         took = scale_of("s", [floor.elapsed_s])
         share = min(1.0, floor.elapsed_s / shortest)
-        reach = "" if math.isnan(floor.reach) else f"; {floor.program} against itself: ± {floor.reach:.1%}"
+        reach = "" if math.isnan(floor.reach) else f"; {floor.program} against itself: ± {100 * floor.reach:.1f} %"
         yield (
-            f"starting a process is part of every figure: `{floor.program}`, which does nothing, takes "
-            f"{took.value(floor.elapsed_s)} {took.unit}, about {share:.0%} of the shortest command{reach}"
+            f"every time includes starting a process: `{floor.program}`, which does nothing, takes "
+            f"{took.value(floor.elapsed_s)} {took.unit}, about {100 * share:.0f} % of the shortest command{reach}"
         )
     least = min(each.mean for each in summaries(analysis, MEMORY).values())
     if least < NEAR_FLOOR * floor.max_resident_bytes:
         yield (
-            f"resident sets below {numbers.bytes_of(floor.max_resident_bytes)} cannot be told: the kernel "
+            f"resident sets below {numbers.bytes_of(floor.max_resident_bytes)} are not measurable: the kernel "
             "counts the moment before a program is loaded"
         )

@@ -104,21 +104,21 @@ def _succeed(place: OpenPlace, wishes: Wishes, command: str, *, option: str) -> 
             on_line=lambda _stream, line: lines.append(line),
         )
     except AgentError as error:
-        problem = Problem(f"`{command}` cannot be started: {error}", option)
-        raise InputError(
-            [problem], hint="is it spelt right, and is it no shell's own word? --shell starts one"
-        ) from error
+        problem = Problem(f"cannot start `{command}`: {error}", option)
+        raise InputError([problem], hint="check its spelling; what only a shell understands needs --shell") from error
     try:
         exited = process.wait(SETUP_S if option == "--setup" else wishes.timeout_s)
     except TimeoutError as error:
         process.stop(1.0)
         problem = Problem(f"`{command}` did not end within {wishes.timeout_s:g} s", option)
-        raise InputError([problem], hint="give it more --timeout, or less to do") from error
+        raise InputError([problem], hint="raise --timeout, or give the command less to do") from error
     allowed = (0,) if option.startswith("--") else wishes.exit_codes
     if exited.code not in allowed:
         said = "".join(f"\n  {line}" for line in lines[-OUTPUT_LINES:])
         problem = Problem(f"`{command}` ended with {how(exited)}{said}", option)
-        raise InputError([problem], hint="mend it, or say which exit codes are success: --exit-code 0 --exit-code 1")
+        raise InputError(
+            [problem], hint="fix the command, or name the exit codes that mean success: --exit-code 0 --exit-code 1"
+        )
     return (exited.time_ns - process.started_ns) / 1e9
 
 

@@ -21,7 +21,7 @@ def examine(place: OpenPlace) -> list[Finding]:
     Raises:
         StreamLostError: the stream to the place ended.
     """
-    return judged(look(place, programs=False))
+    return judged(look(place))
 
 
 def judged(seen: Seen) -> list[Finding]:

@@ -17,8 +17,8 @@ PARANOID_OWN: Final = 2  # from here on only a user's own code is counted, not t
 FIRST_LRU_GEN: Final = "6.1"
 WANTED_CONTROLLERS: Final = ("cpu", "cpuset", "io", "memory")  # limits that studies set
 FIRST_IO_URING: Final = (5, 1)
-REFUSED: Final = "may not be read by this user"
-AS_ROOT: Final = "reach the place as root to see it"
+REFUSED: Final = "not readable by this user"
+AS_ROOT: Final = "connect to the place as root"
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -36,39 +36,39 @@ def findings(seen: Seen) -> Iterator[Finding]:
 def lru_gen(seen: Seen) -> Finding:
     """Multi-generational LRU."""
     name = "lru_gen"
-    why = "the setting `lru_gen` needs a kernel that has the choice"
+    why = "the setting `lru_gen` needs a kernel with multi-generational LRU"
     if "/sys/kernel/mm/lru_gen/enabled" in seen.refused:
         return unknown(name, why=why, how=AS_ROOT, value=REFUSED)
     bits = seen.text("/sys/kernel/mm/lru_gen/enabled")
     return graded(
         name=name,
-        value=f"there, enabled {bits}" if bits is not None else "not in this kernel",
+        value=f"available, enabled {bits}" if bits is not None else "not supported by this kernel",
         grade="fine" if bits is not None else "caution",
         why=why,
-        fix=f"boot a kernel that has it: `place: {{vm: {{kernel: debian-{FIRST_LRU_GEN}}}}}`",
+        fix=f"boot a kernel that supports it: `place: {{vm: {{kernel: debian-{FIRST_LRU_GEN}}}}}`",
     )
 
 
 def psi(seen: Seen) -> Finding:
     """Pressure stall information."""
     name = "psi"
-    why = "pressure stall information tells waiting for memory, disks and processors apart in the telemetry"
+    why = "telemetry needs pressure stall information to separate waits for memory, disks and processors"
     if "/proc/pressure/memory" in seen.refused:
         return unknown(name, why=why, how=AS_ROOT, value=REFUSED)
     there = "/proc/pressure/memory" in seen.files
     return graded(
         name=name,
-        value="there" if there else "not there",
+        value="available" if there else "not available",
         grade="fine" if there else "caution",
         why=why,
-        fix="boot with psi=1, or take a kernel with CONFIG_PSI",
+        fix="boot with psi=1, or use a kernel with CONFIG_PSI",
     )
 
 
 def cgroups(seen: Seen) -> Finding:
     """Version and controllers: version 2 where they are there, else version 1's."""
     name = "cgroups"
-    why = "limits of memory, processors and disks are set by control groups; only version 2 protects memory"
+    why = "control groups set limits on memory, processors and disks; only version 2 protects memory"
     unified = next(
         (
             seen.files[path][0].split()
@@ -98,15 +98,15 @@ def cgroups(seen: Seen) -> Finding:
 def perf(seen: Seen) -> Finding:
     """What perf may count for this user."""
     name = "perf"
-    why = "probes count and profile with perf; without the kernel's part they see only the user's code"
+    why = "probes count and profile with perf; without access to the kernel they see user code only"
     level = seen.number("/proc/sys/kernel/perf_event_paranoid")
     if level is None:
-        return unknown(name, why=why, how="take a kernel with CONFIG_PERF_EVENTS", value="not in this kernel")
+        return unknown(name, why=why, how="use a kernel with CONFIG_PERF_EVENTS", value="not supported by this kernel")
     allowed = _may(seen, CAP_PERFMON) or _may(seen, CAP_SYS_ADMIN)
     whole = allowed or level < PARANOID_OWN
     return graded(
         name=name,
-        value=f"perf_event_paranoid {level}, {'kernel and user' if whole else 'own code only'}",
+        value=f"perf_event_paranoid {level}, {'kernel and user' if whole else 'user code only'}",
         grade="fine" if whole else "caution",
         why=why,
         fix="`sysctl kernel.perf_event_paranoid=-1` as root, or run as root",
@@ -140,22 +140,22 @@ def bpf(seen: Seen) -> Finding:
 def kvm(seen: Seen) -> Finding:
     """Whether guests run on the processor: a device that can be opened may still not boot a kernel."""
     name = "kvm"
-    why = "without KVM a guest's processor is imitated, and its times and rates are no evidence"
-    emulated = "judge counts per transaction in guests, or use a machine that lends its processor (nested KVM)"
+    why = "without KVM a guest's processor is emulated, and its times and rates are not evidence"
+    emulated = "judge counts per transaction in guests, or use a host with (nested) KVM"
     may = seen.nodes.get("/dev/kvm")
     if may is None:
         return Finding(name=name, value="no /dev/kvm", grade="caution", why=why, fix=emulated)
     if may != "rw":
         fix = "add this user to the group of /dev/kvm: `usermod -aG kvm USER`"
-        return Finding(name=name, value="/dev/kvm is there, and not for this user", grade="caution", why=why, fix=fix)
+        return Finding(name=name, value="this user cannot open /dev/kvm", grade="caution", why=why, fix=fix)
     booted = booted_kernels(seen)
     if booted is None:
-        how = "found out by booting, when the first `vm` place is opened"
+        how = "open a `vm` place: the first guest that boots shows it"
         return unknown(name, why=why, how=how, value="/dev/kvm can be opened; not yet tried")
     works = any(booted)
     return graded(
         name=name,
-        value="boots a kernel" if works else "/dev/kvm can be opened and boots no kernel",
+        value="boots a kernel" if works else "/dev/kvm can be opened but does not boot a kernel",
         grade="fine" if works else "caution",
         why=why,
         fix=emulated,
@@ -176,10 +176,12 @@ def booted_kernels(seen: Seen) -> list[bool] | None:
 def io_uring(seen: Seen) -> Finding:
     """Whether it may be used; a container's filter is only seen by trying, which the load engine's ceiling does."""
     name = "io_uring"
-    why = "the load engine and workloads that ask for it wait with io_uring; else the load engine uses epoll"
+    why = "the load engine waits with io_uring, otherwise with epoll; some workloads require io_uring"
     version = _VERSION.match(str(seen.facts.get("kernel", "")))
     if version and (int(version[1]), int(version[2])) < FIRST_IO_URING:
-        return Finding(name=name, value="not in this kernel", grade="caution", why=why, fix="take a kernel from 5.1 on")
+        return Finding(
+            name=name, value="not supported by this kernel", grade="caution", why=why, fix="use kernel 5.1 or newer"
+        )
     disabled = seen.number("/proc/sys/kernel/io_uring_disabled")
     if disabled:
         return Finding(
@@ -197,7 +199,7 @@ def io_uring(seen: Seen) -> Finding:
         return Finding(name=name, value=f"refused: the load engine uses {tried}", grade="caution", why=why, fix=fix)
     if seen.table("/proc/self/status").get("Seccomp", "0").strip() == "0" and disabled == 0:
         return Finding(name=name, value="not restricted", grade="fine", why=why)
-    how = "found out when the first study drives a server here"
+    how = "run a study of a server here: its first drive shows it"
     return unknown(name, why=why, how=how, value="not disabled; not yet tried")
 
 

@@ -25,7 +25,7 @@ def findings(seen: Seen) -> Iterator[Finding]:
 def open_files(seen: Seen) -> Finding:
     """Soft and hard limit of what the agent starts (getrlimit(2), RLIMIT_NOFILE)."""
     name = "open_files"
-    why = "a server or a client that may not open another file or socket fails in the middle of a trial"
+    why = "a server or client that cannot open another file or socket fails in the middle of a trial"
     line = next((line for line in seen.files.get("/proc/self/limits", ()) if line.startswith("Max open files")), "")
     words = line.removeprefix("Max open files").split()
     if len(words) < 2:  # noqa: PLR2004 - soft and hard
@@ -34,7 +34,7 @@ def open_files(seen: Seen) -> Finding:
     grade: Grade = "unfit" if hard < FILES_NEEDED else "caution" if hard < FILES_WANTED else "fine"
     return graded(
         name=name,
-        value=f"{words[0]}, may be raised to {words[1]}",
+        value=f"{words[0]}, can be raised to {words[1]}",
         grade=grade,
         why=why,
         fix=f"raise `nofile` to {FILES_WANTED} in /etc/security/limits.conf, and log in again",
@@ -44,14 +44,14 @@ def open_files(seen: Seen) -> Finding:
 def aio(seen: Seen) -> Finding:
     """Asynchronous requests left for all programs together (fs.aio-max-nr)."""
     name = "aio"
-    why = "a server that gets no asynchronous requests falls back to slower ones, or does not start"
+    why = "a server that cannot issue asynchronous requests falls back to slower ones or does not start"
     most, used = seen.number("/proc/sys/fs/aio-max-nr"), seen.number("/proc/sys/fs/aio-nr")
     if most is None or used is None:
         return unknown(name, why=why, how="look at `sysctl fs.aio-max-nr fs.aio-nr` at the place")
     fine = most - used >= AIO_WANTED
     return graded(
         name=name,
-        value=f"{most - used} of {most} left",
+        value=f"{most - used} of {most} requests left",
         grade="fine" if fine else "caution",
         why=why,
         fix="`sysctl fs.aio-max-nr=1048576`, as root",

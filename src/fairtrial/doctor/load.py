@@ -26,7 +26,7 @@ def findings(seen: Seen) -> Iterator[Finding]:
 def steal(seen: Seen) -> Finding:
     """Time that processors were ready and the hypervisor ran others, in the sample."""
     name = "steal"
-    why = "time that a hypervisor gives to other guests counts as the system's own in every latency and rate"
+    why = "every latency and rate includes the time that the hypervisor gives to other guests"
     sample = spent(seen)
     if sample is None:
         return unknown(name, why=why, how="read the eighth figure of the `cpu` line of /proc/stat twice")
@@ -36,7 +36,7 @@ def steal(seen: Seen) -> Finding:
         value=f"{share(sample.steal)} of {sample.ticks} ticks",
         grade=grade,
         why=why,
-        fix="rent dedicated processors, or run when the neighbours do not",
+        fix="use dedicated processors, or run while other guests are idle",
         biases=True,
     )
 
@@ -44,7 +44,7 @@ def steal(seen: Seen) -> Finding:
 def other_load(seen: Seen) -> Finding:
     """What runs before anything of this study does."""
     name = "other_load"
-    why = "other programs take processors and caches from some trials and not from others"
+    why = "other programs take processors and caches from some trials but not from others"
     sample = spent(seen)
     if sample is None:
         return unknown(name, why=why, how="look at `top` at the place")
@@ -68,4 +68,4 @@ def other_load(seen: Seen) -> Finding:
 
 def _fix(busiest: list[str]) -> str:
     named = f" ({', '.join(busiest)})" if busiest else ""
-    return f"stop what runs beside the study{named}, or wait for its end"
+    return f"stop the other programs{named}, or wait for their end"

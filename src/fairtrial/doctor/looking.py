@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from fairtrial.programs import Program
 from fairtrial.wire.open_place import OpenPlace
 
 SAMPLE_S: Final = 1.0  # 100 ticks of each processor: one stolen tick of a processor is 1 %
@@ -68,21 +69,6 @@ COUNTERS: Final = (
 )
 # Devices and files that are only there or not, and whether this user may read and write them.
 NODES: Final = ("/dev/kvm", "/sys/kernel/btf/vmlinux", "/sys/fs/bpf", "/sys/fs/cgroup")
-# By program: how it says its version.
-PROGRAMS: Final[Mapping[str, str]] = {
-    "mariadbd": "--no-defaults --version",
-    "postgres": "--version",
-    "fio": "--version",
-    "sysbench": "--version",
-    "pgbench": "--version",
-    "qemu-system-x86_64": "--version",
-    "qemu-img": "--version",
-    "mkfs.xfs": "-V",
-    "perf": "--version",
-    "bpftrace": "--version",
-    "apt-get": "--version",
-    "dpkg-deb": "--version",
-}
 # Where servers and mkfs are, which an unprivileged user's PATH often lacks.
 _PATH: Final = 'PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"'
 
@@ -188,22 +174,23 @@ def _blank(line: str) -> str:
     return ":" if ":" in line else " "
 
 
-def look(place: OpenPlace, *, programs: bool, root: str = "", sample_s: float = SAMPLE_S) -> Seen:
+def look(place: OpenPlace, *, programs: Iterable[Program] = (), root: str = "", sample_s: float = SAMPLE_S) -> Seen:
     """Looks at a place. What cannot be seen is absent, never an error.
 
     Args:
         place: open, with its facts.
-        programs: whether versions of programs are asked for as well, which takes up to a second more.
+        programs: whose versions are asked for as well, which takes up to a second more.
         root: the tree that holds `proc` and `sys`; a tree of one's own in tests.
         sample_s: how long counters are watched.
 
     Raises:
         StreamLostError: the stream to the place ended.
     """
-    script = _SCRIPT + _REFLINK + (_VERSIONS if programs else "")
+    wanted = [f"{program.name} {program.version}" for program in programs]
+    script = _SCRIPT + _REFLINK + (_VERSIONS if wanted else "")
     for name, words in (("FILES", FILES), ("COUNTERS", COUNTERS), ("NODES", NODES)):
         script = script.replace(f"@{name}@", " ".join(word.lstrip("/") for word in words))
-    script = _PATH + script.replace("@PROGRAMS@", "\n".join(f"{name} {words}" for name, words in PROGRAMS.items()))
+    script = _PATH + script.replace("@PROGRAMS@", "\n".join(wanted))
     said: list[tuple[str, str]] = []
     process = place.agent.spawn(
         "doctor",
@@ -214,7 +201,7 @@ def look(place: OpenPlace, *, programs: bool, root: str = "", sample_s: float = 
         process.wait(LOOK_S)
     except TimeoutError:
         process.stop(END_S)  # a dead network file system, say: what was said until then is what is known
-    return parsed(said, facts=place.facts, programs=programs)
+    return parsed(said, facts=place.facts, programs=bool(wanted))
 
 
 def parsed(said: Sequence[tuple[str, str]], *, facts: Mapping[str, Any], programs: bool) -> Seen:

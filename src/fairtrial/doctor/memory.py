@@ -27,10 +27,10 @@ def findings(seen: Seen) -> Iterator[Finding]:
 def memory_pressure(seen: Seen) -> Finding:
     """Stalls of some task in the last ten seconds (avg10 of `some`)."""
     name = "memory_pressure"
-    why = "a machine that already reclaims memory evicts what a trial has just read"
+    why = "a machine that is reclaiming memory evicts pages that a trial has just read"
     some = next((line for line in seen.files.get("/proc/pressure/memory", ()) if line.startswith("some")), None)
     if some is None:
-        return unknown(name, why=why, how="boot with psi=1, or take a kernel with CONFIG_PSI")
+        return unknown(name, why=why, how="boot with psi=1, or use a kernel with CONFIG_PSI")
     stalled = float(dict(part.split("=") for part in some.split()[1:])["avg10"])
     grade = PRESSURE.grade(stalled)
     return graded(
@@ -38,7 +38,7 @@ def memory_pressure(seen: Seen) -> Finding:
         value=f"{stalled:g} % of the last 10 s",
         grade=grade,
         why=why,
-        fix="stop what takes the memory (`ps --sort=-rss`), or give the place more",
+        fix="stop the programs that use the memory (`ps --sort=-rss`), or give the place more",
         biases=True,
     )
 
@@ -46,7 +46,7 @@ def memory_pressure(seen: Seen) -> Finding:
 def memory_available(seen: Seen) -> Finding:
     """What could be had without swapping."""
     name = "memory_available"
-    why = "what the page cache can hold decides how much a trial reads from its disk"
+    why = "the size of the page cache decides how much a trial reads from its disk"
     total, available = seen.kibibytes("MemTotal"), seen.kibibytes("MemAvailable")
     if not total or available is None:
         return unknown(name, why=why, how="look at /proc/meminfo at the place")
@@ -56,7 +56,7 @@ def memory_available(seen: Seen) -> Finding:
         value=f"{size(available)} of {size(total)}",
         grade=grade,
         why=why,
-        fix="stop what takes the memory (`ps --sort=-rss`), or give the place more",
+        fix="stop the programs that use the memory (`ps --sort=-rss`), or give the place more",
         biases=grade == "unfit",
     )
 
@@ -64,7 +64,7 @@ def memory_available(seen: Seen) -> Finding:
 def swap(seen: Seen) -> Finding:
     """What is swapped out, and whether pages move now."""
     name = "swap"
-    why = "a page that was swapped out before a trial is read back within one"
+    why = "a page swapped out before a trial is read back during one"
     total, free, memory = seen.kibibytes("SwapTotal"), seen.kibibytes("SwapFree"), seen.kibibytes("MemTotal")
     if total is None or free is None or not memory:
         return unknown(name, why=why, how="look at `swapon --show` and /proc/meminfo at the place")
@@ -77,7 +77,7 @@ def swap(seen: Seen) -> Finding:
         value=f"{value}, {pages[0]} pages in and {pages[1]} out within a second" if sum(pages) else value,
         grade=grade,
         why=why,
-        fix="empty it while memory is free: `swapoff -a && swapon -a`, as root",
+        fix="empty the swap while memory is free: `swapoff -a && swapon -a`, as root",
         biases=grade == "unfit",
     )
 
@@ -85,10 +85,10 @@ def swap(seen: Seen) -> Finding:
 def huge_pages(seen: Seen) -> Finding:
     """Transparent huge pages: where they are made unasked, when and how many depends on fragmentation."""
     name = "huge_pages"
-    why = "transparent huge pages come as fragmentation allows, so equal trials get unequal memory"
+    why = "transparent huge pages depend on fragmentation, so equal trials get unequal memory"
     enabled = seen.text("/sys/kernel/mm/transparent_hugepage/enabled")
     if enabled is None:
-        return Finding(name=name, value="none in this kernel", grade="fine", why=why)
+        return Finding(name=name, value="not supported by this kernel", grade="fine", why=why)
     chosen = enabled.partition("[")[2].partition("]")[0]
     grade: Grade = "caution" if chosen == "always" else "fine"
     return graded(
@@ -96,5 +96,5 @@ def huge_pages(seen: Seen) -> Finding:
         value=chosen or enabled,
         grade=grade,
         why=why,
-        fix="add `settings: {transparent_huge_pages: …}` to the study, as production has it",
+        fix="add `settings: {transparent_huge_pages: …}` to the study, with the value of production",
     )

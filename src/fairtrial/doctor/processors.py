@@ -29,11 +29,13 @@ def findings(seen: Seen) -> Iterator[Finding]:
 def frequency_scaling(seen: Seen) -> Finding:
     """Governor and driver. Intel's and AMD's `powersave` scales with load, every other driver's is the lowest pace."""
     name = "frequency_scaling"
-    why = "a processor that follows its load is slower after a pause, so the order of trials shows in their figures"
+    why = (
+        "a processor whose frequency follows its load is slower after a pause, so results depend on the order of trials"
+    )
     governors = _counted(seen.each(f"{CPU}/cpu*/cpufreq/scaling_governor"))
     if not governors:
-        how = "look at the host's /sys/devices/system/cpu/cpu0/cpufreq, or ask who runs it for fixed frequencies"
-        return unknown(name, why=why, how=how, value="not shown to this place")
+        how = "look at /sys/devices/system/cpu/cpu0/cpufreq on the host, or ask its operator for fixed frequencies"
+        return unknown(name, why=why, how=how, value="not visible at this place")
     drivers = _counted(seen.each(f"{CPU}/cpu*/cpufreq/scaling_driver"))
     grade: Grade = "fine" if set(governors) == {"performance"} else "caution"
     return graded(
@@ -41,7 +43,7 @@ def frequency_scaling(seen: Seen) -> Finding:
         value=f"governor {_named(governors)}, driver {_named(drivers) or 'unknown'}",
         grade=grade,
         why=why,
-        fix="add `settings: {governor: performance}` to the study, which undoes it, too",
+        fix="add `settings: {governor: performance}` to the study; the agent undoes it afterwards",
         biases=True,
     )
 
@@ -49,15 +51,15 @@ def frequency_scaling(seen: Seen) -> Finding:
 def boost(seen: Seen) -> Finding:
     """Turbo: Intel's driver has `no_turbo`, others `boost`, for all or for each processor."""
     name = "boost"
-    why = "a boosted pace depends on temperature and on what other cores do, which adds noise that no setting explains"
+    why = "boost frequencies depend on temperature and on other cores, which adds noise that no setting explains"
     no_turbo = seen.text(f"{CPU}/intel_pstate/no_turbo")
     switches = [seen.text(f"{CPU}/cpufreq/boost"), *seen.each(f"{CPU}/cpu*/cpufreq/boost").values()]
     known = [switch == "1" for switch in switches if switch is not None]
     if no_turbo is not None:
         known = [no_turbo == "0"]
     if not known:
-        how = "look into the firmware's settings, or at `turbostat` on the host"
-        return unknown(name, why=why, how=how, value="not shown to this place")
+        how = "look at the firmware settings, or at `turbostat` on the host"
+        return unknown(name, why=why, how=how, value="not visible at this place")
     file = "intel_pstate/no_turbo" if no_turbo is not None else "cpufreq/boost"
     off = "1" if no_turbo is not None else "0"
     return graded(
@@ -72,7 +74,7 @@ def boost(seen: Seen) -> Finding:
 def smt(seen: Seen) -> Finding:
     """Whether two processors are one core."""
     name = "smt"
-    why = "two threads of one core share its units, so a client beside its server slows it without showing as load"
+    why = "two threads of one core share its units, so a client slows its server without showing as load"
     pairs = set(seen.each(f"{CPU}/cpu*/topology/thread_siblings_list").values())
     active = seen.text(f"{CPU}/smt/active")
     if active is None and not pairs:
@@ -92,7 +94,7 @@ def smt(seen: Seen) -> Finding:
 def numa(seen: Seen) -> Finding:
     """How many nodes memory is spread over."""
     name = "numa"
-    why = "memory of another node is slower, and where pages land differs from start to start"
+    why = "memory of another node is slower, and the placement of pages differs from start to start"
     online = seen.text("/sys/devices/system/node/online")
     if online is None:
         return unknown(name, why=why, how="look at `numactl --hardware` on the host")
@@ -109,7 +111,7 @@ def numa(seen: Seen) -> Finding:
 def clock_source(seen: Seen) -> Finding:
     """What a time stamp costs."""
     name = "clock_source"
-    why = "a clock that is read from a device costs a microsecond or more at every time stamp of the load"
+    why = "reading the clock from a device costs a microsecond or more for every time stamp of the load"
     current = seen.text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     if current is None:
         return unknown(name, why=why, how="look at /sys/devices/system/clocksource on the host")
@@ -130,28 +132,24 @@ def clock_source(seen: Seen) -> Finding:
 def throttling(seen: Seen) -> Finding:
     """How often processors were slowed for their heat: since the boot, and in the sample."""
     name = "throttling"
-    why = "a processor that is too hot is slowed until it is not, so figures depend on what ran before"
+    why = "a hot processor slows down until it has cooled, so results depend on what ran before"
     pattern = "thermal_throttle/"
     before, after = (
         {path: int(lines[0]) for path, lines in counters.items() if pattern in path and lines}
         for counters in (seen.first, seen.second)
     )
     if not after:
-        how = "look at `turbostat` or the kernel log of the host"
+        how = "look at `turbostat` or the kernel log on the host"
         return unknown(name, why=why, how=how, value="not counted here")
     now = sum(after.values()) - sum(before.get(path, count) for path, count in after.items())
     total = max(after.values())
     grade: Grade = "unfit" if now > 0 else "caution" if total > 0 else "fine"
     return graded(
         name=name,
-        value=f"{now} times within a second"
-        if now > 0
-        else f"up to {total} times since the boot"
-        if total
-        else "never",
+        value=f"{now} times in one second" if now > 0 else f"up to {total} times since boot" if total else "never",
         grade=grade,
         why=why,
-        fix="cool the machine, or fix a pace that it can keep: boost off, a lower maximum",
+        fix="cool the machine, or fix a frequency that it can sustain: boost off, a lower maximum",
         biases=now > 0,
     )
 
@@ -159,13 +157,13 @@ def throttling(seen: Seen) -> Finding:
 def virtualisation(seen: Seen) -> Finding:
     """Whether a hypervisor stands between."""
     name = "virtualisation"
-    why = "what neighbours take from caches, memory and disks of a shared machine is seen nowhere"
+    why = "the use of caches, memory and disks by other guests of a shared machine is not visible"
     if seen.facts.get("emulated"):
         return Finding(
             name=name,
             value=f"emulated ({seen.facts.get('accelerator', 'unknown')})",
             grade="caution",
-            why="where a processor is imitated, times and rates are no evidence, and counts are",
+            why="times and rates of an emulated processor are not evidence; counts are",
             fix="judge counts, or use a machine whose /dev/kvm boots a kernel",
         )
     kind = str(seen.facts.get("virtualisation", "unknown"))
@@ -176,7 +174,7 @@ def virtualisation(seen: Seen) -> Finding:
         value=kind,
         grade="caution",
         why=why,
-        fix="use a machine of your own, or repeat the run at another time of day and compare",
+        fix="use a dedicated machine, or repeat the run at another time of day and compare",
     )
 
 

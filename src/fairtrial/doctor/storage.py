@@ -26,7 +26,7 @@ def findings(seen: Seen) -> Iterator[Finding]:
 def file_system(seen: Seen) -> Finding:
     """What the state directory is on."""
     name = "file_system"
-    why = "data are kept here, so every figure of a disk is this file system's"
+    why = "data are stored here, so all disk figures are those of this file system"
     kind = str(seen.facts.get("file_system", "unknown"))
     if kind == "unknown":
         return unknown(name, why=why, how="look at `findmnt --target` of the state directory")
@@ -35,8 +35,8 @@ def file_system(seen: Seen) -> Finding:
             name=name,
             value=f"{kind}, in memory",
             grade="caution",
-            why="what is written here costs no disk anything, and takes the memory that it is measured with",
-            fix="give the place a `state_directory` on a disk, unless memory is what you ask about",
+            why="writes here never reach a disk, and use memory that the system under test needs",
+            fix="give the place a `state_directory` on a disk, unless the study is about memory",
         )
     return Finding(name=name, value=kind, grade="fine", why=why)
 
@@ -44,11 +44,11 @@ def file_system(seen: Seen) -> Finding:
 def reflink(seen: Seen) -> Finding:
     """Whether prepared data come back in constant time."""
     name = "reflink"
-    why = "without copies by reference, prepared data are copied before every trial, which takes time and warms caches"
+    why = "without reflinks, prepared data are copied before every trial, which takes time and warms caches"
     can = seen.state.get("reflink")
     if can is None:
         how = "run a study here once, or give the place a `state_directory` that this user may write to"
-        return unknown(name, why=why, how=how, value="the state directory is not there to be tried")
+        return unknown(name, why=why, how=how, value="not tried: the state directory does not exist")
     return graded(
         name=name,
         value="yes" if can == "yes" else "no",
@@ -62,7 +62,7 @@ def more_room(facts: Mapping[str, Any]) -> str:
     """What to do about a disk that is too small; a guest's is a file of this machine's."""
     if "accelerator" in facts:
         return (
-            "raise `place.vm.disk`: each size is a disk of its own, empty at first; the smaller one is the file "
+            "raise `place.vm.disk`: each size is a separate disk, empty at first; the smaller one is the file "
             "`vm/disk-BYTES` of the state directory here, and can be deleted"
         )
     return "free some space there, or give the place a `state_directory` on a larger disk"
@@ -71,7 +71,7 @@ def more_room(facts: Mapping[str, Any]) -> str:
 def disk_space(seen: Seen) -> Finding:
     """What is free, and of how much."""
     name = "disk_space"
-    why = "a disk that is nearly full writes slower, and a run that fills it ends"
+    why = "a nearly full disk writes more slowly, and a run that fills it fails"
     whole, available = (int(seen.state.get(key, "0")) for key in ("size_kib", "available_kib"))
     free = available or int(seen.facts.get("free_bytes", 0)) // _KIBIBYTE
     if not whole and not free:

@@ -279,12 +279,12 @@ def _doubts(of: _Prepared, *, p_adjusted: float | None, options: Options) -> lis
     p = of.p
     n = len(of.points)
     if n < segments.FEWEST:
-        found.append(f"{n} points are too few for change points: {segments.FEWEST} are needed")
+        found.append(f"change points need at least {segments.FEWEST} points, found {n}")
     elif of.noise is None:
-        found.append("the points do not scatter: no noise to compare a change with")
+        found.append("the points do not vary: there is no noise to compare a change with")
     if p is not None and p_adjusted is not None and p <= options.alpha < p_adjusted:
         found.append(
-            f"p = {p:.3g} by itself, but {p_adjusted:.3g} among the series looked at (Benjamini–Hochberg): "
-            "may be the one in many that shows a change by chance"
+            f"p = {p:.3g} on its own, but {p_adjusted:.3g} among all series examined (Benjamini–Hochberg): "
+            "the change may be due to chance"
         )
     return found

@@ -16,7 +16,7 @@ _MARK: Final = {"passed": "✓", "failed": "✗", "skipped": "–"}
 def text(gate: Gate) -> Iterator[str]:
     """A table, then notes."""
     rows = [[each.status, each.series, each.metric, each.message] for each in _ordered(gate)]
-    yield from columns.table(["check", "series", "metric", "found"], rows, left=3)
+    yield from columns.table(["check", "series", "metric", "result"], rows, left=3)
     yield ""
     yield summary(gate)
     for note in gate.notes:
@@ -35,7 +35,7 @@ def summary(gate: Gate) -> str:
 
 def markdown(gate: Gate) -> str:
     """For a comment on a change."""
-    head = [f"### {SUITE}: {summary(gate)}", "", "| | series | metric | found |", "|---|---|---|---|"]
+    head = [f"### {SUITE}: {summary(gate)}", "", "| | series | metric | result |", "|---|---|---|---|"]
     rows = [
         f"| {_MARK[each.status]} | {_cell(each.series)} | `{each.metric}` | {_cell(each.message)} |"
         for each in _ordered(gate)

@@ -15,13 +15,14 @@ from fairtrial.history.segments import SHORTEST
 from fairtrial.metrics.frames import used_trials
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
+from fairtrial.report import numbers
 from fairtrial.study.catalogue import MetricDefinition
 
 Status = Literal["passed", "failed", "skipped"]
 DIGITS: Final = ".10g"  # of a constant: what differs beyond them is rounding
 BETWEEN_RUNS: Final = (
-    "two runs are compared by their trials: what differs from run to run by itself counts as a difference; "
-    "a history knows that noise"
+    "two runs are compared by their trials, so noise from run to run counts as a difference; "
+    "a history accounts for that noise"
 )
 
 
@@ -72,7 +73,7 @@ def by_history(history: History) -> Gate:
 def _of_series(of: Examined, level: float) -> Check:
     if of.newest and of.newest != of.runs[-1]:
         return _check(
-            of, "failed", f"{of.newest}, the newest run, has no value; {of.runs[-1]} is the last that has one"
+            of, "failed", f"the newest run, {of.newest}, has no value; the last run with a value is {of.runs[-1]}"
         )
     if of.alarm is None:
         return _of_constants(of)
@@ -82,16 +83,18 @@ def _of_series(of: Examined, level: float) -> Check:
     if last is not None and of.p_adjusted is not None and of.p_adjusted <= level and _matters(last):
         return _check(of, "failed", f"level changed at {last.run}: {_size(of, last)}; {last.direction}")
     if of.alarm.raised and _matters(of.alarm):
-        return _check(of, "failed", f"newest run against the level before: {_size(of, of.alarm)}; {of.alarm.direction}")
+        return _check(
+            of, "failed", f"newest run against the previous level: {_size(of, of.alarm)}; {of.alarm.direction}"
+        )
     known = [each.known.because for each in (last, of.alarm) if each is not None and each.known is not None]
     note = f" (known: {known[0]})" if known else ""
-    return _check(of, "passed", f"newest run against the level before: {_size(of, of.alarm)}{note}")
+    return _check(of, "passed", f"newest run against the previous level: {_size(of, of.alarm)}{note}")
 
 
 def _of_constants(of: Examined) -> Check:
     """A series without noise: one that is too short, or a deterministic count that never changed."""
     words = constant_in_words(of)
-    return _check(of, "passed" if words else "skipped", words or f"{len(of.values)} runs are too few")
+    return _check(of, "passed" if words else "skipped", words or f"too few runs ({len(of.values)})")
 
 
 def constant_in_words(of: Examined) -> str:
@@ -111,7 +114,7 @@ def _left_its_constant(of: Examined) -> Check | None:
     if not is_constant or of.alarm is None or not _matters(of.alarm):
         return None
     constant, newest = (f"{value:{DIGITS}}" for value in (of.values[0], of.values[-1]))
-    return _check(of, "failed", f"the first {of.alike} of {runs} runs have {constant}, the newest {newest}")
+    return _check(of, "failed", f"the first {of.alike} of {runs} runs have {constant}, the newest has {newest}")
 
 
 def _matters(found: Change | Alarm) -> bool:
@@ -120,7 +123,7 @@ def _matters(found: Change | Alarm) -> bool:
 
 def _size(of: Examined, found: Change | Alarm) -> str:
     if found.ratio.estimate is not None:
-        return f"{found.ratio.estimate - 1:+.1%}"
+        return numbers.change(found.ratio.estimate)
     moved = found.difference if isinstance(found, Change) else found.value - found.expected
     return f"{moved:+.4g} {of.unit}".strip()
 
@@ -205,13 +208,15 @@ def _of_pair(pair: tuple[str, str, str], found: Comparison, definition: MetricDe
     cell, arm, metric = pair
     series = " · ".join(_named(cell, arm))
     if not found.claimable:
-        return Check(series=series, metric=metric, status="skipped", message=f"too few trials to tell ({found.n})")
+        return Check(
+            series=series, metric=metric, status="skipped", message=f"too few trials for a verdict ({found.n})"
+        )
     size = found.ratio.estimate
-    moved = f"{found.difference.estimate:+.4g} {definition.unit}" if size is None else f"{size - 1:+.1%}"
+    moved = f"{found.difference.estimate:+.4g} {definition.unit}" if size is None else numbers.change(size)
     interval = (
         ""
         if size is None or found.ratio.low is None or found.ratio.high is None
-        else (f" [{found.ratio.low - 1:+.1%}, {found.ratio.high - 1:+.1%}]")
+        else f" [{numbers.change(found.ratio.low)}, {numbers.change(found.ratio.high)}]"
     )
     p = 1.0 if found.p_adjusted is None else found.p_adjusted
     return Check(

@@ -15,6 +15,7 @@ from typing import Final
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.history.series import Point, Series
+from fairtrial.study.tree.problems import listed
 
 TIME: Final = "time"
 NAMES: Final = ("commit", "version", "revision", "run")  # attributes that name a run, in this order
@@ -35,13 +36,14 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
     rows = _rows(path)
     columns = list(rows[0]) if rows else []
     if TIME not in columns:
-        raise _refusal(path, f"no column `{TIME}`; there are {', '.join(columns) or 'none'}", line=1)
+        raise _refusal(path, f"expected a column `{TIME}`, found {listed(columns)}", line=1)
     numeric = [name for name in columns if name not in (TIME, BRANCH, *NAMES) and _is_numeric(rows, name)]
     wanted = list(metrics) or numeric
     if unknown := [name for name in wanted if name not in numeric]:
-        raise _refusal(path, f"no column of numbers `{unknown[0]}`; there are {', '.join(numeric) or 'none'}", line=1)
+        message = f"unknown column of numbers `{unknown[0]}`; expected one of {listed(numeric)}"
+        raise _refusal(path, message, line=1)
     if not wanted:
-        raise _refusal(path, "no column of numbers", line=1)
+        raise _refusal(path, "expected a column of numbers, found none", line=1)
     ordered = sorted(enumerate(rows, start=2), key=lambda each: _time(path, each[1][TIME], line=each[0]))
     branches = dict.fromkeys(row.get(BRANCH, "") for _, row in ordered)
     every = [
@@ -67,7 +69,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise _refusal(path, f"cannot be read: {error}", line=0) from error
+        raise _refusal(path, f"cannot read the file: {error}", line=0) from error
     try:
         dialect: type[csv.Dialect] = csv.Sniffer().sniff(text[:_SNIFFED], delimiters=_DELIMITERS)
     except csv.Error:
@@ -116,9 +118,11 @@ def _time(path: Path, text: str, *, line: int) -> float:
         except ValueError:
             continue
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    raise _refusal(path, f"time: cannot read `{text}`", line=line)
+    raise _refusal(path, f"time: expected a time such as `2024-01-31 12:00:00 +0100`, found `{text}`", line=line)
 
 
 def _refusal(path: Path, message: str, *, line: int) -> InputError:
     problem = Problem(message=message, file=str(path), line=line, column=1 if line else 0)
-    return InputError([problem], hint="a column `time`, columns that name the run (`commit`), columns of numbers")
+    return InputError(
+        [problem], hint="give a column `time`, columns that name the run, such as `commit`, and columns of numbers"
+    )

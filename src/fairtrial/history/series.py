@@ -20,6 +20,7 @@ import duckdb
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record import reader
 from fairtrial.study.catalogue import Better
+from fairtrial.study.tree.problems import listed
 
 CELL: Final = "cell"
 ARM: Final = "arm"
@@ -136,7 +137,7 @@ def record_directories(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         here = [path] if (path / "plan.json").is_file() else sorted(each.parent for each in path.glob("*/plan.json"))
         if not here:
-            problem = Problem(message="neither a run nor a directory of runs", file=str(path))
+            problem = Problem(message="expected a run or a directory of runs", file=str(path))
             raise InputError([problem], hint="name a directory that `fairtrial run` wrote to, or a CSV file")
         found |= dict.fromkeys(here)
     return list(found)
@@ -157,8 +158,10 @@ def read(directories: Sequence[Path], *, metrics: Sequence[str] = (), by: Sequen
     runs = _runs(directories)
     known = {CELL, ARM, *(factor for run in runs for factor in run.plan["factors"])}
     if runs and (unknown := [name for name in by if name not in known]):
-        problem = Problem(message=f"no factor `{unknown[0]}`; there are {', '.join(sorted(known))}", file="--by")
-        raise InputError([problem], hint="`--by cell,arm` is what stands without the option")
+        problem = Problem(
+            message=f"unknown factor `{unknown[0]}`; expected one of {listed(sorted(known))}", file="--by"
+        )
+        raise InputError([problem], hint="name factors of the study; the default is --by cell,arm")
     series = [
         each
         for title in dict.fromkeys(run.title for run in runs)
@@ -302,7 +305,7 @@ def _runs(directories: Sequence[Path]) -> list[_Run]:
         lost |= {(trial[CELL], trial["block"]) for trial in usable if not trial["valid"]}
         used = [trial for trial in usable if (trial[CELL], trial["block"]) not in lost]
         started = next((event["time"] for event in events[each] if event["event"] == "run_started"), "")
-        reason = "unfinished" if each not in finished else "" if used else "no trial that estimates may use"
+        reason = "unfinished" if each not in finished else "" if used else "no trial counts towards estimates"
         runs.append(_Run(directory=each, started=started, plan=plans[each], trials=used, left_out=reason))
     return runs
 
@@ -327,8 +330,8 @@ def _rows(query: str, files: Sequence[Path]) -> Iterator[tuple[Path, dict[str, A
             rows = cursor.fetchall()
         except duckdb.Error as error:
             raise RecordError(
-                f"a record cannot be read: {str(error).splitlines()[0]}",
-                hint="`fairtrial verify RUN` says which file was cut or changed",
+                f"cannot read a record: {str(error).splitlines()[0]}",
+                hint="`fairtrial verify RUN` names the file that is cut off or changed",
             ) from error
     for row in rows:
         values = [

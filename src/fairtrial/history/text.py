@@ -21,9 +21,8 @@ def text(history: History) -> Iterator[str]:
             yield from _series(each)
     yield ""
     yield (
-        f"{len(history.series)} series; a series without a change shows one with probability "
-        f"{numbers.percent(history.alpha)}; any false alarm on newest points has probability "
-        f"{numbers.percent(history.alarm_alpha)}"
+        f"{len(history.series)} series; probability of a change in a series without one: "
+        f"{numbers.percent(history.alpha)}; of any false alarm on newest points: {numbers.percent(history.alarm_alpha)}"
     )
     for run, reason in history.left_out.items():
         yield f"left out: {run}: {reason}"
@@ -86,7 +85,8 @@ def _series(of: Examined) -> Iterator[str]:
         size = "beyond" if change.relevant else "within"
         yield (
             f"  {shown(of, change.before)} → {shown(of, change.after)}; {change.noise_sds:.1f} standard deviations of "
-            f"a point; {size} the margin of {numbers.percent(of.margin)}" + ("; went away" if change.went_away else "")
+            f"a point; {size} the margin of {numbers.percent(of.margin)}"
+            + ("; later reverted" if change.went_away else "")
         )
         if change.known:
             yield f"  known: {change.known.because}"
@@ -95,10 +95,10 @@ def _series(of: Examined) -> Iterator[str]:
         if len(change.differing) > FACTS_SHOWN:
             yield f"  and {len(change.differing) - FACTS_SHOWN} more facts differ"
     for spike in of.spikes:
-        yield f"spike at {spike.run}: {shown(of, spike.value)}, {spike.noise_sds:.1f} standard deviations; no change"
+        yield f"spike at {spike.run}: {shown(of, spike.value)}, {spike.noise_sds:.1f} standard deviations; not a change"
     if of.alarm is not None and of.alarm.raised:
         yield f"alarm at {of.alarm.run}: {alarm_in_words(of, of.alarm)}"
-        yield "  one point is a change or a spike: run again" + (
+        yield "  one point may be a change or a spike: run again" + (
             f"; known: {of.alarm.known.because}" if of.alarm.known else ""
         )
     for doubt in of.doubts:

@@ -139,8 +139,8 @@ def _course(rows: Rows, counts: Counts, *, doubts: tuple[Doubt, ...]) -> Course:
         return Course(counts=counts, doubts=doubts)
     stopped = Doubt(
         code="stopped_early",
-        message=f"the trials were stopped by what they showed: {'; '.join(rules)}",
-        advice="take verdicts from the report of the run itself, whose p values allow for its looks",
+        message=f"the trials stopped early, depending on their results: {'; '.join(rules)}",
+        advice="take verdicts from the report of the run itself, whose p values account for the rule",
     )
     return Course(counts=counts, doubts=(stopped, *doubts), without_verdict=lambda _comparison: True)
 
@@ -153,30 +153,31 @@ def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], a
     named += [("--cluster", name) for name in (question.cluster,) if name is not None]
     named += [("--time", name) for name in (question.time,) if name is not None]
     problems = [
-        Problem(f"no column `{name}`; there are {listed(known)}", rows.name, field=option, suggestion=near)
+        Problem(f"unknown column `{name}`; expected one of {listed(known)}", rows.name, field=option, suggestion=near)
         for option, name in named
         if name not in known
         for near in [did_you_mean(str(name), known)]
     ]
     if not values:
-        problems.append(
-            Problem(f"which column holds the values? there are {listed(known)}", rows.name, field="--value")
-        )
+        message = f"no column of values is named; expected one of {listed(known)}"
+        problems.append(Problem(message, rows.name, field="--value"))
     if not arm:
-        problems.append(Problem(f"which column is compared? there are {listed(known)}", rows.name, field="--arm"))
+        message = f"no column to compare is named; expected one of {listed(known)}"
+        problems.append(Problem(message, rows.name, field="--arm"))
     problems += [
-        Problem(f"column `{name}` cannot be two things at once", rows.name, field=", ".join(options))
+        Problem(f"column `{name}` is named by more than one option", rows.name, field=", ".join(options))
         for name in dict.fromkeys(name for _, name in named if name)
         if len(options := [option for option, other in named if other == name and option != "--time"]) > 1
         and options != ["--block", "--cluster"]  # a block then is a run of each arm
     ]
     if problems:
-        raise InputError(problems, hint="name columns of the header: --value, --arm, --by, --block, --cluster")
+        raise InputError(problems, hint="name columns of the header with --value, --arm, --by, --block and --cluster")
 
 
 def _definitions(rows: Rows, values: pl.DataFrame, better: Sequence[Better]) -> dict[str, MetricDefinition]:
     if len(better) not in (0, 1, values.width):
-        problem = Problem(f"{len(better)} directions for {values.width} values", "--better")
+        wanted = "1 direction" if values.width == 1 else f"1 or {values.width} directions"
+        problem = Problem(f"expected {wanted}, found {len(better)}", "--better")
         raise InputError([problem], hint="give --better once for all, or once for each --value")
     directions = list(better) * values.width if len(better) == 1 else list(better)
     found = {}
@@ -202,7 +203,9 @@ def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -
     numbers = {name: _numbers(rows, name, problems) for name in values}
     order = _time_order(rows, question.time, problems)
     if problems:
-        raise InputError(problems[:PROBLEMS_SHOWN], hint="fix the cells named; a missing --value is NA or empty")
+        raise InputError(
+            problems[:PROBLEMS_SHOWN], hint="fix the cells listed above; leave a missing value empty, or write NA"
+        )
     frame = text.with_columns(
         pl.int_range(pl.len()).alias(_ROW),
         pl.int_range(pl.len()).alias(_POSITION),
@@ -211,13 +214,13 @@ def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -
     used = frame[order.filter(~_marked(rows, "used")[order])]
     if used.is_empty():
         problem = Problem("no row is marked as used", rows.name, field="used")
-        raise InputError([problem], hint="read the column `invalid_reason`: it says why")
+        raise InputError([problem], hint="the column `invalid_reason` says why")
     return used.with_columns(pl.int_range(pl.len()).alias(_POSITION))
 
 
 def _empty(rows: Rows, text: pl.DataFrame, name: str) -> Iterator[Problem]:
     for row in text[name].eq("").arg_true().head(PROBLEMS_SHOWN):
-        yield rows.problem(int(row), name, "an empty cell; every row needs one")
+        yield rows.problem(int(row), name, "expected a value in every row, found an empty cell")
 
 
 def _clusters(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
@@ -245,7 +248,7 @@ def _numbers(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
 def _near(found: str) -> str:
     """What somebody who wrote this may have meant by it."""
     if found.endswith("%"):
-        return f"write {found[:-1].strip()}, without the sign"
+        return f"write {found[:-1].strip()} without the sign"
     with_point, plain = found.replace(",", "."), found.replace(",", "")
     if _BY_THOUSANDS.fullmatch(found):
         return f"write {plain}" + (f", or {with_point} if that is meant" * (with_point.count(".") == 1))
@@ -256,8 +259,10 @@ def _finite(rows: Rows, numbers: pl.Series, problems: list[Problem]) -> pl.Serie
     """Numbers, none infinite: a trial that never ended is no missing one, and leaving it out flatters its arm."""
     for row in (numbers.abs().fill_nan(0.0) > LARGEST).arg_true().head(PROBLEMS_SHOWN):
         found = "infinity" if math.isinf(numbers[int(row)]) else f"{numbers[int(row)]:g}"
-        advice = "write the limit that it ran into, or NA"
-        problems.append(rows.problem(int(row), numbers.name, f"{found} is no measurement", suggestion=advice))
+        advice = "write the limit that it reached, or NA"
+        problems.append(
+            rows.problem(int(row), numbers.name, f"expected a measurement, found {found}", suggestion=advice)
+        )
     return numbers
 
 
@@ -282,14 +287,15 @@ def _levels(rows: Rows, frame: pl.DataFrame, *, arm: str, baseline: str | None) 
     """Baseline first, the others as they come."""
     found: list[str] = frame.sort(_POSITION)[arm].unique(maintain_order=True).to_list()
     if len(found) == 1:
-        problem = Problem(f"every row is of the one level `{found[0]}`", rows.name, field=arm)
-        raise InputError([problem], hint="an arm needs two levels at least: is it another column, or a second file?")
+        problem = Problem(f"expected at least two levels, found only `{found[0]}`", rows.name, field=arm)
+        raise InputError([problem], hint="name a different column with --arm, or add a file with another level")
     if baseline is None:
         return tuple(found)
     if baseline not in found:
         near = did_you_mean(baseline, found)
-        problem = Problem(f"no level `{baseline}`; there are {listed(found)}", rows.name, field=arm, suggestion=near)
-        raise InputError([problem], hint="--baseline names one of the levels of --arm")
+        message = f"unknown level `{baseline}`; expected one of {listed(found)}"
+        problem = Problem(message, rows.name, field=arm, suggestion=near)
+        raise InputError([problem], hint="name one of the levels of --arm with --baseline")
     return (baseline, *(level for level in found if level != baseline))
 
 
@@ -302,9 +308,9 @@ def _require_a_baseline(rows: Rows, frame: pl.DataFrame, levels: Sequence[str]) 
     groups = ordered.group_by(_BLOCK, *place).agg(first, several, stretches.alias("·stretches"))
     whole = groups.filter(pl.col("·several") == len(levels))
     if whole["·first"].n_unique() > 1 or (groups["·stretches"] > groups["·several"]).any():
-        message = "which level is the baseline? arms take turns, so what stands in the first row does not say"
+        message = "no baseline is named, and the first row does not determine one: the arms are interleaved"
         problem = Problem(message, rows.name, field=arm)
-        raise InputError([problem], hint=f"--baseline {levels[0]}, or another of {listed(levels)}")
+        raise InputError([problem], hint=f"for example --baseline {levels[0]}; the levels are {listed(levels)}")
 
 
 def _refuse_twins(rows: Rows, frame: pl.DataFrame, *, clustered: bool) -> None:
@@ -316,12 +322,12 @@ def _refuse_twins(rows: Rows, frame: pl.DataFrame, *, clustered: bool) -> None:
         return
     first = twin.row(0, named=True)
     where = ", ".join(f"{name} {first[name]}" for name in columns)
-    problem = rows.problem(int(first[_ROW]), columns[-1], f"a second {unit} of {where}")
+    problem = rows.problem(int(first[_ROW]), columns[-1], f"expected one {unit} for {where}, found another")
     more = f" ({twin.height} such {unit}s)" if twin.height > 1 else ""
     raise InputError(
         [problem],
-        hint=f"a block holds one trial of each arm{more}: name the columns that tell trials apart with --by, or "
-        "average the rows of one trial with --cluster",
+        hint=f"a block holds one trial of each arm{more}: name the columns that distinguish trials with --by, or "
+        "average the rows of each trial with --cluster",
     )
 
 
@@ -333,8 +339,10 @@ def _refuse_one_number_of_two_blocks(rows: Rows, frame: pl.DataFrame, block: str
         exact = number is not None and abs(number) < _LARGEST_EXACT
         first = written.setdefault(number, name) if exact else name
         if first != name:
-            problem = rows.problem(row, block, f"block `{name}` is the number of block `{first}`, written otherwise")
-            raise InputError([problem], hint="write a block's name in one way, and two blocks' names in two")
+            problem = rows.problem(
+                row, block, f"block `{name}` is the same number as block `{first}`, written differently"
+            )
+            raise InputError([problem], hint="write the name of a block the same way in every row")
 
 
 def _require_a_common_block(rows: Rows, frame: pl.DataFrame, levels: Sequence[str]) -> None:
@@ -343,7 +351,7 @@ def _require_a_common_block(rows: Rows, frame: pl.DataFrame, levels: Sequence[st
     first, *others = [set(frame.filter(pl.col(arm) == level).select(place).iter_rows()) for level in levels]
     if not any(first & other for other in others):
         problem = Problem(f"no block holds `{levels[0]}` and another level of `{arm}`", rows.name, field=place[-1])
-        hint = "--block names the column that says which trials were side by side; without it they are independent"
+        hint = "name the column of blocks with --block, or leave it out to treat trials as independent"
         raise InputError([problem], hint=hint)
 
 

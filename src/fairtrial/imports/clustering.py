@@ -49,7 +49,7 @@ def doubts(frame: pl.DataFrame, *, values: Sequence[str]) -> Iterator[Doubt]:
             yield Doubt(
                 code="missing",
                 message=f"{count} of {frame.height} rows have no finite value and are left out of their clusters",
-                advice="look into those rows: what keeps a metric from being measured may depend on the arm",
+                advice="check those rows: the reason for a missing value may depend on the arm",
                 metric=name,
             )
 

@@ -39,17 +39,17 @@ def part(source: Source) -> Part:
     try:
         document, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
     except ValueError as error:
-        problem = Problem(f"not a whole JSON document: {error}", source.name)
-        raise InputError([problem], hint="was fio interrupted? run it again with --output-format=json") from error
+        problem = Problem(f"not a complete JSON document: {error}", source.name)
+        raise InputError([problem], hint="run fio again with --output-format=json, and let it finish") from error
     jobs: dict[str, list[Mapping[str, Any]]] = {}
     for job in document.get("jobs", []):
         if job.get("error"):
             problem = Problem(f"fio reports error {job['error']} in job {job['jobname']}", source.name)
-            raise InputError([problem], hint="what failed has measured nothing: leave the file out, or run it again")
+            raise InputError([problem], hint="leave the file out, or run fio again: a failed job measures nothing")
         jobs.setdefault(job["jobname"], []).append(job)
     rows = [{"job": name, **dict(_figures(clones))} for name, clones in jobs.items()]
     if not any(VALUE in row for row in rows):
-        raise InputError([Problem("no job has done any I/O", source.name)], hint="give a file of a whole fio run")
+        raise InputError([Problem("no job did any I/O", source.name)], hint="give the output of a complete run of fio")
     return Part(name=source.name, frame=pl.DataFrame(rows))
 
 

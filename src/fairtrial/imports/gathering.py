@@ -26,7 +26,7 @@ def gather(found: Sequence[Source]) -> Rows:
     kinds = {_kind(source): source for source in found}
     if len(kinds) > 1:
         named = ", ".join(f"{source.name} ({kind})" for kind, source in kinds.items())
-        problem = Problem(f"files of different kinds: {named}", found[0].name)
+        problem = Problem(f"expected files of one kind, found {named}", found[0].name)
         raise InputError([problem], hint="analyse one kind at a time")
     kind = next(iter(kinds))
     parts = [_with_columns(_read(source, kind), source, is_output=kind in ("fio", "sysbench")) for source in found]
@@ -46,8 +46,11 @@ def gather(found: Sequence[Source]) -> Rows:
 
 def _kind(source: Source) -> str:
     if not source.content.strip():
-        problem = Problem("empty", source.name)
-        raise InputError([problem], hint="give a table with a header and a row per trial, or a tool's whole output")
+        problem = Problem("the file is empty", source.name)
+        raise InputError(
+            [problem],
+            hint="give a table with a header and one row per trial, or the complete output of fio or sysbench",
+        )
     if tables.is_parquet(source.content):
         return "table"
     if fio.is_fio(source.content):
@@ -70,7 +73,7 @@ def _with_columns(part: Part, source: Source, *, is_output: bool) -> Part:
     if is_output:
         added |= {FILE: source.name, NUMBER: source.number}
     for name in added.keys() & set(part.frame.columns):
-        problem = Problem(f"the table has a column `{name}` of its own", part.name, field=name)
-        raise InputError([problem], hint="rename the column, or leave the labels (or the field of --names) out")
+        problem = Problem(f"the table already has a column `{name}`", part.name, field=name)
+        raise InputError([problem], hint="rename the column, or leave out the labels or the field of --names")
     columns = [pl.lit(value).alias(name) for name, value in added.items()]
     return Part(part.name, part.frame.with_columns(columns), part.text, part.separator)

@@ -81,7 +81,7 @@ def _expanded(text: str) -> list[Path]:
     matches = path.iterdir() if path.is_dir() else (Path(match) for match in glob.glob(text))  # noqa: PTH207 - absolute patterns too
     found = sorted((each for each in matches if each.is_file() and not each.name.startswith(".")), key=_natural)
     if not found:
-        what = "an empty folder" if path.is_dir() else "no such file"
+        what = "the directory holds no files" if path.is_dir() else "no such file"
         raise InputError(
             [Problem(what, text)],
             hint="name a CSV or Parquet file, outputs of fio or sysbench, or - for standard input",
@@ -98,11 +98,12 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
 def _content(path: Path) -> bytes:
     try:
         if path.stat().st_size > LARGEST_BYTES:
-            problem = Problem(f"larger than {LARGEST_BYTES >> 30} GiB", str(path))
-            raise InputError([problem], hint="one row per trial is wanted, not one per request")
+            problem = Problem(f"the file is larger than {LARGEST_BYTES >> 30} GiB", str(path))
+            raise InputError([problem], hint="give one row per trial, not one per request")
         return path.read_bytes()
     except OSError as error:
-        raise InputError([Problem(error.strerror or str(error), str(path))], hint="check its permissions") from error
+        problem = Problem(f"cannot read the file: {error.strerror or error}", str(path))
+        raise InputError([problem], hint="check its permissions") from error
 
 
 def _compiled(names: str) -> re.Pattern[str]:
@@ -110,7 +111,7 @@ def _compiled(names: str) -> re.Pattern[str]:
     fields = _FIELD.findall(names)
     twice = [name for name, times in Counter(fields).items() if times > 1]
     if not fields or twice:
-        message = f"field `{twice[0]}` stands there twice" if twice else "no field in braces, such as {kernel}"
+        message = f"field `{twice[0]}` appears twice" if twice else "expected a field in braces, such as {kernel}"
         raise InputError([Problem(message, "--names")], hint="for example --names '{kernel}-{block}.json'")
     parts = _FIELD.split(names)
     expression = "".join(f"(?P<{part}>[^/]+?)" if index % 2 else re.escape(part) for index, part in enumerate(parts))
@@ -120,6 +121,6 @@ def _compiled(names: str) -> re.Pattern[str]:
 def _fields(pattern: re.Pattern[str], name: str, *, names: str) -> tuple[tuple[str, str], ...]:
     match = pattern.fullmatch(name)
     if match is None:
-        problem = Problem(f"the name does not fit the pattern `{names}`", name)
-        raise InputError([problem], hint="name only files that fit --names, or leave --names out")
+        problem = Problem(f"the name does not match the pattern `{names}`", name)
+        raise InputError([problem], hint="name only files that match --names, or leave --names out")
     return tuple(match.groupdict().items())

@@ -54,14 +54,14 @@ def part(source: Source) -> Part:
     for name, (expression, _, _) in _FIGURES.items():
         found = re.findall(expression, text, re.MULTILINE)
         if name == "events" and len(found) != 1:
-            problem = Problem(f"{len(found)} runs of sysbench in one file", source.name)
-            raise InputError([problem], hint="keep one file per run: the run is the trial")
+            problem = Problem(f"expected one run of sysbench, found {len(found)}", source.name)
+            raise InputError([problem], hint="write every run to a file of its own: a run is a trial")
         if found:
             row[name] = float(found[-1])
     for percentile, value in _PERCENTILE.findall(text):
         row[f"latency_ms_p{percentile}"] = float(value)
     if not row["events"] or not row.get("total_time_s"):
-        raise InputError([Problem("sysbench did nothing in this run", source.name)], hint="leave the file out")
+        raise InputError([Problem("sysbench processed no events in this run", source.name)], hint="leave the file out")
     row[VALUE] = row["events"] / row["total_time_s"]
     return Part(name=source.name, frame=pl.DataFrame([row]))
 

@@ -31,8 +31,8 @@ def parquet(source: Source) -> Part:
     try:
         frame = pl.read_parquet(io.BytesIO(source.content))
     except (pl.exceptions.PolarsError, OSError) as error:
-        problem = Problem(f"not a whole Parquet file: {error}", source.name)
-        raise InputError([problem], hint="write it again") from error
+        problem = Problem(f"not a complete Parquet file: {error}", source.name)
+        raise InputError([problem], hint="write the file again") from error
     return _not_empty(Part(name=source.name, frame=frame))
 
 
@@ -75,13 +75,15 @@ def _records(name: str, text: str, separator: str) -> tuple[list[str], list[list
                 header = [cell.strip() for cell in record]
                 twice = sorted({cell for cell in header if header.count(cell) > 1})
                 if twice:
-                    problem = Problem(f"two columns are called `{twice[0]}`", name, line=reader.line_num, column=1)
-                    raise InputError([problem], hint="give every column a name of its own")
+                    problem = Problem(f"two columns have the name `{twice[0]}`", name, line=reader.line_num, column=1)
+                    raise InputError([problem], hint="give every column a unique name")
                 continue
             if len(record) != len(header):
-                message = f"{len(record)} cells, but the header has {len(header)}"
+                message = f"expected {len(header)} cells, as in the header, found {len(record)}"
                 problem = Problem(message, name, line=reader.line_num, column=1)
-                raise InputError([problem], hint=f"cells are separated by {separator!r}; quote those that contain one")
+                raise InputError(
+                    [problem], hint=f"cells are separated by {separator!r}; quote a cell that contains the separator"
+                )
             records.append(record)
     except csv.Error as error:
         problem = Problem(f"not a table: {error}", name, line=reader.line_num, column=1)
@@ -91,6 +93,6 @@ def _records(name: str, text: str, separator: str) -> tuple[list[str], list[list
 
 def _not_empty(part: Part) -> Part:
     if part.frame.height == 0:
-        message = "a header without rows" if part.frame.columns else "empty"
-        raise InputError([Problem(message, part.name)], hint="a table has a header and a row per trial")
+        message = "the table has a header but no rows" if part.frame.columns else "the table is empty"
+        raise InputError([Problem(message, part.name)], hint="give a table with a header and one row per trial")
     return part

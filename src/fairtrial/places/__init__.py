@@ -1,4 +1,4 @@
-"""Places: how a stream to an agent is got. One file per kind.
+"""Places: one class per kind (see `place.Place`), and others' by entry points of the group `fairtrial.places`.
 
 Owns ways of reaching a place. It must not know what is done there.
 """
@@ -6,68 +6,60 @@ Owns ways of reaching a place. It must not know what is done there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import Any, Final
 
-from fairtrial.places import local, ssh, vm
-from fairtrial.places.vm.guest import Guest
-from fairtrial.places.vm.machine import PASSING, Disk
+from pydantic import TypeAdapter
+
+from fairtrial.places.local import Local
+from fairtrial.places.place import KEPT, PASSING, BootedPlace, Disk, Place, ReachedPlace
+from fairtrial.places.ssh import Ssh
+from fairtrial.places.vm import Vm
+from fairtrial.plugins import chosen, registered
 from fairtrial.study.catalogue import Kind
-from fairtrial.wire import Agent, Limits, Transport
-from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire import Agent
+
+__all__ = [
+    "KEPT",
+    "PASSING",
+    "PLACES",
+    "BootedPlace",
+    "Disk",
+    "Place",
+    "ReachedPlace",
+    "is_booted",
+    "kind_of",
+    "open_place",
+    "place_of",
+]
+
+_OWN = (Local, Ssh, Vm)
+PLACES: Mapping[str, type[Place[Any]]] = registered(_OWN, base=Place, group="fairtrial.places")
+_BOOTED: Final = frozenset(name for name, place in PLACES.items() if issubclass(place, BootedPlace))
 
 
-class Place(Protocol):
-    """One kind of place."""
+def place_of(section: Mapping[str, Any]) -> Place[Any]:
+    """The place of a resolved trial's section: its one kind, with its parameters.
 
-    KIND: Kind
-
-    def connect(self, parameters: Any, limits: Limits) -> Transport:
-        """Gets a stream to an agent, which keeps the same limits; `parameters` are those of KIND, validated.
-
-        Raises:
-            PlaceError: it cannot be reached.
-        """
+    Raises:
+        RecordError: this version has no such kind, or different parameters of it.
+    """
+    return chosen(PLACES, section, what="place")
 
 
-class BootedPlace(Protocol):
-    """One kind of place that begins with every stream to it and ends with that stream."""
-
-    KIND: Kind
-
-    def boot(self, parameters: Any, *, holder: str, lock: bool, disk: Disk) -> Guest:
-        """Boots it and gets a stream to its agent.
-
-        Args:
-            parameters: those of KIND, validated.
-            holder: who asks, in words that a refused second user can act upon.
-            lock: take the place's lock.
-            disk: which disk it gets, and whether what is written there stays for later ones.
-
-        Raises:
-            PlaceError: it does not come up.
-        """
-
-    def shares(self, path: PurePosixPath) -> bool:
-        """Whether a file of this machine is the same file there."""
-
-    def has_disk(self, parameters: Any, host: OpenPlace, *, key: str) -> bool:
-        """Whether there is a disk with the prepared data of a key."""
-
-    def make_disk(self, parameters: Any, host: OpenPlace, *, key: str) -> bool:
-        """Makes a disk with data of a key that were prepared on this machine; false where that is not possible.
-
-        Raises:
-            PlaceError: it failed.
-        """
+def is_booted(section: Mapping[str, Any]) -> bool:
+    """Whether the place of a section begins and ends with every stream to it; asks nothing of its parameters."""
+    return next(iter(section)) in _BOOTED
 
 
-REACHED: Mapping[str, Place] = {place.KIND.name: place for place in (local, ssh)}
-BOOTED: Mapping[str, BootedPlace] = {place.KIND.name: place for place in (vm,)}
-KINDS: Mapping[str, Kind] = {
-    **{name: place.KIND for name, place in REACHED.items()},
-    **{name: place.KIND for name, place in BOOTED.items()},
-}
+def kind_of(place: type[Place[Any]]) -> Kind:
+    """A place as the study language sees it."""
+    return Kind(
+        name=place.name,
+        summary=place.summary,
+        parameters=TypeAdapter(place.model),
+        duration_s=lambda parameters: place(place.model.model_validate(parameters)).duration_s(),
+        example=dict(place.example),
+    )
 
 
 def open_place(
@@ -76,7 +68,7 @@ def open_place(
     """Reaches a place and greets its agent, with the limits of this process (`FAIRTRIAL_LIMITS`).
 
     Args:
-        kind: a key of KINDS.
+        kind: a key of PLACES.
         parameters: as the study says, unvalidated or validated.
         holder: who asks, in words that a refused second user can act upon.
         lock: take the place's lock; without it nothing can be changed there.
@@ -84,14 +76,8 @@ def open_place(
 
     Raises:
         InputError: the limits are none.
+        RecordError: there is no such kind, or it has other parameters.
         PlaceError: it cannot be reached.
         AgentError: code `busy` if another session holds it, `version` if its agent speaks another version.
     """
-    validated = KINDS[kind].parameters.validate_python(parameters or {})
-    if kind in BOOTED:
-        guest = BOOTED[kind].boot(validated, holder=holder, lock=lock, disk=disk)
-        agent = Agent(guest, holder=holder, lock=lock, limits=guest.limits, carried=guest.facts())
-        agent.carrier = guest.host
-        return agent
-    limits = Limits.from_environment()
-    return Agent(REACHED[kind].connect(validated, limits), holder=holder, lock=lock, limits=limits)
+    return place_of({kind: parameters or {}}).open(holder=holder, lock=lock, disk=disk)

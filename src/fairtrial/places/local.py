@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 
-from fairtrial.study.catalogue import Kind
+from fairtrial.places.place import ReachedPlace
 from fairtrial.wire import Limits, PipeTransport, find_agent
 
 STATE_VARIABLE = "FAIRTRIAL_STATE_DIRECTORY"
@@ -25,21 +25,25 @@ class LocalParameters(BaseModel):
     )
 
 
-KIND = Kind(name="local", summary="This machine.", parameters=TypeAdapter(LocalParameters))
+class Local(ReachedPlace[LocalParameters]):
+    """This machine, as this process's user."""
 
+    name = "local"
+    summary = "This machine."
+    model = LocalParameters
 
-def connect(parameters: LocalParameters, limits: Limits, *, path: str = "") -> PipeTransport:
-    """Starts an agent.
+    def connect(self, limits: Limits, *, path: str = "") -> PipeTransport:
+        """Starts an agent.
 
-    Args:
-        parameters: of the place.
-        limits: of the stream and of the agent.
-        path: where its processes look for programs before they look where this process does.
+        Args:
+            limits: of the stream and of the agent.
+            path: where its processes look for programs before they look where this process does.
 
-    Raises:
-        PlaceError: its binary is not found.
-    """
-    environment = {STATE_VARIABLE: parameters.state_directory} if parameters.state_directory else {}
-    if path:
-        environment["PATH"] = f"{path}:{os.environ.get('PATH', '')}"
-    return PipeTransport([str(find_agent()), "serve"], environment=environment, limits=limits)
+        Raises:
+            PlaceError: its binary is not found.
+        """
+        state = self.parameters.state_directory
+        environment = {STATE_VARIABLE: state} if state else {}
+        if path:
+            environment["PATH"] = f"{path}:{os.environ.get('PATH', '')}"
+        return PipeTransport([str(find_agent()), "serve"], environment=environment, limits=limits)

@@ -10,12 +10,13 @@ import math
 import shlex
 import subprocess
 from pathlib import Path
+from types import MappingProxyType
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 
 from fairtrial.errors import PlaceError
-from fairtrial.places import local
-from fairtrial.study.catalogue import Kind
+from fairtrial.places.local import STATE_VARIABLE
+from fairtrial.places.place import ReachedPlace
 from fairtrial.study.tree.paths import OwnPath
 from fairtrial.wire import Limits, PipeTransport, find_agent
 
@@ -68,28 +69,33 @@ class SshParameters(BaseModel):
     )
 
 
-KIND = Kind(name="ssh", summary="A host over SSH.", parameters=TypeAdapter(SshParameters))
+class Ssh(ReachedPlace[SshParameters]):
+    """A host that ssh(1) logs in to."""
 
+    name = "ssh"
+    summary = "A host over SSH."
+    model = SshParameters
+    example = MappingProxyType({"host": "db.example.org"})
 
-def connect(parameters: SshParameters, limits: Limits) -> PipeTransport:
-    """Brings the agent there unless it is there already, and starts it.
+    def connect(self, limits: Limits) -> PipeTransport:
+        """Brings the agent there unless it is there already, and starts it.
 
-    Raises:
-        PlaceError: ssh cannot log in, in ssh's own words; or the host cannot run the agent.
-    """
-    agent, ssh = find_agent(), _ssh(parameters, limits)
-    content = agent.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    answer = _run(ssh, LOOK.replace("HASH", digest), b"", limit_s=limits.short_s)
-    if not answer.startswith("ready "):
-        answer = _run(ssh, PUSH.replace("HASH", digest), content, limit_s=PUSH_S)
-    remote = answer.removeprefix("ready ").strip()
-    environment = dict(limits.environment())
-    if parameters.state_directory:
-        environment[local.STATE_VARIABLE] = parameters.state_directory
-    variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
-    command = f"exec env {variables} {shlex.quote(remote)} serve"
-    return PipeTransport([*ssh, _in_sh(command)], limits=limits)
+        Raises:
+            PlaceError: ssh cannot log in, in ssh's own words; or the host cannot run the agent.
+        """
+        agent, ssh = find_agent(), _ssh(self.parameters, limits)
+        content = agent.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        answer = _run(ssh, LOOK.replace("HASH", digest), b"", limit_s=limits.short_s)
+        if not answer.startswith("ready "):
+            answer = _run(ssh, PUSH.replace("HASH", digest), content, limit_s=PUSH_S)
+        remote = answer.removeprefix("ready ").strip()
+        environment = dict(limits.environment())
+        if self.parameters.state_directory:
+            environment[STATE_VARIABLE] = self.parameters.state_directory
+        variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
+        command = f"exec env {variables} {shlex.quote(remote)} serve"
+        return PipeTransport([*ssh, _in_sh(command)], limits=limits)
 
 
 def _ssh(parameters: SshParameters, limits: Limits) -> list[str]:

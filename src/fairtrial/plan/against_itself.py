@@ -13,7 +13,7 @@ from fairtrial.record.models import Plan
 from fairtrial.study.catalogue import Catalogue
 
 AGAIN: Final = "-again"  # what the second label is called beyond the first
-WARNING: Final = "A/A: both arms are the baseline, so every difference is noise; a claim would be a false one"
+WARNING: Final = "A/A: both arms are the baseline, so every difference is noise and every claim would be false"
 
 
 def against_itself(plan: Plan, *, catalogue: Catalogue) -> Plan:

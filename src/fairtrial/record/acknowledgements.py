@@ -49,7 +49,7 @@ def read(path: Path) -> list[Acknowledgement]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         problem = Problem(message=f"cannot be read: {error}", file=str(path))
-        raise InputError([problem], hint="a list of `{run: NAME, because: TEXT}`") from error
+        raise InputError([problem], hint="write a list of `{run: NAME, because: TEXT}`") from error
     node = reading.parse(text, file=str(path), problems=problems)
     entries = [] if node is None else validate(_ENTRIES, plain(node), node=node, prefix=(), problems=problems)
     problems.raise_if_any()

@@ -72,5 +72,5 @@ def full_disk_explained(directory: Path) -> Iterator[None]:
             raise
         raise PlaceError(
             f"no space left on the disk of {directory} while writing the record",
-            hint="free some space and go on with `fairtrial run … --resume`; every finished trial is kept",
+            hint="free some space and continue with `fairtrial run … --resume`; all finished trials are kept",
         ) from error

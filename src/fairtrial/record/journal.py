@@ -33,18 +33,20 @@ def lines(path: Path) -> Iterator[JournalLine]:
         RecordError: a line that is not the last cannot be read, or the sequence has a gap.
     """
     if not path.exists():
-        raise RecordError(f"{path} is missing", hint="name the directory of a run, as `fairtrial run` printed it")
+        raise RecordError(f"{path} is missing", hint="give the directory of a run, as `fairtrial run` printed it")
     for expected, raw in enumerate(_whole_lines(path.read_bytes())):
         try:
             line = JournalLine.model_validate_json(raw)
         except ValidationError as error:
             raise RecordError(f"{path}:{expected + 1}: not a journal line: {error}", hint=_DAMAGED) from error
         if line.sequence != expected:
-            raise RecordError(f"{path}:{expected + 1}: sequence {line.sequence}, expected {expected}", hint=_DAMAGED)
+            raise RecordError(
+                f"{path}:{expected + 1}: expected sequence number {expected}, found {line.sequence}", hint=_DAMAGED
+            )
         yield line
 
 
-_DAMAGED = "the record was changed after it was written: restore it from a copy"
+_DAMAGED = "restore the record from a copy: it was changed after it was written"
 
 
 def _whole_lines(data: bytes) -> list[bytes]:
@@ -67,7 +69,7 @@ class Journal:
             self._file.close()
             raise PlaceError(
                 f"another process is running {path.parent}",
-                hint="wait for it, or stop it and use --resume",
+                hint="wait until it ends, or stop it and continue with --resume",
             ) from error
         self._sequence = 0
         self._known = False  # whether `_sequence` is what the file says: not at first, nor after a broken append
@@ -95,7 +97,7 @@ class Journal:
             self._known = False  # Ctrl-C can fall between any two of the next lines
             data = line.model_dump_json().encode() + b"\n"
             if self._file.write(data) != len(data):
-                raise OSError(errno.ENOSPC, "the line was written in part")
+                raise OSError(errno.ENOSPC, "only part of the line was written")
             os.fsync(self._file.fileno())
             self._sequence += 1
             self._known = True

@@ -20,13 +20,13 @@ COMPONENT_BYTES = 255  # limits.h, NAME_MAX
 
 def _known_version(version: int) -> int:
     if version != FORMAT_VERSION:
-        raise ValueError(f"this fairtrial reads version {FORMAT_VERSION}, the file has {version}")
+        raise ValueError(f"expected format version {FORMAT_VERSION}, found {version}")
     return version
 
 
 def _one_component(name: str) -> str:
     if name in ("", ".", "..") or not name.isprintable() or "/" in name or len(name.encode()) > COMPONENT_BYTES:
-        raise ValueError(f"expected a name that can be one file's, found {name!r}")
+        raise ValueError(f"expected a valid file name, found {name!r}")
     return name
 
 

@@ -145,7 +145,7 @@ def read(directory: Path) -> Record:
     if not plan_path.exists():
         raise RecordError(
             f"{directory} is not a record: it has no plan.json",
-            hint="name the directory of a run, as `fairtrial run` printed it",
+            hint="give the directory of a run, as `fairtrial run` printed it",
         )
     return Record(
         directory=directory,
@@ -168,8 +168,9 @@ def refuse_links(directory: Path) -> None:
             kind = _irregular(path)
             if kind is not None:
                 raise RecordError(
-                    f"{path} is {kind}: a record has files and directories only",
-                    hint="replace it by a file, a link by what it points to, if you trust where the record comes from",
+                    f"{path} is {kind}: a record contains only files and directories",
+                    hint="replace it with a regular file, a link with its target, if you trust the source of the "
+                    "record",
                 )
 
 
@@ -236,7 +237,7 @@ def _unreadable(path: Path, error: ValidationError, *, field: str = "") -> Recor
         f"{path} cannot be read: {what}{f' at {at}' if at else ''} ({len(problems)} problems)",
         hint="read the record with the version of fairtrial that wrote it, or a newer one"
         if newer
-        else "the file was cut or changed after it was written, or comes from another version of fairtrial",
+        else "the file was truncated or changed after it was written, or comes from a different version of fairtrial",
     )
 
 
@@ -264,7 +265,7 @@ def _places(record: Record) -> list[str]:
     path = record.directory / PLACES
     if not record.places or (path.exists() and path.read_bytes() == places_json(record)):
         return []
-    return [f"{PLACES}: {'changed since it was written' if path.exists() else 'missing'}; the journal holds the same"]
+    return [f"{PLACES}: {'changed since it was written' if path.exists() else 'missing'}; the journal has the original"]
 
 
 def places_json(record: Record) -> bytes:
@@ -279,7 +280,7 @@ def _unknown_trials(record: Record) -> list[str]:
     present = (
         {path.name for path in directory.iterdir() if not path.name.startswith(".")} if directory.exists() else set()
     )
-    return [f"trials/{name}: not in the journal; --resume takes a whole trial in" for name in sorted(present - known)]
+    return [f"trials/{name}: not in the journal; --resume adds complete trials" for name in sorted(present - known)]
 
 
 def _compare(path: Path, expected: str, name: str) -> list[str]:
@@ -287,5 +288,5 @@ def _compare(path: Path, expected: str, name: str) -> list[str]:
         return [f"{name}: missing"]
     actual = sha256(path)
     if actual != expected:
-        return [f"{name}: changed since it was written (SHA-256 {actual[:12]}…, journal says {expected[:12]}…)"]
+        return [f"{name}: changed since it was written (expected SHA-256 {expected[:12]}…, found {actual[:12]}…)"]
     return []

@@ -120,7 +120,7 @@ def create(directory: Path, *, plan: Plan, sources: Mapping[str, str], numbered:
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            raise PlaceError(f"{directory} cannot be made: {error}", hint="choose another --output") from error
+            raise PlaceError(f"{directory} cannot be created: {error}", hint="choose a different --output") from error
         for name, text in sources.items():
             target = directory / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def _made(directory: Path, *, most: int) -> Path:
             continue
         (numbered / "trials").mkdir()
         return numbered
-    raise PlaceError(f"{directory} exists already", hint="go on with --resume, or choose another --output")
+    raise PlaceError(f"{directory} already exists", hint="continue with --resume, or choose a different --output")
 
 
 def _run_started(directory: Path) -> RunStarted:

@@ -98,8 +98,8 @@ def _put(fresh: Path, directory: Path) -> None:
     for new, old in there.items():
         if not new.is_dir() and _is_directory(old):
             raise PlaceError(
-                f"{old} is a directory: expected a file of the report, which is written anew",
-                hint="rename the directory, and draw the report again with `fairtrial report`",
+                f"{old} is a directory: expected a file of the report",
+                hint="rename the directory, and write the report again with `fairtrial report`",
             )
     for made in (directory, *(old for new, old in there.items() if new.is_dir())):
         if not _is_directory(made):  # a link is not followed

@@ -31,7 +31,7 @@ FACT_LABELS: Final = {
     "clock_source": "clock source",
     "file_system": "file system",
     "client_operations_per_core_s": "client's ceiling, operations per second and core",
-    "client_interface": "client's threads wait by",
+    "client_interface": "client's event interface",
 }
 
 ENTRY_LABELS: Final = {"server_user": "server's user", "agent_sha256": "agent's SHA-256"}

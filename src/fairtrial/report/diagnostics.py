@@ -25,11 +25,11 @@ LINES_IN_TEXT: Final = 30  # of an output, in report.txt; the page shows what re
 SIGNIFICANT: Final = 4  # digits of a rate: a single trial knows no more
 LARGEST_PLAIN: Final = 1e4  # rates from here on are whole numbers with separators
 CAUTION: Final = (
-    "Exploratory: a probe slows what it looks at, and so few trials have no interval. These trials are in no estimate, "
-    "count or verdict of this report."
+    "Exploratory: a probe slows down what it observes, and so few trials allow no interval. No estimate, count or "
+    "verdict of this report includes these trials."
 )
-PROFILE_NOTE: Final = "Share of all processors' samples, idle ones included; – is below the most frequent ones kept."
-RATES_NOTE: Final = "Per second of the probe, all processors together; a time counter counts all of them."
+PROFILE_NOTE: Final = "Share of all processors' samples, idle ones included; –: not among the most frequent ones kept."
+RATES_NOTE: Final = "Per second of the probe, summed over all processors; time counters are summed, too."
 
 
 class DiagnosticTrial(BaseModel):
@@ -92,7 +92,7 @@ def summary(record: Record, trials: Sequence[DiagnosticTrial]) -> list[str]:
     named = ", ".join(probe.label for probe in record.plan.probes)
     planned = len(record.plan.diagnostics)
     said = [f"{len(trials)} of {counted(planned, 'diagnostic trial')} ran, after all others, with {named}. {CAUTION}"]
-    return said + [f"{each.trial} gave nothing: {each.invalid_reason}" for each in trials if not each.valid]
+    return said + [f"{each.trial} has no result: {each.invalid_reason}" for each in trials if not each.valid]
 
 
 def sections(record: Record, trials: Sequence[DiagnosticTrial]) -> Iterator[Section]:

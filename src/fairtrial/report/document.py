@@ -16,7 +16,7 @@ from fairtrial.report.background import background
 
 # 2: `fidelity`; 3: of scripts too; 4: rank tests, guardrails, looks, `latency_shift`, noise, why and `diagnostics`;
 # 5: expectations by arm
-REPORT_FORMAT_VERSION: Final = 5
+REPORT_FORMAT_VERSION: Final = 6
 
 
 def document(record: Record, analysis: Analysis, curves: Sequence[ShiftCurve] = ()) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from fairtrial.report import numbers
 HEADER: Final = ("cell", "metric", "expected", "arm", "mean", "n", "outcome")
 LEFT: Final = 4
 NOTE: Final = (
-    "Means over valid trials. The first arm is the baseline, which alone decides: what is under test may change the "
-    "condition itself."
+    "Means over valid trials. Only the first arm, the baseline, decides: the other arms may change the condition "
+    "itself."
 )
 
 

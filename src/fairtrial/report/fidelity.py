@@ -16,19 +16,20 @@ from fairtrial.report import numbers
 HEADER: Final = ("point", "asked", "drawn", "of", "p", "verdict", "clause")
 LEFT: Final = 2
 HOW: Final = (
-    "Counts are of whole drives, ramp-up included. A point is broken if chance as specified gives a count as far off "
-    f"with a probability below {LEVEL:g}, or if the count lies outside the specification's own bounds although so many "
-    "draws would keep to them; bounds that so few draws cannot keep to are not held against them. The mix comes from "
-    f"decks of {DECK} cards (clause 5.2.4.2): only unfinished decks may bend it. Of the numbers that NURand joins, "
-    "three in four are odd before its constant C is added; of uniform ones, as some tools draw them, every second is."
+    "Counts cover whole trials, ramp-up included. A point is broken if random draws as specified give a count this far "
+    f"off with a probability below {LEVEL:g}, or if the count lies outside the specification's own bounds although so "
+    "many draws would stay within them; bounds that are too narrow for so few draws are not applied. The mix comes "
+    f"from decks of {DECK} cards (clause 5.2.4.2): only unfinished decks may change it. Of the numbers that NURand "
+    "combines, three in four are odd before its constant C is added; of uniform numbers, as some tools draw them, one "
+    "in two."
 )
 SCRIPT: Final = (
-    "Counts of a script's transactions are of whole drives, ramp-up included. A point is broken if its weights, or its "
-    f"share of rollbacks, give a count as far off with a probability below {LEVEL:g}."
+    "Counts of a script's transactions cover whole trials, ramp-up included. A point is broken if its weights, or its "
+    f"share of rollbacks, give a count this far off with a probability below {LEVEL:g}."
 )
 ENGINE: Final = (
-    "docs/guides/workloads.md lists where the load generator leaves the specification. Its results are not those of an "
-    "audited benchmark."
+    "docs/guides/workloads.md lists where the load generator departs from the specification. Its results are not "
+    "those of an audited benchmark."
 )
 
 
@@ -75,14 +76,14 @@ def notes(found: Sequence[Fidelity]) -> tuple[str, ...]:
 def doubts(found: Sequence[Fidelity]) -> tuple[Doubt, ...]:
     """A doubt for each workload that did not draw what the specification, or the script, asks for."""
     drew = {
-        fidelity.TPCC: "TPC-C drew what the specification does not ask for",
-        fidelity.SCRIPT: "the script's transactions were not drawn by their weights",
+        fidelity.TPCC: "TPC-C transactions deviate from the specification",
+        fidelity.SCRIPT: "the script's transactions deviate from their weights",
     }
     return tuple(
         Doubt(
             code="unfaithful",
             message=f"{drew[each.workload]}: {_names(each.broken)}",
-            advice="see the section on fidelity; this load is not the one it claims to be",
+            advice="see the section on fidelity: the workload is not what its name says",
         )
         for each in found
         if each.broken
@@ -106,8 +107,9 @@ def _summary(each: Fidelity) -> str:
     words = [f"{kept} of {len(each.points)} points kept"]
     words += [f"broken: {_names(each.broken)}"] if each.broken else []
     words += [f"untested: {_names(untested)}"] if untested else []
-    drives = f"{len(each.trials)} trials of {each.seeds} seeds"
-    longest = "; of those with equal seeds, which draw the same, the longest" if each.seeds < len(each.trials) else ""
+    drives = f"{len(each.trials)} trials with {each.seeds} seeds"
+    alike = each.seeds < len(each.trials)
+    longest = "; of trials with equal seeds, which draw the same, only the longest" if alike else ""
     return f"{'; '.join(words)}. Counted over {drives}{longest}."
 
 

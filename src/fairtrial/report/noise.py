@@ -10,14 +10,16 @@ from fairtrial.report import numbers
 from fairtrial.words import counted
 
 HEADER: Final = (
-    "metric", "cell", "blocks", "trial sd", "block sd", "pair sd", "at most", "floor", "slot", "lag-1", "ratio", "p",
+    "metric", "cell", "blocks", "trial sd", "block sd", "pair sd", "upper bound", "floor", "slot", "lag-1", "ratio",
+    "p",
 )  # fmt: skip
 LEFT: Final = 2
 LEGEND: Final = (
     "In percent, on logarithms: sd between trials of a block, between blocks beyond that, and of the log ratios of "
-    "blocks with its upper bound (one-sided, 80 %), which planning uses. Floor: half the 95 % interval of a ratio of "
-    "the baseline to itself. Slot: the second trial of a block over the first; * where its interval leaves out 0. "
-    "Lag-1: autocorrelation in the order the trials ran; * where independent trials exceed it 1 time in 20."
+    "blocks with its upper confidence bound (one-sided, 80 %), which planning uses. Floor: half the 95 % interval of "
+    "a ratio of the baseline to itself. Slot: the second trial of a block over the first; * where its interval "
+    "excludes 0. Lag-1: autocorrelation in the order in which the trials ran; * where only 1 in 20 series of "
+    "independent trials exceeds it."
 )
 
 
@@ -46,7 +48,7 @@ def sentences(profile: NoiseProfile) -> list[str]:
     """What the profile says as a whole."""
     what = (
         f"An A/A run: the baseline against itself in {counted(profile.blocks, 'block')} per cell. Every difference is "
-        "noise, and this place's later reports show it as their noise floor."
+        "noise, and later reports of this place show it as their noise floor."
     )
     rejected = (
         f"False positives at level {profile.alpha:g} without adjustment: {_rate(profile.false_positives)} of all cells "
@@ -61,9 +63,7 @@ def sentences(profile: NoiseProfile) -> list[str]:
         )
     if profile.left_out:
         found.append(
-            "Without a figure, for want of blocks, of positive values or of any variation: "
-            + ", ".join(profile.left_out)
-            + "."
+            "No figure, for lack of blocks, positive values or variation: " + ", ".join(profile.left_out) + "."
         )
     return found
 
@@ -84,7 +84,7 @@ def floor_of(analysis: Analysis, *, cell: str, metric: str) -> str:
 
 
 def _source(floor: Floor) -> str:
-    whose = floor.study if floor.same_study else f"of another study, {floor.study}: a hint only"
+    whose = floor.study if floor.same_study else f"from a different study, {floor.study}: only a rough guide"
     return f"A/A, {counted(floor.aa_blocks, 'block')}, {floor.date[:10]}, {whose}"
 
 

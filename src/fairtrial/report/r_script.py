@@ -48,8 +48,8 @@ def _looks(analysis: Analysis) -> list[str]:
     if analysis.stopping is None:
         return []
     return [
-        "# The run could stop early. R's p values and intervals below are of a design that looks once (`p_once` in",
-        "# report.json); the report's intervals are wider, so that they hold although it looked after every round:",
+        "# The run could stop early. R's p values and intervals below belong to a design with one look (`p_once` in",
+        "# report.json); the report's intervals are wider, so that they hold with a look after every round:",
         f"# {_comment(analysis.stopping.rule)}",
     ]
 

@@ -49,7 +49,7 @@ def lines(analysis: Analysis) -> list[str]:
         named = _named(cell, margin=analysis.margin)
         arm = f", {cell.arm}" if len(analysis.levels) > 2 else ""  # noqa: PLR2004 - with two arms it is clear which
         said = ", ".join(phrase(change, unit=cell.unit) for change in named)
-        found.append(f"why ({cell.cell}{arm}): {said or f'no counter of {cell.tested} changed beyond chance'}")
+        found.append(f"why ({cell.cell}{arm}): {said or f'none of {cell.tested} counters changed beyond chance'}")
     return found
 
 
@@ -65,7 +65,7 @@ def _named(cell: CellWhy, *, margin: float) -> list[Change]:
 
 
 def phrase(change: Change, *, unit: str) -> str:
-    """`major faults per transaction −41 %`, `iowait −12 points`, `swap-outs 0 → 120 per second`."""
+    """`major faults per transaction −41 %`, `iowait −12 pp`, `swap-outs 0 → 120 per second`."""
     name = label(change.counter)
     if change.form == "share":
         return f"{name} {_points(change.difference)}"
@@ -124,7 +124,7 @@ def summary(cell: CellWhy) -> str:
     """How much was looked at."""
     return (
         f"{cell.arm} against {cell.baseline} over {counted(cell.n, 'block')}: {cell.tested} counters and levels "
-        f"compared, {cell.constant} never varied; the {len(cell.changes)} strongest."
+        f"compared, {cell.constant} never varied; the {len(cell.changes)} strongest are listed."
     )
 
 
@@ -149,7 +149,7 @@ def _effect(change: Change) -> str:
 
 def _points(difference: float) -> str:
     points = abs(difference) * 100
-    return f"{'+' if difference >= 0 else '−'}{points:.{0 if points >= 10 else 1}f} points"  # noqa: PLR2004 - digits
+    return f"{'+' if difference >= 0 else '−'}{points:.{0 if points >= 10 else 1}f} pp"  # noqa: PLR2004 - digits
 
 
 def _shown(change: Change, value: float) -> str:

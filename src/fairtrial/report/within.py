@@ -13,10 +13,10 @@ from fairtrial.report.tables import cell_label
 HEADER: Final = ("cell", "arm", "steady", "drifting", "unsteady", "drift", "settled", "lag 1", "effective n")
 LEFT: Final = 2
 NOTE: Final = (
-    "Trials by verdict on their whole measured window, which always counts whole. Then medians over trials: drift of "
-    "throughput through the window, seconds until no level differs from the last, autocorrelation of neighbouring "
-    "intervals, and how many independent intervals would give the mean as precisely. Every trial's figures are in "
-    "report.json."
+    "Steady, drifting and unsteady: trials by their course through the measurement window, all of which counts in any "
+    "case. The other columns are medians over trials: drift of throughput through the window, seconds until the level "
+    "no longer differs from the last, autocorrelation of neighbouring intervals, and the number of independent "
+    "intervals that give an equally precise mean. report.json has the figures of every trial."
 )
 
 

@@ -12,8 +12,8 @@ from fairtrial.words import counted as blocks
 def counted(analysis: Analysis) -> list[tuple[str, int]]:
     """How many trials and blocks stand behind the analysis."""
     counts = analysis.counts
-    diagnostic = [("diagnostic, not among these", counts.diagnostic)] if counts.diagnostic else []
-    rows = [("rows, averaged into these", counts.rows)] if counts.rows else []
+    diagnostic = [("diagnostic, not included above", counts.diagnostic)] if counts.diagnostic else []
+    rows = [("rows, averaged into trials", counts.rows)] if counts.rows else []
     return [
         ("planned", counts.planned),
         ("finished", counts.finished),
@@ -33,7 +33,7 @@ def stopping(analysis: Analysis) -> list[str]:
     if found is None:
         return []
     return [
-        f"Decided after every round, cell by cell, from {found.first} to {found.last} blocks: {found.rule}.",
+        f"Decided after every round for each cell, from {found.first} to {found.last} blocks: {found.rule}.",
         f"{share_of_blocks(analysis)} were run.",
         *(
             f"{cell.cell}: stopped after {blocks(cell.blocks, 'block')}, in round {cell.round}: "
@@ -54,7 +54,7 @@ def fates(behind: Background) -> list[str]:
     """What happened to trials and blocks that are not in the estimates, and what was checked."""
     checks = [
         f"consistency {name}: checked after {trials} trials, "
-        + ("no violation" if violations == 0 else f"{violations} VIOLATIONS")
+        + ("no violations" if violations == 0 else f"{violations} VIOLATION{'' if violations == 1 else 'S'}")
         for name, trials, violations in behind.checks
     ]
     return [
@@ -62,7 +62,7 @@ def fates(behind: Background) -> list[str]:
         *(f"voided: {sentence}" for sentence in behind.voided),
         *behind.added,
         *checks,
-        *(f"warning of the plan: {warning}" for warning in behind.warnings),
+        *(f"plan warning: {warning}" for warning in behind.warnings),
     ]
 
 

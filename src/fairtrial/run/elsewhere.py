@@ -8,14 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, Final, NoReturn
 
 from fairtrial.errors import InputError, PlaceError, Problem
-from fairtrial.places import BOOTED
+from fairtrial.places import is_booted
 from fairtrial.record.models import ClockShift, Plan
-from fairtrial.run.kinds import parts_of
-from fairtrial.settings.steps import groups
+from fairtrial.settings import ANY_TRIAL, TrialContext
 from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.systems import system_of
 from fairtrial.wire import Agent
 from fairtrial.wire.open_place import OpenPlace
 
@@ -45,19 +46,20 @@ def of(trial: ResolvedTrial) -> dict[str, Any] | None:
     return None if own is None or own == trial.place else own
 
 
-def facts(own: Mapping[str, Any], trial: ResolvedTrial, client: Client | None = None) -> dict[str, Any]:
-    """What a trial's settings may go by: its place's facts, where its load runs, and on which processors there.
+def context(
+    trial: ResolvedTrial, client: Client | None = None, *, directory: PurePosixPath = ANY_TRIAL.directory
+) -> TrialContext:
+    """What a trial's settings may go by beside its place's facts: where its load runs, and on which processors there.
 
     Args:
-        own: facts of the system's place.
-        trial: whose they are.
+        trial: whose settings they are.
         client: the other place, once it is open; its processors are unknown before.
+        directory: the trial's own at the system's place.
     """
     if of(trial) is None:
-        parts = parts_of(trial)
-        return {**own, groups.LOAD: "beside" if parts.system.has_server(parts.system_parameters) else "within"}
-    processors = None if client is None else client.place.facts["processors"]
-    return {**own, groups.LOAD: "elsewhere", "client_processors": processors}
+        return TrialContext(directory, load="beside" if system_of(trial.system).has_server() else "within")
+    processors = None if client is None else tuple(client.place.facts["processors"])
+    return TrialContext(directory, load="elsewhere", client_processors=processors)
 
 
 def driven_from(place: Mapping[str, Any], resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[ResolvedTrial]:
@@ -75,13 +77,13 @@ def require(plan: Plan, trial: ResolvedTrial) -> None:
     client = of(trial)
     if client is None:
         return
-    parts, system = parts_of(trial), next(iter(trial.system))
-    if not parts.system.has_server(parts.system_parameters):
+    system = system_of(trial.system)
+    if not system.has_server():
         _refuse(
-            f"the system `{system}` has no server that another place could reach",
+            f"the system `{system.name}` has no server that another place could reach",
             "take a system that runs a server, such as mariadb or postgres, or leave `place` out",
         )
-    if any(next(iter(place)) in BOOTED for place in (trial.place, client)):
+    if any(is_booted(place) for place in (trial.place, client)):
         _refuse("a guest has no network but its own loopback", "use two hosts, `local` and `ssh` or two of `ssh`")
     if plan.probes:
         _refuse("probes cannot follow a load of another place yet", "leave `telemetry.probes` out, or `place`")

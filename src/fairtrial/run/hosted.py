@@ -7,8 +7,9 @@ here, the guest does it itself.
 from __future__ import annotations
 
 from pathlib import PurePosixPath
+from typing import Any
 
-from fairtrial.places import BOOTED, KINDS
+from fairtrial.places import BootedPlace, place_of
 from fairtrial.run import prepared
 from fairtrial.run.kinds import Parts
 from fairtrial.study.resolved import ResolvedTrial
@@ -24,10 +25,10 @@ def identity(place: OpenPlace, trial: ResolvedTrial, parts: Parts) -> Identity:
         PlaceError: it is missing, with where it was looked for.
     """
     if place.carrier is not None and _starts_from_data(parts):
-        found = parts.system.identity(place.carrier, parts.system_parameters)
+        found = parts.system.identity(place.carrier)
         if _is_shared(trial, found):
             return found
-    return parts.system.identity(place, parts.system_parameters)
+    return parts.system.identity(place)
 
 
 def ensure(place: OpenPlace, trial: ResolvedTrial, *, key: str, parts: Parts, on_progress: OnProgress) -> None:
@@ -45,14 +46,13 @@ def _held(place: OpenPlace, trial: ResolvedTrial, *, key: str, parts: Parts, on_
     host = place.carrier
     if host is None or not _servers_may_enter(host):
         return False
-    if not _is_shared(trial, parts.system.identity(host, parts.system_parameters)):
+    if not _is_shared(trial, parts.system.identity(host)):
         return False
-    kind, given = next(iter(trial.place.items()))
-    booted, parameters = BOOTED[kind], KINDS[kind].parameters.validate_python(given)
-    if booted.has_disk(parameters, host, key=key):
+    guest = _guest(trial)
+    if guest.has_disk(host, key=key):
         return True
     prepared.ensure(host, key, parts, on_progress=on_progress)
-    return booted.make_disk(parameters, host, key=key)
+    return guest.make_disk(host, key=key)
 
 
 def _servers_may_enter(host: OpenPlace) -> bool:
@@ -65,12 +65,16 @@ def _servers_may_enter(host: OpenPlace) -> bool:
 
 def _starts_from_data(parts: Parts) -> bool:
     """What brings no data may say something else in a guest: a command's version is what a command prints there."""
-    return parts.workload.data(parts.workload_parameters) is not None or parts.system.has_data_directory(
-        parts.system_parameters
-    )
+    return parts.workload.data() is not None or parts.system.has_data_directory()
 
 
 def _is_shared(trial: ResolvedTrial, found: Identity) -> bool:
     """Whether a system's program is the guest's, too; what has none of its own is the agent."""
     program = found.facts.get("binary")
-    return program is None or BOOTED[next(iter(trial.place))].shares(PurePosixPath(program))
+    return program is None or _guest(trial).shares(PurePosixPath(program))
+
+
+def _guest(trial: ResolvedTrial) -> BootedPlace[Any]:
+    place = place_of(trial.place)
+    assert isinstance(place, BootedPlace)  # noqa: S101 - no other place has a carrier
+    return place

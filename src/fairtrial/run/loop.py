@@ -12,8 +12,7 @@ from typing import Any, Literal
 from fairtrial import doctor
 from fairtrial import plan as planning
 from fairtrial.errors import FairtrialError, InputError, PlaceError, StreamLostError
-from fairtrial.places import BOOTED
-from fairtrial.places.vm.machine import KEPT, PASSING, Disk
+from fairtrial.places import KEPT, PASSING, Disk, is_booted
 from fairtrial.record import Record, Writer
 from fairtrial.record.models import (
     BlockAdded,
@@ -43,12 +42,11 @@ from fairtrial.run.trial.outcome import levels_of
 from fairtrial.run.trial.runner import STREAM_LOST, TrialRunner
 from fairtrial.study import Study, located
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.systems import installation
+from fairtrial.systems import system_of
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.words import STOP_REASONS, counted
+from fairtrial.workloads import workload_of
 
-# Programs of others that load, by the option of a trial that has their hash.
-LOADS = {f"{name}_sha256": name for name in ("fio", "sysbench", "pgbench", "hammerdb")}
 STREAMS_LOST_IN_A_ROW = 3  # between trials, without one finished: the place is not coming back by itself
 
 
@@ -134,10 +132,10 @@ class Run:
     def _fetch(self) -> None:
         """Servers that this machine does not have yet, before anything starts: one is hundreds of megabytes."""
         for trial in self.schedule.owed():
-            kind, parameters = next(iter(self._resolved(trial).system.items()))
-            if (source := installation.awaited(kind, parameters)) is not None:
-                self.progress.note(f"fetching {kind}: {source}")
-                installation.fetched(kind, parameters)
+            system = system_of(self._resolved(trial).system)
+            if (source := system.awaited()) is not None:
+                self.progress.note(f"fetching {system.name}: {source}")
+                system.fetched()
 
     def _at_place_again(self, trial: PlannedTrial) -> None:
         """Opens the place; a stream lost between trials costs none of them, but not for ever."""
@@ -152,7 +150,7 @@ class Run:
     def _at_place(self, first: PlannedTrial) -> None:
         """Runs trials for as long as they are at the same place and its stream holds."""
         place = self._place_of(first)
-        if next(iter(place)) in BOOTED:
+        if is_booted(place):
             self._booted(place, first)
             return
         client_of = elsewhere.of(self._resolved(first))
@@ -276,9 +274,10 @@ class Run:
         subject = {**record.subject, "system": str(record.system_facts["sha256"])}
         known = self.subjects.setdefault(key, subject)
         changed = [name for name in known if known[name] != subject.get(name)]
-        loads = {name: value for name, value in record.options.items() if name in LOADS}
+        named = workload_of(record.resolved.workload).builds
+        loads = {name: value for name, value in record.options.items() if name in named}
         builds = self.loads.setdefault(key, {})
-        changed += [LOADS[name] for name, value in loads.items() if builds.setdefault(name, value) != value]
+        changed += [named[name] for name, value in loads.items() if builds.setdefault(name, value) != value]
         if changed:
             raise PlaceError(
                 f"{record.trial.id} ran on another {' and '.join(changed)} than the trials of this arm before it",

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from fairtrial.errors import AgentError
-from fairtrial.places import BOOTED, open_place
+from fairtrial.places import is_booted, open_place
 from fairtrial.run.trial import workspace
 from fairtrial.wire.open_place import OpenPlace
 
@@ -50,9 +50,9 @@ def kept(place: Mapping[str, Any], *, study: str) -> dict[str, Any] | None:
     Raises:
         PlaceError: the place cannot be reached.
     """
-    kind, parameters = next(iter(place.items()))
-    if kind in BOOTED:  # booting takes the machine's lock and its disk, which planning must not
+    if is_booted(place):  # booting takes the machine's lock and its disk, which planning must not
         return None
+    kind, parameters = next(iter(place.items()))
     with open_place(kind, parameters, holder="planning", lock=False) as agent:
         found = OpenPlace(agent=agent, facts={})
         return _read(found, _directory(found) / f"{study}.json")

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial.errors import PlaceError
-from fairtrial.places import open_place
-from fairtrial.places.vm.machine import PASSING, Disk
+from fairtrial.places import PASSING, Disk, open_place
 from fairtrial.run.progress import Progress
 from fairtrial.run.trial import workspace
 from fairtrial.wire import Agent

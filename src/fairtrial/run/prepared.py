@@ -13,7 +13,7 @@ from fairtrial.errors import AgentError, InputError, PlaceError, StreamLostError
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.trial import workspace
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.systems import Identity, Instance, Launch, installation
+from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Loaded, OnProgress
 
@@ -42,13 +42,13 @@ class Prepared:
 
 def key_of(trial: ResolvedTrial, parts: Parts, identity: Identity) -> str | None:
     """The key of a trial's data: everything that determines them; None if neither workload nor system needs any."""
-    data = parts.workload.data(parts.workload_parameters)
-    if data is None and not parts.system.has_data_directory(parts.system_parameters):
+    data = parts.workload.data()
+    if data is None and not parts.system.has_data_directory():
         return None
     determined_by = {
         "system": next(iter(trial.system)),
         "binary_sha256": identity.sha256,
-        "initial": parts.system.initial(parts.system_parameters),
+        "initial": parts.system.initial(),
         "data": data,
     }
     text = json.dumps(determined_by, sort_keys=True)
@@ -62,17 +62,17 @@ def directories(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> set[PurePo
     for trial in trials:
         parts, of = parts_of(trial), repr(trial.system)
         if of not in identities:
-            identities[of] = _identity(place, trial, parts)
+            identities[of] = _identity(place, parts)
         identity = identities[of]
         keys.add(None if identity is None else key_of(trial, parts, identity))
     return {_directory(place, key) for key in keys if key is not None}
 
 
-def _identity(place: OpenPlace, trial: ResolvedTrial, parts: Parts) -> Identity | None:
-    if installation.awaited(next(iter(trial.system)), parts.system_parameters) is not None:
+def _identity(place: OpenPlace, parts: Parts) -> Identity | None:
+    if parts.system.awaited() is not None:
         return None  # looking downloads nothing
     try:
-        return parts.system.identity(place, parts.system_parameters)
+        return parts.system.identity(place)
     except StreamLostError:
         raise
     except (PlaceError, InputError):
@@ -123,7 +123,7 @@ def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progre
 
 
 def _loads(parts: Parts) -> bool:
-    return parts.workload.data(parts.workload_parameters) is not None
+    return parts.workload.data() is not None
 
 
 def _loaded(place: OpenPlace, parts: Parts, instance: Instance, *, on_progress: OnProgress) -> Loaded:
@@ -136,7 +136,7 @@ def _loaded(place: OpenPlace, parts: Parts, instance: Instance, *, on_progress: 
             "this workload needs a database, and the system is none",
             hint="name a database under `system`",
         )
-    return parts.workload.load(place, parts.workload_parameters, instance.endpoint, on_progress=on_progress)
+    return parts.workload.load(place, instance.endpoint, on_progress=on_progress)
 
 
 def _resumed(place: OpenPlace, launch: Launch, parts: Parts) -> Instance | None:
@@ -151,7 +151,7 @@ def _resumed(place: OpenPlace, launch: Launch, parts: Parts) -> Instance | None:
     workspace.remove(place, building / "server")
     workspace.make_private(place, building / "server")
     try:
-        return parts.system.start(place, parts.system.for_loading(parts.system_parameters, place.facts), launch)
+        return parts.system.for_loading(place.facts).start(place, launch)
     except SystemStartError:
         return None  # what the kill left does not start: made anew
 
@@ -162,11 +162,11 @@ def _begun(place: OpenPlace, launch: Launch, parts: Parts) -> Instance:
     workspace.remove(place, building.parent)
     for name in ("data", "server"):
         workspace.make_private(place, building / name)
-    parameters = parts.system.for_loading(parts.system_parameters, place.facts)
-    parts.system.create(place, parameters, launch)
+    system = parts.system.for_loading(place.facts)
+    system.create(place, launch)
     boot = place.require(["cat", BOOT], hint="the place's kernel must have procfs mounted")
     place.agent.put(str(building / CREATED), boot.encode())
-    return parts.system.start(place, parameters, launch)
+    return system.start(place, launch)
 
 
 def restore(place: OpenPlace, prepared: Prepared, target: PurePosixPath) -> Mapping[str, Any]:

@@ -48,8 +48,8 @@ def _unpack(archive: Path, unpacking: Unpacking) -> None:
                 unpacking.tar(packed_tar)
         else:
             raise PlaceError(
-                f"{archive} is not an archive that can be unpacked",
-                hint="name a zip, a jar, a tarball or a Debian package",
+                f"{archive} is not an archive of a known format",
+                hint="name a zip, jar, tarball or Debian package",
             )
 
 

@@ -98,7 +98,7 @@ def _slug(source: Source) -> str:
         return source.slug
     path = Path(source.name).expanduser()
     if not path.is_file():
-        raise PlaceError(f"no archive {source.name} on this machine", hint="name a file that is there")
+        raise PlaceError(f"{source.name} does not exist on this machine", hint="name an existing file")
     status = path.stat()
     return f"archive-{path.name}-{_sha256_of(path, status.st_mtime_ns, status.st_size)[:16]}"
 
@@ -122,7 +122,7 @@ def _kept(directory: Path, source: Source) -> Installed | None:
 
 
 def _refused(directory: Path) -> NoReturn:
-    raise PlaceError(f"{directory} is not what was unpacked there", hint="remove it: it is fetched again")
+    raise PlaceError(f"{directory} differs from what was unpacked there", hint="remove it; it will be fetched again")
 
 
 def _obtained(source: Source, directory: Path) -> Path:
@@ -140,8 +140,8 @@ def _program(files: Path, programs: Sequence[str], *, source: Source) -> Path:
         if found:
             return min(found, key=lambda path: len(path.parts))
     raise PlaceError(
-        f"{source} holds no {' or '.join(programs)} in a directory {', '.join(archives.PROGRAM_FOLDERS)}",
-        hint="name an archive of a whole server",
+        f"{source} does not contain {' or '.join(programs)} in a directory {', '.join(archives.PROGRAM_FOLDERS)}",
+        hint="name an archive of a complete server",
     )
 
 

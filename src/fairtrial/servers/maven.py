@@ -43,7 +43,9 @@ class Coordinates:
         """
         parts = text.split(":")
         if not FEWEST_PARTS <= len(parts) <= MOST_PARTS or not all(PART.fullmatch(part) for part in parts):
-            raise ValueError(f"{text} are no Maven coordinates: group:artifact:version[:packaging[:classifier]]")
+            raise ValueError(
+                f"`{text}` are not Maven coordinates: expected group:artifact:version[:packaging[:classifier]]"
+            )
         return cls(*parts)
 
     @property
@@ -77,9 +79,9 @@ def download(name: str, directory: Path, *, sha256: str | None) -> Path:
         raise _failed(name, error) from error
     if digest.hexdigest() != wanted:
         raise PlaceError(
-            f"what the repository sent for {name} is not what its {digest.name} says: {digest.hexdigest()} instead of "
-            f"{wanted}",
-            hint="try again: a download may have been cut; twice the same is worth a report to who keeps the registry",
+            f"the download of {name} does not match its {digest.name}: expected {wanted}, found {digest.hexdigest()}",
+            hint="try again, because the download may have been cut short; if it fails again, report it to the "
+            "operator of the repository",
         )
     return target
 
@@ -103,9 +105,9 @@ def _failed(name: str, error: Exception) -> PlaceError:
     if isinstance(error, urllib.error.HTTPError):
         error.close()
         if error.code == HTTPStatus.NOT_FOUND:
-            hint = "see which versions it has, and how they are spelled"
-            return PlaceError(f"the repository has no {name}", hint=hint)
+            hint = "check which versions the repository has, and how they are spelled"
+            return PlaceError(f"the repository does not have {name}", hint=hint)
     return PlaceError(
-        f"{name} cannot be downloaded: {error}",
-        hint=f"is the network up? {REPOSITORY_VARIABLE} names a mirror of {CENTRAL}",
+        f"cannot download {name}: {error}",
+        hint=f"check the network, or set {REPOSITORY_VARIABLE} to a mirror of {CENTRAL}",
     )

@@ -1,88 +1,94 @@
-"""Settings: one file per kind; each turns a value and a place's facts into an effect, purely.
+"""Settings: one class per kind (see `setting.Setting`), and others' by entry points of the group `fairtrial.settings`.
 
-A settings module exports `KIND` (its name and the type of its value) and `effect(value, facts)`. It must not touch a
-place: the run applies the effect through the agent, which reads back, records and undoes. Among the facts is
-`trial_directory`: the trial's own at the place.
+Each turns a value, a place's facts and a trial into an effect, purely.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
-from fairtrial.settings import (
-    affinity,
-    drop_caches,
-    environment,
-    governor,
-    io_limit,
-    locks,
-    lru_gen,
-    memory,
-    numa,
-    purge_governor,
-    storage,
-    swap,
-    swappiness,
-    sysctl,
-    sysfs,
-    transparent_huge_pages,
-)
+from pydantic import TypeAdapter
+
+from fairtrial.plugins import chosen, registered
+from fairtrial.settings.affinity import AffinitySetting
+from fairtrial.settings.drop_caches import DropCachesSetting
+from fairtrial.settings.environment import EnvironmentSetting
+from fairtrial.settings.governor import GovernorSetting
+from fairtrial.settings.io_limit import IoLimitSetting
+from fairtrial.settings.locks import LocksSetting
+from fairtrial.settings.lru_gen import LruGenSetting
+from fairtrial.settings.memory import MemorySetting
+from fairtrial.settings.numa import NumaSetting
+from fairtrial.settings.purge_governor import PurgeGovernorSetting
+from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps import groups
+from fairtrial.settings.steps.context import ANY_TRIAL, TrialContext
 from fairtrial.settings.steps.effect import Effect, merged
+from fairtrial.settings.storage import StorageSetting
+from fairtrial.settings.swap import SwapSetting
+from fairtrial.settings.swappiness import SwappinessSetting
+from fairtrial.settings.sysctl import SysctlSetting
+from fairtrial.settings.sysfs import SysfsSetting
+from fairtrial.settings.transparent_huge_pages import TransparentHugePagesSetting
 from fairtrial.study.catalogue import Kind
 
-__all__ = ["SETTINGS", "Effect", "Setting", "effects"]
+__all__ = ["ANY_TRIAL", "SETTINGS", "Effect", "Setting", "TrialContext", "effects", "kind_of", "setting_of"]
+
+_OWN = (  # in the order in which effects are applied; those of other packages follow
+    AffinitySetting,
+    DropCachesSetting,
+    EnvironmentSetting,
+    GovernorSetting,
+    IoLimitSetting,
+    LocksSetting,
+    LruGenSetting,
+    MemorySetting,
+    NumaSetting,
+    PurgeGovernorSetting,
+    StorageSetting,
+    SwapSetting,
+    SwappinessSetting,
+    SysctlSetting,
+    SysfsSetting,
+    TransparentHugePagesSetting,
+)
+SETTINGS: Mapping[str, type[Setting[Any]]] = registered(_OWN, base=Setting, group="fairtrial.settings")
 
 
-class Setting(Protocol):
-    """What a settings module offers."""
+def setting_of(name: str, value: Any) -> Setting[Any]:
+    """The setting of a resolved trial's entry, a JSON value in base units.
 
-    KIND: Kind
+    Raises:
+        RecordError: this version has no such kind, or different values of it.
+    """
+    return chosen(SETTINGS, {name: value}, what="setting")
 
-    def effect(self, value: Any, facts: Mapping[str, Any]) -> Effect:
-        """What `value` means at a place with these facts."""
 
-
-SETTINGS: Mapping[str, Setting] = {
-    module.KIND.name: module
-    for module in (
-        affinity,
-        drop_caches,
-        environment,
-        governor,
-        io_limit,
-        locks,
-        lru_gen,
-        memory,
-        numa,
-        purge_governor,
-        storage,
-        swap,
-        swappiness,
-        sysctl,
-        sysfs,
-        transparent_huge_pages,
+def kind_of(setting: type[Setting[Any]]) -> Kind:
+    """A setting as the study language sees it."""
+    example = setting.example
+    return Kind(
+        name=setting.name,
+        summary=setting.summary,
+        parameters=TypeAdapter(setting.model),
+        example=dict(example) if isinstance(example, Mapping) else example,
+        systems=setting.systems,
     )
-}
-ANY_TRIAL = PurePosixPath("/var/lib/fairtrial/work/trial")  # for who asks what settings need, before there are trials
 
 
-def effects(
-    settings: Mapping[str, Any], facts: Mapping[str, Any], *, trial_directory: PurePosixPath = ANY_TRIAL
-) -> Effect:
+def effects(settings: Mapping[str, Any], facts: Mapping[str, Any], trial: TrialContext) -> Effect:
     """The effect of all of a trial's settings, in the order of the registry.
 
     Args:
-        settings: values by kind.
+        settings: values by kind, as a resolved trial holds them.
         facts: the place's.
-        trial_directory: of the trial at the place; names of what settings make there are derived from it.
+        trial: that they are set for.
 
     Raises:
         PlaceError: the place cannot do what a setting asks, by its facts.
+        RecordError: this version has no such kind, or different values of it.
     """
-    facts = {**facts, "trial_directory": str(trial_directory)}
-    return groups.made(
-        merged(setting.effect(settings[name], facts) for name, setting in SETTINGS.items() if name in settings), facts
-    )
+    asked = {name: setting_of(name, value) for name, value in settings.items()}
+    together = merged(asked[name].effect(facts, trial) for name in SETTINGS if name in asked)
+    return groups.made(together, facts, trial)

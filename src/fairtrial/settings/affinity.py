@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 
 from fairtrial.errors import PlaceError
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
-from fairtrial.study.catalogue import Kind
 
 ProcessorList = Annotated[
     str,
@@ -26,13 +28,6 @@ class Affinity(BaseModel):
     client: ProcessorList | None = Field(None, description="Processors of the load.")
 
 
-KIND = Kind(
-    name="affinity",
-    summary="Processors that the system and the load may use.",
-    parameters=TypeAdapter(Affinity),
-)
-
-
 def processors(text: str) -> tuple[int, ...]:
     """`0-2,5` as (0, 1, 2, 5)."""
     numbers: set[int] = set()
@@ -42,30 +37,35 @@ def processors(text: str) -> tuple[int, ...]:
     return tuple(sorted(numbers))
 
 
-def effect(value: Mapping[str, str | None], facts: Mapping[str, Any]) -> Effect:
-    """Processor sets for both sides.
+class AffinitySetting(Setting[Affinity]):
+    """Processor sets for both sides."""
 
-    Args:
-        value: the setting's.
-        facts: of the place; `client_processors` too, where the load runs at another one, None as long as it is closed.
+    name = "affinity"
+    summary = "Processors that the system and the load may use."
+    model = Affinity
+    example = MappingProxyType({"server": "0-2", "client": "3"})
 
-    Raises:
-        PlaceError: a processor that the place does not have.
-    """
-    sets: dict[str, tuple[int, ...] | None] = {}
-    online = {"server": facts["processors"], "client": facts.get("client_processors", facts["processors"])}
-    for side in ("server", "client"):
-        text = value.get(side)
-        sets[side] = processors(text) if text else None
-        there = online[side]
-        missing = [] if there is None else sorted(set(sets[side] or ()) - set(there))
-        if missing:
-            raise PlaceError(
-                f"settings.affinity.{side}: processors {missing} are not online at {_place_of(side, facts)}",
-                hint=f"it has {sorted(there)}",
-            )
-    return Effect(server_processors=sets["server"], client_processors=sets["client"])
+    def effect(self, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+        """The sets.
+
+        Raises:
+            PlaceError: a processor that the side's place does not have.
+        """
+        here = facts["processors"]
+        there, at = (trial.client_processors, "the load's place") if trial.load == "elsewhere" else (here, "this place")
+        return Effect(
+            server_processors=_asked("server", self.value.server, here, at="this place"),
+            client_processors=_asked("client", self.value.client, there, at=at),
+        )
 
 
-def _place_of(side: str, facts: Mapping[str, Any]) -> str:
-    return "the load's place" if side == "client" and "client_processors" in facts else "this place"
+def _asked(side: str, text: str | None, online: Sequence[int] | None, *, at: str) -> tuple[int, ...] | None:
+    """A side's set. `online`: what its place has; None: not known yet."""
+    asked = processors(text) if text else None
+    missing = [] if online is None else sorted(set(asked or ()) - set(online))
+    if missing:
+        raise PlaceError(
+            f"settings.affinity.{side}: processors {missing} are not online at {at}",
+            hint=f"it has {sorted(online or ())}",
+        )
+    return asked

@@ -5,27 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
 from fairtrial.settings.steps.shared import trigger
-from fairtrial.study.catalogue import Kind
 
+Dropped = Literal["nothing", "page_cache", "slab", "all"]
 Caches = Annotated[
-    Literal["nothing", "page_cache", "slab", "all"],
+    Dropped,
     Field(description="What is dropped right before ramp-up: page cache, slab objects (dentries, inodes), or both."),
 ]
 CODES = {"page_cache": "1", "slab": "2", "all": "3"}
 
-KIND = Kind(
-    name="drop_caches",
-    summary="Caches dropped once the server is up, right before ramp-up. Clean caches are dropped before it anyway.",
-    parameters=TypeAdapter(Caches),
-)
 
-
-def effect(value: str, _facts: Mapping[str, Any]) -> Effect:
+class DropCachesSetting(Setting[Dropped]):
     """One write that cannot be read back or undone."""
-    if value == "nothing":
-        return Effect()
-    return Effect(steps=(("before_ramp_up", trigger("/proc/sys/vm/drop_caches", CODES[value], name="drop_caches")),))
+
+    name = "drop_caches"
+    summary = "Caches dropped once the server is up, right before ramp-up. Clean caches are dropped before it anyway."
+    model = Caches
+    example = "all"
+
+    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+        """The write, or nothing."""
+        if self.value == "nothing":
+            return Effect()
+        dropped = trigger("/proc/sys/vm/drop_caches", CODES[self.value], name="drop_caches")
+        return Effect(steps=(("before_ramp_up", dropped),))

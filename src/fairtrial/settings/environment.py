@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
-from fairtrial.study.catalogue import Kind
 
 Variables = Annotated[
     dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str],
     Field(description="Environment variables of the process that runs the system: name → text."),
 ]
 
-KIND = Kind(
-    name="environment",
-    summary="Environment variables of the process that runs the system (the load engine, where it is embedded).",
-    parameters=TypeAdapter(Variables),
-)
 
-
-def effect(value: Mapping[str, str], _facts: Mapping[str, Any]) -> Effect:
+class EnvironmentSetting(Setting[Mapping[str, str]]):
     """Adds the variables; nothing at the place changes."""
-    return Effect(environment=dict(value))
+
+    name = "environment"
+    summary = "Environment variables of the process that runs the system (the load engine, where it is embedded)."
+    model = Variables
+    example = MappingProxyType({"MALLOC_ARENA_MAX": "1"})
+
+    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+        """The variables."""
+        return Effect(environment=dict(self.value))

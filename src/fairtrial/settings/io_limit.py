@@ -6,15 +6,17 @@ Sources: Documentation/admin-guide/cgroup-v2.rst, "IO"; Documentation/admin-guid
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.protocol.generated import Step
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, Limit, Need
 from fairtrial.settings.steps.groups import controller
 from fairtrial.settings.steps.shared import printed, program, shell
-from fairtrial.study.catalogue import Kind
 from fairtrial.study.tree.quantities import Bytes, Rate
 
 # By field: its key in io.max, its file in version 1.
@@ -55,37 +57,40 @@ class IoLimit(BaseModel):
         return self
 
 
-KIND = Kind(
-    name="io_limit",
-    summary="How fast the server may use the device that holds its data, by a control group of its own. In version 1 "
-    "of control groups, what is written back from the page cache is not limited.",
-    parameters=TypeAdapter(IoLimit),
-)
+class IoLimitSetting(Setting[IoLimit]):
+    """One file of the server's group in version 2, one per rate in version 1."""
 
-
-def effect(value: Mapping[str, Any], facts: Mapping[str, Any]) -> Effect:
-    """One file of the server's group in version 2, one per rate in version 1.
-
-    Raises:
-        PlaceError: the place has no such controller, or the agent is not root.
-    """
-    name = "io" if "io" in facts["controllers"] else "blkio"
-    version = controller(name, facts, setting=KIND.name)["version"]
-    asked = {field: int(rate) for field in RATES if (rate := value[field]) is not None}
-    if version == 1:
-        files = [
-            (f"io_limit.{field}", f"blkio.throttle.{RATES[field][1]}_device", str(rate))
-            for field, rate in asked.items()
-        ]
-    else:
-        keys = {key: asked.get(field, "max") for field, (key, _) in RATES.items()}
-        text = " ".join(f"{key}={rate}" for key, rate in keys.items())
-        files = [("io_limit", "io.max", text)]
-    hint = "install util-linux there"
-    return Effect(
-        limits=tuple(Limit("server", name, _written(*file)) for file in files),
-        needs=(Need(KIND.name, "findmnt", hint),),
+    name = "io_limit"
+    summary = (
+        "How fast the server may use the device that holds its data, by a control group of its own. In version 1 of "
+        "control groups, what is written back from the page cache is not limited."
     )
+    model = IoLimit
+    example = MappingProxyType({"read_bytes_per_s": "100MiB", "writes_per_s": "500/s"})
+
+    def effect(self, facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+        """The files of the group.
+
+        Raises:
+            PlaceError: the place has no such controller, or the agent is not root.
+        """
+        name = "io" if "io" in facts["controllers"] else "blkio"
+        version = controller(name, facts, setting=self.name)["version"]
+        asked = {field: int(rate) for field in RATES if (rate := getattr(self.value, field)) is not None}
+        if version == 1:
+            files = [
+                (f"io_limit.{field}", f"blkio.throttle.{RATES[field][1]}_device", str(rate))
+                for field, rate in asked.items()
+            ]
+        else:
+            keys = {key: asked.get(field, "max") for field, (key, _) in RATES.items()}
+            text = " ".join(f"{key}={rate}" for key, rate in keys.items())
+            files = [("io_limit", "io.max", text)]
+        hint = "install util-linux there"
+        return Effect(
+            limits=tuple(Limit("server", name, _written(*file)) for file in files),
+            needs=(Need(self.name, "findmnt", hint),),
+        )
 
 
 def _written(name: str, file: str, text: str) -> Callable[[str, str], Step]:

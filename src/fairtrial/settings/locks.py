@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.locks import Announced
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
-from fairtrial.study.catalogue import Kind
 
 LIBRARY = "libfairtrial_locks.so"
 COUNTS = "lock-counts"
@@ -44,29 +45,30 @@ class Locks(BaseModel):
         return self
 
 
-KIND = Kind(
-    name="locks",
-    summary="How the threads of the server wait for its mutexes, by a library preloaded into it.",
-    parameters=TypeAdapter(Locks),
-)
-
-
-def effect(value: Mapping[str, Any], facts: Mapping[str, Any]) -> Effect:
+class LocksSetting(Setting[Locks]):
     """Variables for the server; the run puts the library at the place, and looks whether it is in effect."""
-    kind, spins, fast_mutex = value["kind"], value.get("spins"), value.get("fast_mutex")
-    server = PurePosixPath(facts["trial_directory"]) / "server"
-    variables = {"LD_PRELOAD": str(server / LIBRARY), "FAIRTRIAL_LOCK": kind}
-    if spins is not None:
-        variables["FAIRTRIAL_LOCK_SPINS"] = str(spins)
-    if value.get("count"):
-        variables["FAIRTRIAL_LOCK_COUNT"] = str(server / COUNTS)
-    if fast_mutex is not None:
-        variables["FAIRTRIAL_LOCK_FASTMUTEX"] = fast_mutex
-    expected = Announced(
-        kind=kind,
-        spins=DEFAULT_SPINS.get(kind) if spins is None else spins,
-        count=bool(value.get("count")),
-        fastmutex=fast_mutex,
-        refused=None,
-    )
-    return Effect(environment=variables, preloaded=expected)
+
+    name = "locks"
+    summary = "How the threads of the server wait for its mutexes, by a library preloaded into it."
+    model = Locks
+    example = MappingProxyType({"kind": "ticket", "spins": 50})
+
+    def effect(self, _facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+        """The variables, and what the library must announce."""
+        kind, spins, fast_mutex = self.value.kind, self.value.spins, self.value.fast_mutex
+        server = trial.directory / "server"
+        variables = {"LD_PRELOAD": str(server / LIBRARY), "FAIRTRIAL_LOCK": kind}
+        if spins is not None:
+            variables["FAIRTRIAL_LOCK_SPINS"] = str(spins)
+        if self.value.count:
+            variables["FAIRTRIAL_LOCK_COUNT"] = str(server / COUNTS)
+        if fast_mutex is not None:
+            variables["FAIRTRIAL_LOCK_FASTMUTEX"] = fast_mutex
+        expected = Announced(
+            kind=kind,
+            spins=DEFAULT_SPINS.get(kind) if spins is None else spins,
+            count=self.value.count,
+            fastmutex=fast_mutex,
+            refused=None,
+        )
+        return Effect(environment=variables, preloaded=expected)

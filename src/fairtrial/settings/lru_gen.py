@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, before_server
 from fairtrial.settings.steps.shared import write_file
-from fairtrial.study.catalogue import Kind
 
 DIRECTORY = "/sys/kernel/mm/lru_gen"
 ALL_BITS = 0x7  # main switch, accessed bits of leaves in batches, accessed bits of other levels
@@ -55,20 +57,22 @@ def _mapping(value: object) -> object:
     return value if isinstance(value, Mapping) else {"enabled": value}
 
 
-KIND = Kind(
-    name="lru_gen",
-    summary="Multi-generational LRU, set before the server starts. The kernel's page cache is dropped before, so pages "
-    "do not move between lists.",
-    parameters=TypeAdapter(Annotated[LruGen, BeforeValidator(_mapping, json_schema_input_type=LruGen | Enabled)]),
-)
-
-
-def effect(value: Mapping[str, Any], _facts: Mapping[str, Any]) -> Effect:
+class LruGenSetting(Setting[LruGen]):
     """One write, or two. Bits that a kernel does not know are not taken and do not read back, which is an error."""
-    steps = [
-        write_file(f"{DIRECTORY}/enabled", str(value["enabled"]), name="lru_gen.enabled", normalise="integer"),
-    ]
-    if value["min_ttl_ms"] is not None:
-        ttl = str(value["min_ttl_ms"])
-        steps.append(write_file(f"{DIRECTORY}/min_ttl_ms", ttl, name="lru_gen.min_ttl_ms", normalise="integer"))
-    return before_server(steps)
+
+    name = "lru_gen"
+    summary = (
+        "Multi-generational LRU, set before the server starts. The kernel's page cache is dropped before, so pages do "
+        "not move between lists."
+    )
+    model = Annotated[LruGen, BeforeValidator(_mapping, json_schema_input_type=LruGen | Enabled)]
+    example = MappingProxyType({"enabled": "on", "min_ttl_ms": 1000})
+
+    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+        """The writes."""
+        bits = str(self.value.enabled)
+        steps = [write_file(f"{DIRECTORY}/enabled", bits, name="lru_gen.enabled", normalise="integer")]
+        if self.value.min_ttl_ms is not None:
+            ttl = str(self.value.min_ttl_ms)
+            steps.append(write_file(f"{DIRECTORY}/min_ttl_ms", ttl, name="lru_gen.min_ttl_ms", normalise="integer"))
+        return before_server(steps)

@@ -6,16 +6,18 @@ Sources: Documentation/admin-guide/cgroup-v2.rst, "Memory"; Documentation/admin-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import Step
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, Limit, Need, Side
 from fairtrial.settings.steps.groups import controller
 from fairtrial.settings.steps.shared import write_group
-from fairtrial.study.catalogue import Kind
 from fairtrial.study.tree.quantities import Bytes
 
 CONTROLLER = "memory"
@@ -69,60 +71,63 @@ class Memory(BaseModel):
     client: ShareOf = Field(None, description="Of the load, which `min` protects from a server that takes all.")
 
 
-KIND = Kind(
-    name="memory",
-    summary="Memory that server and load may have, and that is kept for them, by control groups of their own. Pages "
-    "that were in memory before stay where they are counted.",
-    parameters=TypeAdapter(Annotated[Memory, BeforeValidator(_sides, json_schema_input_type=Memory | Bytes)]),
-)
+class MemorySetting(Setting[Memory]):
+    """Files of the sides' groups."""
+
+    name = "memory"
+    summary = (
+        "Memory that server and load may have, and that is kept for them, by control groups of their own. Pages that "
+        "were in memory before stay where they are counted."
+    )
+    model = Annotated[Memory, BeforeValidator(_sides, json_schema_input_type=Memory | Bytes)]
+    example = MappingProxyType({"server": {"limit": "512MiB", "swap": "1GiB"}, "client": {"min": "64MiB"}})
+
+    def effect(self, facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+        """The files, in the words of the place's version.
+
+        Raises:
+            PlaceError: no such controller, not root, or protection asked of version 1.
+        """
+        found = controller(CONTROLLER, facts, setting=self.name)
+        limits: list[Limit] = []
+        needs: list[Need] = []
+        sides: tuple[tuple[Side, Share | None], ...] = (("server", self.value.server), ("client", self.value.client))
+        for side, asked in sides:
+            if asked is None:
+                continue
+            files = _version_1(side, asked) if found["version"] == 1 else _version_2(asked)
+            limits += [
+                Limit(side, CONTROLLER, _written(f"memory.{side}.{name}", file, size, page=facts["page_bytes"]))
+                for name, file, size in files
+            ]
+            if found["version"] == 1 and asked.swap is not None:
+                hint = "boot its kernel with `swapaccount=1`"
+                needs.append(Need(f"memory.{side}.swap", f"{found['directory']}/{WITH_SWAP_1}", hint))
+        return Effect(limits=tuple(limits), needs=tuple(needs))
 
 
-def effect(value: Mapping[str, Any], facts: Mapping[str, Any]) -> Effect:
-    """Files of the sides' groups.
-
-    Raises:
-        PlaceError: no such controller, not root, or protection asked of version 1.
-    """
-    found = controller(CONTROLLER, facts, setting=KIND.name)
-    limits: list[Limit] = []
-    needs: list[Need] = []
-    for side in ("server", "client"):
-        asked = value.get(side)
-        if asked is None:
-            continue
-        files = _version_1(side, asked) if found["version"] == 1 else _version_2(asked)
-        limits += [
-            Limit(side, CONTROLLER, _written(f"memory.{side}.{name}", file, size, page=facts["page_bytes"]))
-            for name, file, size in files
-        ]
-        if found["version"] == 1 and asked["swap"] is not None:
-            hint = "boot its kernel with `swapaccount=1`"
-            needs.append(Need(f"memory.{side}.swap", f"{found['directory']}/{WITH_SWAP_1}", hint))
-    return Effect(limits=tuple(limits), needs=tuple(needs))
-
-
-def _version_1(side: Side, asked: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    later = [name for name in ONLY_2 if asked[name] is not None]
+def _version_1(side: Side, asked: Share) -> Iterator[tuple[str, str, int]]:
+    later = [name for name in ONLY_2 if getattr(asked, name) is not None]
     if later:
         raise PlaceError(
             f"settings.memory.{side}: {', '.join(later)} is not in control groups of version 1, which this place has",
             hint="boot it with `systemd.unified_cgroup_hierarchy=1`, or take `place: {vm: {kernel: debian-6.1}}`",
         )
-    if asked["limit"] is not None:
-        yield "limit", LIMIT_1, asked["limit"]
-    if asked["swap"] is not None:
-        if asked["limit"] is None:
+    if asked.limit is not None:
+        yield "limit", LIMIT_1, asked.limit
+    if asked.swap is not None:
+        if asked.limit is None:
             raise PlaceError(
                 f"settings.memory.{side}.swap: version 1 of control groups limits memory and swap together",
                 hint="give `limit`, too",
             )
-        yield "swap", WITH_SWAP_1, asked["limit"] + asked["swap"]  # after the limit, which may not exceed it
+        yield "swap", WITH_SWAP_1, asked.limit + asked.swap  # after the limit, which may not exceed it
 
 
-def _version_2(asked: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+def _version_2(asked: Share) -> Iterator[tuple[str, str, int]]:
     for name, file in FILES_2.items():
-        if asked[name] is not None:
-            yield name, file, asked[name]
+        if (size := getattr(asked, name)) is not None:
+            yield name, file, size
 
 
 def _written(name: str, file: str, size: int, *, page: int) -> Callable[[str, str], Step]:

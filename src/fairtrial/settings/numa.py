@@ -6,17 +6,19 @@ Source: Documentation/admin-guide/cgroup-v2.rst, "Cpuset"; cpuset(7).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import Step
 from fairtrial.settings.affinity import ProcessorList, processors
-from fairtrial.settings.steps.effect import Effect, Limit
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
+from fairtrial.settings.steps.effect import Effect, Limit, Side
 from fairtrial.settings.steps.groups import controller
 from fairtrial.settings.steps.shared import write_group
-from fairtrial.study.catalogue import Kind
 
 CONTROLLER = "cpuset"
 
@@ -43,7 +45,9 @@ def _binding(value: object) -> object:
     return {"processors": value, "memory": value}
 
 
-Side = Annotated[Binding | None, BeforeValidator(_binding, json_schema_input_type=Binding | ProcessorList | int | None)]
+BindingOf = Annotated[
+    Binding | None, BeforeValidator(_binding, json_schema_input_type=Binding | ProcessorList | int | None)
+]
 
 
 class Numa(BaseModel):
@@ -51,15 +55,8 @@ class Numa(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    server: Side = Field(None, description="Of the system under test.")
-    client: Side = Field(None, description="Of the load.")
-
-
-KIND = Kind(
-    name="numa",
-    summary="NUMA nodes that server and load are bound to, by control groups of their own.",
-    parameters=TypeAdapter(Numa),
-)
+    server: BindingOf = Field(None, description="Of the system under test.")
+    client: BindingOf = Field(None, description="Of the load.")
 
 
 def listed(numbers: Iterable[int]) -> str:
@@ -73,32 +70,40 @@ def listed(numbers: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
-def effect(value: Mapping[str, Any], facts: Mapping[str, Any]) -> Effect:
-    """Both files of a group, as version 1 lets no process in before it has both; and the processors of each side.
+class NumaSetting(Setting[Numa]):
+    """Both files of a group, as version 1 lets no process in before it has both; and the processors of each side."""
 
-    Raises:
-        PlaceError: nodes that the place does not have, no such controller, or not root.
-    """
-    controller(CONTROLLER, facts, setting=KIND.name)
-    nodes = {int(number): tuple(numbers) for number, numbers in facts["nodes"].items()}
-    limits: list[Limit] = []
-    sets: dict[str, tuple[int, ...] | None] = {"server": None, "client": None}
-    for side in ("server", "client"):
-        asked = value.get(side)
-        if asked is None:
-            continue
-        run_on = _nodes(f"{side}.processors", asked["processors"], nodes)
-        memory = _nodes(f"{side}.memory", asked["memory"], nodes)
-        numbers = tuple(sorted(number for node in run_on for number in nodes[node]))
-        if not numbers:
-            raise PlaceError(
-                f"settings.numa.{side}: nodes {list(run_on)} have no processors", hint="some nodes are memory only"
-            )
-        if asked["processors"] is not None:
-            sets[side] = numbers
-        limits.append(Limit(side, CONTROLLER, _written(f"numa.{side}.processors", "cpuset.cpus", numbers)))
-        limits.append(Limit(side, CONTROLLER, _written(f"numa.{side}.memory", "cpuset.mems", memory)))
-    return Effect(limits=tuple(limits), server_processors=sets["server"], client_processors=sets["client"])
+    name = "numa"
+    summary = "NUMA nodes that server and load are bound to, by control groups of their own."
+    model = Numa
+    example = MappingProxyType({"server": 0, "client": {"processors": 1, "memory": "0-1"}})
+
+    def effect(self, facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+        """The files and the processors.
+
+        Raises:
+            PlaceError: nodes that the place does not have, no such controller, or not root.
+        """
+        controller(CONTROLLER, facts, setting=self.name)
+        nodes = {int(number): tuple(numbers) for number, numbers in facts["nodes"].items()}
+        limits: list[Limit] = []
+        sets: dict[str, tuple[int, ...] | None] = {"server": None, "client": None}
+        sides: tuple[tuple[Side, Binding | None], ...] = (("server", self.value.server), ("client", self.value.client))
+        for side, asked in sides:
+            if asked is None:
+                continue
+            run_on = _nodes(f"{side}.processors", asked.processors, nodes)
+            memory = _nodes(f"{side}.memory", asked.memory, nodes)
+            numbers = tuple(sorted(number for node in run_on for number in nodes[node]))
+            if not numbers:
+                raise PlaceError(
+                    f"settings.numa.{side}: nodes {list(run_on)} have no processors", hint="some nodes are memory only"
+                )
+            if asked.processors is not None:
+                sets[side] = numbers
+            limits.append(Limit(side, CONTROLLER, _written(f"numa.{side}.processors", "cpuset.cpus", numbers)))
+            limits.append(Limit(side, CONTROLLER, _written(f"numa.{side}.memory", "cpuset.mems", memory)))
+        return Effect(limits=tuple(limits), server_processors=sets["server"], client_processors=sets["client"])
 
 
 def _nodes(field: str, asked: str | None, nodes: Mapping[int, Sequence[int]]) -> tuple[int, ...]:

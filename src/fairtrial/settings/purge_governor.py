@@ -7,12 +7,14 @@ ramp-up until the drive has ended.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
-from fairtrial.study.catalogue import Kind
 from fairtrial.study.tree.quantities import Seconds, Share
 
 MOST_THREADS: Final = 32  # innodb_purge_threads
@@ -99,34 +101,36 @@ class PurgeGovernor(BaseModel):
         return self
 
 
-KIND = Kind(
-    name="purge_governor",
-    summary="Adapts InnoDB's purge to the checkpoint age while the load runs, and restores what it found; of MariaDB "
-    "and MySQL. See [Purge governor](../guides/settings.md#purge-governor).",
-    parameters=TypeAdapter(PurgeGovernor),
-    example={"period": "50ms", "threads": {"min": 1, "max": 4}},
-    systems=frozenset({"mariadb", "mysql"}),
-)
-
-
-def effect(value: Mapping[str, Any], _facts: Mapping[str, Any]) -> Effect:
+class PurgeGovernorSetting(Setting[PurgeGovernor]):
     """A governor beside the server."""
-    return Effect(governor=parameters(value))
+
+    name = "purge_governor"
+    summary = (
+        "Adapts InnoDB's purge to the checkpoint age while the load runs, and restores what it found; of MariaDB and "
+        "MySQL. See [Purge governor](../guides/settings.md#purge-governor)."
+    )
+    model = PurgeGovernor
+    example = MappingProxyType({"period": "50ms", "threads": {"max": 4}})
+    systems = frozenset({"mariadb", "mysql"})
+
+    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+        """The governor's parameters."""
+        return Effect(governor=parameters(self.value))
 
 
-def parameters(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A validated value as `GovernPurge` has it, but for where the server is and where files go."""
+def parameters(value: PurgeGovernor) -> dict[str, Any]:
+    """A value as `GovernPurge` has it, but for where the server is and where files go."""
     return {
-        "period_ms": round(value["period"] * MILLISECONDS_PER_SECOND),
-        "answer_limit_ms": round(value["answer_limit"] * MILLISECONDS_PER_SECOND),
-        "threads": _bounds(value["threads"]),
-        "batch_size": _bounds(value["batch_size"]),
-        "low_water_percent": round(value["low_water"] * PERCENT),
-        "stop_percent": round(value["stop"] * PERCENT),
-        "hysteresis_percent": round(value["hysteresis"] * PERCENT),
-        "dry_run": value["dry_run"],
+        "period_ms": round(value.period * MILLISECONDS_PER_SECOND),
+        "answer_limit_ms": round(value.answer_limit * MILLISECONDS_PER_SECOND),
+        "threads": _bounds(value.threads),
+        "batch_size": _bounds(value.batch_size),
+        "low_water_percent": round(value.low_water * PERCENT),
+        "stop_percent": round(value.stop * PERCENT),
+        "hysteresis_percent": round(value.hysteresis * PERCENT),
+        "dry_run": value.dry_run,
     }
 
 
-def _bounds(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {"least": value["min"], "most": value["max"]}
+def _bounds(value: _Bounds) -> dict[str, Any]:
+    return {"least": value.min, "most": value.max}

@@ -9,18 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import Step
+from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps import devices
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.devices import MIB
 from fairtrial.settings.steps.effect import Effect, Need, Phase
 from fairtrial.settings.steps.groups import require_root
 from fairtrial.settings.steps.shared import printed, program, shell, write_file
-from fairtrial.study.catalogue import Kind
 from fairtrial.study.tree.quantities import Bytes, Seconds
 
 PHASE: Phase = "place"
@@ -109,50 +111,50 @@ class Storage(BaseModel):
             raise ValueError("a file's latency is in whole milliseconds; `device: null_blk` takes microseconds")
 
 
-KIND = Kind(
-    name="storage",
-    summary="What the trial's data lie on: persistent memory with or without DAX, a file, or memory, with a file "
-    "system of its own that is made before the data are restored and gone after the trial. The load works there, "
-    "too.",
-    parameters=TypeAdapter(Storage),
-)
+class StorageSetting(Setting[Storage]):
+    """Steps that make, format and mount it, before anything else happens at the place."""
 
-
-def effect(value: Mapping[str, Any], facts: Mapping[str, Any]) -> Effect:
-    """Steps that make, format and mount it, before anything else happens at the place.
-
-    Raises:
-        PlaceError: not root, or a device that may hold somebody's data.
-    """
-    require_root(KIND.name, facts)
-    trial = PurePosixPath(facts["trial_directory"])
-    device, steps, needs = _device(value, trial=trial, facts=facts)
-    at = trial / "storage"
-    options = value["mount"] or ""
-    if value["device"] == "memory":
-        kind, given = "tmpfs", ",".join(filter(None, [options, f"size={value['size']}", "mode=755"]))
-    else:
-        kind, given = value["file_system"], options
-        steps = [*steps, _formatted(value, device)]
-        needs = [*needs, Need(KIND.name, FORMAT[kind][0], f"install {PACKAGES[kind]} there")]
-    return Effect(
-        steps=tuple((PHASE, step) for step in [*steps, *_mounted(kind, device, at=at, options=given, shown=options)]),
-        needs=tuple(needs),
-        data_directory=at / "data",  # not the mount point, which holds `lost+found` and cannot be replaced whole
+    name = "storage"
+    summary = (
+        "What the trial's data lie on: persistent memory with or without DAX, a file, or memory, with a file system of "
+        "its own that is made before the data are restored and gone after the trial. The load works there, too."
     )
+    model = Storage
+    example = MappingProxyType({"device": "pmem", "mount": "dax=always"})
+
+    def effect(self, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+        """The steps, and where the data lie then.
+
+        Raises:
+            PlaceError: not root, or a device that may hold somebody's data.
+        """
+        require_root(self.name, facts)
+        value, at = self.value, trial.directory / "storage"
+        device, steps, needs = _device(value, trial=trial.directory, facts=facts)
+        options = value.mount or ""
+        if value.device == "memory":
+            kind, given = "tmpfs", ",".join(filter(None, [options, f"size={value.size}", "mode=755"]))
+        else:
+            kind, given = value.file_system, options
+            steps = [*steps, _formatted(value, device)]
+            needs = [*needs, Need(self.name, FORMAT[kind][0], f"install {PACKAGES[kind]} there")]
+        steps = [*steps, *_mounted(kind, device, at=at, options=given, shown=options)]
+        return Effect(
+            steps=tuple((PHASE, step) for step in steps),
+            needs=tuple(needs),
+            data_directory=at / "data",  # not the mount point, which holds `lost+found` and cannot be replaced whole
+        )
 
 
-def _device(
-    value: Mapping[str, Any], *, trial: PurePosixPath, facts: Mapping[str, Any]
-) -> tuple[str, list[Step], list[Need]]:
+def _device(value: Storage, *, trial: PurePosixPath, facts: Mapping[str, Any]) -> tuple[str, list[Step], list[Need]]:
     """What is mounted, how it is made, and what that needs."""
-    name = value["device"]
+    name, size = value.device, value.size or 0
     if name == "memory":
         return "storage", [], []
     if name == "file":
-        return devices.file(trial, value["size"], latency_s=value["latency"])
+        return devices.file(trial, size, latency_s=value.latency)
     if name == "null_blk":
-        return devices.null_blk(trial, value["size"], latency_s=value["latency"])
+        return devices.null_blk(trial, size, latency_s=value.latency)
     path = "/dev/pmem0" if name == "pmem" else name
     if not PERSISTENT.fullmatch(path) or "accelerator" not in facts:
         raise PlaceError(
@@ -166,12 +168,12 @@ def _device(
     counted = write_file(
         COUNTING.format(name=PurePosixPath(path).name), "1", name="storage.iostats", normalise="integer"
     )
-    return path, [counted], [Need(KIND.name, path, hint)]
+    return path, [counted], [Need(StorageSetting.name, path, hint)]
 
 
-def _formatted(value: Mapping[str, Any], device: str) -> Step:
-    kind = value["file_system"]
-    words = USUAL[kind] if value["mkfs"] is None else value["mkfs"]
+def _formatted(value: Storage, device: str) -> Step:
+    kind = value.file_system
+    words = USUAL[kind] if value.mkfs is None else value.mkfs
     return program([*FORMAT[kind], *words, device], name="storage.mkfs")
 
 

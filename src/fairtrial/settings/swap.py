@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from fairtrial.protocol.generated import Step
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.devices import MIB
 from fairtrial.settings.steps.effect import Effect, Need, before_server
 from fairtrial.settings.steps.groups import require_root
 from fairtrial.settings.steps.shared import printed, program, shell
-from fairtrial.study.catalogue import Kind
 from fairtrial.study.tree.quantities import Bytes
 
 ZRAM = "/sys/class/zram-control/hot_add"
@@ -61,29 +63,30 @@ def _mapping(value: object) -> object:
     return value if isinstance(value, Mapping) else {"size": value}
 
 
-KIND = Kind(
-    name="swap",
-    summary="Swap space that the place has for the trial, used before any that it has already.",
-    parameters=TypeAdapter(Annotated[Swap, BeforeValidator(_mapping, json_schema_input_type=Swap | Bytes)]),
-)
+class SwapSetting(Setting[Swap]):
+    """Two steps: the space is made, and it is used."""
 
+    name = "swap"
+    summary = "Swap space that the place has for the trial, used before any that it has already."
+    model = Annotated[Swap, BeforeValidator(_mapping, json_schema_input_type=Swap | Bytes)]
+    example = MappingProxyType({"size": "1GiB", "on": "zram"})
 
-def effect(value: Mapping[str, Any], facts: Mapping[str, Any]) -> Effect:
-    """Two steps: the space is made, and it is used.
+    def effect(self, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+        """The steps, and what they need.
 
-    Raises:
-        PlaceError: the agent is not root.
-    """
-    require_root(KIND.name, facts)
-    path, size = f"{facts['trial_directory']}/swap", value["size"]
-    needs = [Need(KIND.name, "mkswap", "install util-linux there")]
-    if value["on"] == "zram":
-        needs.append(Need(KIND.name, ZRAM, "load zram there (`modprobe zram`), or take `on: file`"))
-        made = program(shell(DEVICE, path, str(size)), name="swap.zram", undo=shell(NO_DEVICE, path))
-    else:
-        made = program(shell(FILE, path, str(size)), name="swap.file", undo=["rm", "-f", path])
-    effect = before_server([made, _used(path, size, page=facts["page_bytes"])])
-    return Effect(steps=effect.steps, needs=tuple(needs))
+        Raises:
+            PlaceError: the agent is not root.
+        """
+        require_root(self.name, facts)
+        path, size = f"{trial.directory}/swap", self.value.size
+        needs = [Need(self.name, "mkswap", "install util-linux there")]
+        if self.value.on == "zram":
+            needs.append(Need(self.name, ZRAM, "load zram there (`modprobe zram`), or take `on: file`"))
+            made = program(shell(DEVICE, path, str(size)), name="swap.zram", undo=shell(NO_DEVICE, path))
+        else:
+            made = program(shell(FILE, path, str(size)), name="swap.file", undo=["rm", "-f", path])
+        effect = before_server([made, _used(path, size, page=facts["page_bytes"])])
+        return Effect(steps=effect.steps, needs=tuple(needs))
 
 
 def _used(path: str, size: int, *, page: int) -> Step:

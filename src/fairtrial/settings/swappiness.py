@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from fairtrial.protocol.generated import Step
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, Limit, Side, before_server
-from fairtrial.settings.steps.groups import has_group_of_its_own
 from fairtrial.settings.steps.shared import write_file, write_group
-from fairtrial.study.catalogue import Kind
 
 CONTROLLER, GROUP_FILE = "memory", "memory.swappiness"
 FILE = "/proc/sys/vm/swappiness"
@@ -22,21 +22,24 @@ Swappiness = Annotated[
     Field(ge=0, le=LARGEST, description="0: files first; 100: both cost the same; 200: anonymous memory first."),
 ]
 
-KIND = Kind(
-    name="swappiness",
-    summary="How willingly the kernel swaps, set before the server starts.",
-    parameters=TypeAdapter(Swappiness),
-)
 
-
-def effect(value: int, facts: Mapping[str, Any]) -> Effect:
+class SwappinessSetting(Setting[int]):
     """One write; in version 1 of control groups, which have values of their own, also to a group of each side here."""
-    written = before_server([write_file(FILE, str(value), name="swappiness", normalise="integer")])
-    found = facts.get("controllers", {}).get(CONTROLLER)
-    if found is None or found["version"] != 1:
-        return written
-    sides: tuple[Side, ...] = ("server", "client") if has_group_of_its_own(facts) else ("server",)
-    return replace(written, limits=tuple(Limit(side, CONTROLLER, _of_group(side, value)) for side in sides))
+
+    name = "swappiness"
+    summary = "How willingly the kernel swaps, set before the server starts."
+    model = Swappiness
+    example = 10
+
+    def effect(self, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+        """The write, and the groups' limits."""
+        value = self.value
+        written = before_server([write_file(FILE, str(value), name="swappiness", normalise="integer")])
+        found = facts.get("controllers", {}).get(CONTROLLER)
+        if found is None or found["version"] != 1:
+            return written
+        sides: tuple[Side, ...] = ("server", "client") if trial.load == "beside" else ("server",)
+        return replace(written, limits=tuple(Limit(side, CONTROLLER, _of_group(side, value)) for side in sides))
 
 
 def _of_group(side: str, value: int) -> Callable[[str, str], Step]:

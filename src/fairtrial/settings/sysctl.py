@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, before_server
 from fairtrial.settings.steps.shared import write_file
-from fairtrial.study.catalogue import Kind
 
 Parameters = Annotated[
     dict[Annotated[str, Field(pattern=r"^[a-z0-9_]+([./][A-Za-z0-9_-]+)+$")], str | int],
@@ -17,12 +19,6 @@ Parameters = Annotated[
 ]
 
 SWAPPED = str.maketrans("./", "/.")
-
-KIND = Kind(
-    name="sysctl",
-    summary="Kernel parameters, as sysctl(8) names them, set before the server starts.",
-    parameters=TypeAdapter(Parameters),
-)
 
 
 def path(name: str) -> str:
@@ -34,8 +30,16 @@ def path(name: str) -> str:
     return "/proc/sys/" + (name.translate(SWAPPED) if is_dotted else name)
 
 
-def effect(value: Mapping[str, str | int], _facts: Mapping[str, Any]) -> Effect:
+class SysctlSetting(Setting[Mapping[str, str | int]]):
     """One write per parameter. Lists such as `net.ipv4.tcp_rmem` compare word by word."""
-    return before_server(
-        write_file(path(name), str(wanted), name=name, normalise="words") for name, wanted in value.items()
-    )
+
+    name = "sysctl"
+    summary = "Kernel parameters, as sysctl(8) names them, set before the server starts."
+    model = Parameters
+    example = MappingProxyType({"vm.swappiness": 10})
+
+    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+        """The writes."""
+        return before_server(
+            write_file(path(name), str(wanted), name=name, normalise="words") for name, wanted in self.value.items()
+        )

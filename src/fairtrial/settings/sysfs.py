@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, before_server
 from fairtrial.settings.steps.shared import Normalise, write_file
-from fairtrial.study.catalogue import Kind
 
 COMPONENTS = r"^/sys(/[A-Za-z0-9_:@,+-][A-Za-z0-9_:@,+.-]*)+$"  # none begins with a dot, so none is `..`
 Files = Annotated[
     dict[Annotated[str, Field(pattern=COMPONENTS)], str | int],
     Field(description="Files below /sys: absolute path → value."),
 ]
-
-KIND = Kind(
-    name="sysfs",
-    summary="Any file below /sys, set before the server starts.",
-    parameters=TypeAdapter(Files),
-)
 
 NUMBER = re.compile(r"^(0x[0-9a-fA-F]+|\d+)$")
 
@@ -32,8 +28,17 @@ def normalisation(value: str) -> Normalise:
     return "integer" if NUMBER.match(value) else "brackets"
 
 
-def effect(value: Mapping[str, str | int], _facts: Mapping[str, Any]) -> Effect:
+class SysfsSetting(Setting[Mapping[str, str | int]]):
     """One write per file."""
-    return before_server(
-        write_file(path, str(wanted), name=path, normalise=normalisation(str(wanted))) for path, wanted in value.items()
-    )
+
+    name = "sysfs"
+    summary = "Any file below /sys, set before the server starts."
+    model = Files
+    example = MappingProxyType({"/sys/kernel/mm/ksm/run": 0, "/sys/block/sda/queue/scheduler": "none"})
+
+    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+        """The writes."""
+        return before_server(
+            write_file(path, str(wanted), name=path, normalise=normalisation(str(wanted)))
+            for path, wanted in self.value.items()
+        )

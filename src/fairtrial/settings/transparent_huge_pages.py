@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from fairtrial.settings.setting import Setting
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, before_server
 from fairtrial.settings.steps.shared import write_file
-from fairtrial.study.catalogue import Kind
 
 DIRECTORY = "/sys/kernel/mm/transparent_hugepage"
 Enabled = Literal["always", "madvise", "never"]
@@ -30,17 +31,19 @@ def _mapping(value: object) -> object:
     return value if isinstance(value, Mapping) else {"enabled": value}
 
 
-KIND = Kind(
-    name="transparent_huge_pages",
-    summary="Transparent huge pages, set before the server starts.",
-    parameters=TypeAdapter(Annotated[HugePages, BeforeValidator(_mapping, json_schema_input_type=HugePages | Enabled)]),
-)
-
-
-def effect(value: Mapping[str, Any], _facts: Mapping[str, Any]) -> Effect:
+class TransparentHugePagesSetting(Setting[HugePages]):
     """One write, or two; the kernel shows all words and brackets the one in effect."""
-    wanted = {name: value[name] for name in ("enabled", "defrag") if value[name] is not None}
-    return before_server(
-        write_file(f"{DIRECTORY}/{name}", word, name=f"transparent_huge_pages.{name}", normalise="brackets")
-        for name, word in wanted.items()
-    )
+
+    name = "transparent_huge_pages"
+    summary = "Transparent huge pages, set before the server starts."
+    model = Annotated[HugePages, BeforeValidator(_mapping, json_schema_input_type=HugePages | Enabled)]
+    example = "never"
+
+    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+        """The writes."""
+        asked = {"enabled": self.value.enabled, "defrag": self.value.defrag}
+        return before_server(
+            write_file(f"{DIRECTORY}/{name}", word, name=f"transparent_huge_pages.{name}", normalise="brackets")
+            for name, word in asked.items()
+            if word is not None
+        )

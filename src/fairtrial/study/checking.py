@@ -58,7 +58,7 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> Checked:
     count = prod(len(levels) for levels in factors.values())
     if count > MAXIMUM_COMBINATIONS:
         message = f"{count} combinations of levels, more than {MAXIMUM_COMBINATIONS}"
-        problems.add(message, tree.where("factors"), field=("factors",), suggestion="make several studies of it")
+        problems.add(message, tree.where("factors"), field=("factors",), suggestion="split it into several studies")
         return Checked((), {})
     resolutions = _resolve_all(tree, factors, catalogue=catalogue, problems=problems)
     _check_base_kinds(tree, catalogue, problems)
@@ -82,10 +82,10 @@ def _check_arm(tree: Tree, factors: Factors, problems: Problems) -> str:
         if scalar.text not in factors:
             problems.unknown("factor", scalar.text, factors, at=scalar.at, field=(key,))
         elif len(factors[scalar.text]) == 1:
-            message = f"factor `{scalar.text}` has one level: nothing to compare it with"
+            message = f"factor `{scalar.text}` has only one level, so there is nothing to compare"
             problems.add(message, scalar.at, field=(key,), suggestion="add a level; the first is the baseline")
         elif key == "also_compare" and scalar.text == arm:
-            problems.add(f"`{arm}` is the arm already", scalar.at, field=(key,), suggestion="leave it out here")
+            problems.add(f"`{arm}` is already the arm", scalar.at, field=(key,), suggestion="leave it out here")
     return arm
 
 
@@ -132,7 +132,7 @@ def _check_system_fits(trial: Tree, catalogue: Catalogue, problems: Problems) ->
                 if found in catalogue.systems and found not in kind.systems:
                     needed = listed(sorted(kind.systems))
                     problems.add(
-                        f"`{name}` does not run on the system `{found}`; it needs one of {needed}",
+                        f"`{name}` does not run on the system `{found}`; expected {needed}",
                         trial.tree(section).where(name),
                         field=(section, name),
                         suggestion=f"name one under `system`: `system: {{{min(kind.systems)}: {{}}}}`",
@@ -166,7 +166,7 @@ def _check_arms_differ(
         if equal:
             cells = ", ".join(equal[:_CELLS_SHOWN]) + (" and others" if len(equal) > _CELLS_SHOWN else "")
             problems.add(
-                f"arms `{first}` and `{second}` resolve to equal trials in cell {cells}: nothing would be compared",
+                f"arms `{first}` and `{second}` resolve to equal trials in cell {cells}, so nothing would be compared",
                 tree.tree("factors").tree(arm).where(second),
                 field=("factors", arm, second),
             )
@@ -219,10 +219,10 @@ def _check_metrics(
         other = [levels for levels, definition in among.items() if definition not in (None, first)]
         if missing:
             message = f"metric `{metric.name}` is not measured{_condition(factors, missing)}"
-            problems.add(message, metric.at, field=metric.field, suggestion="name one that every trial gives")
+            problems.add(message, metric.at, field=metric.field, suggestion="name a metric that every trial measures")
         if other:
-            message = f"metric `{metric.name}` means something else{_condition(factors, other)}"
-            problems.add(message, metric.at, field=metric.field, suggestion="define it equally for all levels")
+            message = f"metric `{metric.name}` is defined differently{_condition(factors, other)}"
+            problems.add(message, metric.at, field=metric.field, suggestion="define it the same way for all levels")
         if first:
             definitions[metric.name] = first
     return definitions

@@ -35,10 +35,10 @@ def check_confounding(factors: Factors, problems: Problems) -> None:
                     problems.add(
                         f"factors `{first}` and `{second}` both set it: {found(first_value)} in {first}.{first_level} "
                         f"(line {first_at.line}), {found(second_value)} in {second}.{second_level}; "
-                        "their effects could not be told apart",
+                        "their effects could not be separated",
                         at,
                         field=[part for part in other if part != _KIND],
-                        suggestion="let one factor own this path",
+                        suggestion="set this path in one factor only",
                     )
 
 

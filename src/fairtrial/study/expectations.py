@@ -61,7 +61,7 @@ def read_expectations(
             continue
         if target[0] == arm:
             message = f"`{target[1]}` is an arm; a condition on what the arm itself changes would bias the comparison"
-            hint = "expect it of a condition's level"
+            hint = "name the level of a condition instead"
             problems.add(message, section.where(name), field=("expect", name), suggestion=hint)
             continue
         ranges = section.tree(name)
@@ -87,7 +87,7 @@ def _target(name: str, levels: dict[str, list[str]], *, at: Position, problems: 
     field = ("expect", name)
     if matching:
         problems.add(
-            f"level `{name}` is in more than one factor", at, field=field, suggestion=f"write {listed(matching)}"
+            f"level `{name}` belongs to more than one factor", at, field=field, suggestion=f"write {listed(matching)}"
         )
     else:
         known = [*(level for names in levels.values() for level in names), *full]

@@ -65,73 +65,88 @@ class FileModel(BaseModel):
 class Overlay(FileModel):
     """A partial trial, merged over the base trial: mappings key by key, scalars and lists replace, `null` removes."""
 
-    place: dict[str, Any] | None = Field(None, description="Changes the place; another kind replaces it whole.")
-    system: dict[str, Any] | None = Field(None, description="Changes the system; another kind replaces it whole.")
-    workload: dict[str, Any] | None = Field(None, description="Changes the workload; another kind replaces it whole.")
-    settings: dict[str, Any] | None = Field(None, description="Changes settings.")
+    place: dict[str, Any] | None = Field(
+        None, description="Changes to the place; a different kind replaces the whole mapping."
+    )
+    system: dict[str, Any] | None = Field(
+        None, description="Changes to the system; a different kind replaces the whole mapping."
+    )
+    workload: dict[str, Any] | None = Field(
+        None, description="Changes to the workload; a different kind replaces the whole mapping."
+    )
+    settings: dict[str, Any] | None = Field(None, description="Changes to the settings.")
 
 
 class Trials(FileModel):
     """How many trials, in which order, and how they are judged."""
 
-    blocks: int = Field(10, ge=1, le=MAXIMUM_BLOCKS, description="Blocks per cell: trials of each arm in each cell.")
+    blocks: int = Field(
+        10, ge=1, le=MAXIMUM_BLOCKS, description="Blocks per cell, that is trials of each arm in each cell."
+    )
     order: Literal["randomised_blocks", "abba", "sequential"] = Field(
         "randomised_blocks",
-        description="`randomised_blocks`: rounds of one block per cell, cells and arms shuffled. `abba`: arms in "
-        "alternating direction. `sequential`: one arm after the other, which confounds the arm with time.",
+        description="Order of trials. `randomised_blocks`: rounds of one block per cell, cells and arms shuffled. "
+        "`abba`: arms in alternating order. `sequential`: one arm after the other, which confounds the arm with "
+        "time.",
     )
     seed: int = Field(
         1,
         ge=0,
         le=MAXIMUM_SEED,
-        description="Decides order and load: the same seed, the same plan, on every machine. The arms of a block share "
-        "the load's seed, so that what its draw adds leaves their ratio; blocks and cells differ.",
+        description="Seed of the order and of the load: the same seed gives the same plan on every machine. The "
+        "arms of a block share the load's seed, so that its random draws cancel in their ratio; blocks and cells "
+        "differ.",
     )
-    margin: Share = Field(0.02, gt=0, lt=1, description="Differences within this share of the baseline do not matter.")
+    margin: Share = Field(
+        0.02, gt=0, lt=1, description="Largest difference that does not matter, as a share of the baseline."
+    )
     stop: Literal["fixed", "sequential", "anytime", "precision"] = Field(
         "fixed",
-        description="When a cell gets no more blocks. `fixed`: after all `blocks`. The others decide after each round, "
-        "cell by cell, and `blocks` is the largest number. `sequential`: once a difference or equivalence is shown, or "
-        "neither can be expected any more; the family's error is spent over the looks. `anytime`: the same with "
-        "intervals that would hold for ever. `precision`: once the interval is narrow enough.",
+        description="Rule that ends a cell. `fixed`: after all `blocks`. The others decide after each round, cell "
+        "by cell, and `blocks` is the maximum. `sequential`: once a difference or equivalence is shown, or neither "
+        "can be expected any more; the family's error is spent over the looks. `anytime`: the same, with intervals "
+        "that stay valid however often they are looked at. `precision`: once the interval is narrow enough.",
     )
     min_blocks: int | None = Field(
         None,
         ge=FEWEST_BLOCKS,
         le=MAXIMUM_BLOCKS,
-        description=f"Blocks before the first decision; by default {DEFAULT_MIN_BLOCKS}, "
+        description=f"Blocks before the first decision (default: {DEFAULT_MIN_BLOCKS}, "
         f"{DEFAULT_MIN_BLOCKS_ALONE} for one cell of two arms, "
-        f"{DEFAULT_MIN_BLOCKS_PRECISION} for `precision`, or `blocks` if that is less.",
+        f"{DEFAULT_MIN_BLOCKS_PRECISION} for `precision`; `blocks` if that is less).",
     )
     spending: Literal["pocock", "obrien_fleming"] | None = Field(
         None,
-        description="How `sequential` spends the error: `pocock` (the default) early, which needs the fewest blocks; "
-        "`obrien_fleming` late, which loses almost no power against `fixed`.",
+        description="Spending of the error by `sequential`: `pocock` (default) early, which needs the fewest "
+        "blocks; `obrien_fleming` late, which loses almost no power against `fixed`.",
     )
     futility: bool | None = Field(
         None,
-        description="Whether a cell is given up once a claim has become improbable; by default `sequential` does so, "
-        "`anytime` does not.",
+        description="Whether to give up a cell once a claim has become improbable (default: `true` with "
+        "`sequential`, `false` with `anytime`).",
     )
     equivalence: bool | None = Field(
         None,
-        description="Whether `sequential` and `anytime` stop a cell that is shown to be equivalent within `margin`; by "
-        "default they do.",
+        description="Whether `sequential` and `anytime` stop a cell that is shown to be equivalent within `margin` "
+        "(default: `true`).",
     )
     precision: Share | None = Field(
-        None, gt=0, lt=1, description="With `stop: precision`: how far the interval may reach to either side."
+        None, gt=0, lt=1, description="Half-width of the interval at which `stop: precision` ends a cell."
     )
     time_budget: Seconds | None = Field(
         None,
         gt=0,
-        description="With any `stop` but `fixed`: no round begins that would not end within this time of trials.",
+        description="Limit on the time of all trials, with any `stop` but `fixed`: no round begins that would "
+        "exceed it.",
     )
-    confidence: Share = Field(0.95, ge=0.5, lt=1, description="Confidence of every interval, before multiplicity.")
+    confidence: Share = Field(
+        0.95, ge=0.5, lt=1, description="Confidence level of all intervals, before adjustment for multiplicity."
+    )
     voided_limit: int | None = Field(
         None,
         ge=0,
         le=MAXIMUM_BLOCKS,
-        description="How many blocks a cell may lose to invalid trials and have replaced; by default `blocks`.",
+        description="Number of blocks that a cell may lose to invalid trials and have replaced (default: `blocks`).",
     )
 
     @field_validator("stop")
@@ -151,22 +166,20 @@ class Trials(FileModel):
         if value is None or stop is None or stop in _STOPS_WITH[name]:
             return value
         wanted = " or ".join(f"`stop: {each}`" for each in _STOPS_WITH[name])
-        raise ValueError(f"says nothing with `stop: {stop}`; write {wanted}, or leave `{name}` out")
+        raise ValueError(f"has no effect with `stop: {stop}`; write {wanted}, or leave `{name}` out")
 
     @field_validator("min_blocks")
     @classmethod
     def _within_blocks(cls, value: int | None, info: ValidationInfo) -> int | None:
         blocks = info.data.get("blocks")
         if value is not None and blocks is not None and value > blocks:
-            raise ValueError(
-                f"is {value}, more than the largest number, `blocks: {blocks}`; lower it or raise `blocks`"
-            )
+            raise ValueError(f"expected at most `blocks: {blocks}`, found {value}; lower it or raise `blocks`")
         return value
 
     @model_validator(mode="after")
     def _has_target(self) -> Self:
         if self.stop == "precision" and self.precision is None:
-            raise ValueError("`stop: precision` needs a target; add `precision: 2%`, or another share")
+            raise ValueError("`stop: precision` needs a target; add one, such as `precision: 2%`")
         return self
 
     def first_look(self, *, comparisons: int) -> int | None:
@@ -186,14 +199,19 @@ class Metrics(FileModel):
     """Which quantities are judged, by role."""
 
     primary: Annotated[Names, Field(min_length=1)] = Field(
-        description="Verdicts are adjusted for these: every cell and arm of one family. One name or a list."
+        description="Metrics that decide: the verdicts of all cells and arms form one family and are adjusted for "
+        "it. One name or a list."
     )
-    secondary: Names = Field([], description="A screening beside the claims: adjusted for one another, exploratory.")
+    secondary: Names = Field(
+        [], description="Metrics screened beside the claims: adjusted for one another, exploratory."
+    )
     guardrails: Names = Field(
-        [], description="Must not get worse by their margin, whatever the primary metric gains: each is tested for it."
+        [],
+        description="Metrics that must not get worse by more than their margin, whatever the primary metric gains; "
+        "each is tested for it.",
     )
     guardrail_margins: dict[str, Annotated[Share, Field(gt=0, lt=1)]] = Field(
-        {}, description="By guardrail: how much worse does not matter; `trials.margin` for those not named."
+        {}, description="Largest change for the worse that does not matter, by guardrail (default: `trials.margin`)."
     )
 
     @model_validator(mode="after")
@@ -201,10 +219,10 @@ class Metrics(FileModel):
         names = [*self.primary, *self.secondary, *self.guardrails]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(f"a metric has one role and stands there once, but not {', '.join(twice)}")
+            raise ValueError(f"expected each metric once, in one role; found {', '.join(twice)} more than once")
         unknown = [name for name in self.guardrail_margins if name not in self.guardrails]
         if unknown:
-            raise ValueError(f"a margin is of a guardrail, and {', '.join(unknown)} is not among them")
+            raise ValueError(f"expected margins of guardrails only; not a guardrail: {', '.join(unknown)}")
         return self
 
 
@@ -215,28 +233,30 @@ class Telemetry(FileModel):
         1.0,
         ge=FASTEST_TELEMETRY_S,
         le=60,
-        description="Between two samples; from 10ms to 1min, whole milliseconds. A server's own counters are asked for "
-        "every 100ms at most.",
+        description="Time between two samples, from 10ms to 1min in whole milliseconds. A server's own counters "
+        "are read every 100ms at most.",
     )
     lock_waits: bool = Field(
-        default=False, description="Ask a server at each sample who waits for whose lock; it costs the server more."
+        default=False,
+        description="Whether each sample asks the server which transaction waits for whose lock; this costs the "
+        "server more.",
     )
     probes: list[Probe] = Field(
         [],
         max_length=MOST_PROBES,
-        description="Heavy looks into the system, made in extra diagnostic trials that estimates leave out.",
+        description="Expensive probes of the system, run in extra diagnostic trials that estimates leave out.",
     )
     diagnostic_blocks: int | None = Field(
         None,
         ge=1,
         le=MAXIMUM_DIAGNOSTIC_BLOCKS,
-        description="With `probes`: diagnostic trials of each arm in each cell, run after all others; by default 1.",
+        description="Diagnostic trials of each arm in each cell with `probes`, run after all others (default: 1).",
     )
 
     @model_validator(mode="after")
     def _probes_for_blocks(self) -> Self:
         if self.diagnostic_blocks is not None and not self.probes:
-            raise ValueError("`diagnostic_blocks` without `probes` would measure nothing; name some, or leave it out")
+            raise ValueError("`diagnostic_blocks` has no effect without `probes`; add probes, or leave it out")
         return self
 
     @property
@@ -248,32 +268,33 @@ class Telemetry(FileModel):
 class StudyFile(FileModel):
     """A study: one question, with its design and procedure."""
 
-    study: Name = Field(description="Its name; runs are named after it.")
-    question: str = Field("", description="What the study asks, in a sentence; every report begins with it.")
+    study: Name = Field(description="Name of the study; runs are named after it.")
+    question: str = Field("", description="Question of the study, in one sentence; every report begins with it.")
     include: str | list[str] = Field(
-        [], description="Files merged below this one, in this order; relative to the file that includes."
+        [], description="Files merged below this one, in this order; paths are relative to the including file."
     )
-    place: dict[str, Any] = Field({"local": {}}, description="Where trials run: exactly one kind.")
-    system: dict[str, Any] = Field({"command": {}}, description="What is tested: exactly one kind.")
+    place: dict[str, Any] = Field({"local": {}}, description="Place where trials run: exactly one kind.")
+    system: dict[str, Any] = Field({"command": {}}, description="System under test: exactly one kind.")
     workload: dict[str, Any] = Field(
         {},
-        description="What loads the system: exactly one kind, and beside it `place`, if it runs at another place than "
-        "its system.",
+        description="Load on the system: exactly one kind; beside it `place`, if the load generator runs at a "
+        "different place from the system.",
     )
-    settings: dict[str, Any] = Field({}, description="Changes outside system and workload, by kind.")
+    settings: dict[str, Any] = Field({}, description="Settings outside system and workload, by kind.")
     factors: dict[Name, Annotated[dict[Name, Overlay], Field(min_length=1)]] = Field(
         min_length=1, description="Factors, each with its levels; the first level is the baseline."
     )
     arm: str = Field(description="The factor under test.")
-    also_compare: Names = Field([], description="Other factors that are contrasted as well. One name or a list.")
+    also_compare: Names = Field([], description="Further factors to contrast. One name or a list.")
     expect: dict[str, dict[str, str]] = Field(
         {},
-        description="By level (or `factor.level`): metric → range, one of `8..12 %`, `'>= 3'`, `'<= 0.1'`. A cell "
-        "whose baseline arm does not keep to it gets no verdict; another arm that does not is a doubt.",
+        description="Conditions that a cell must meet, by level (or `factor.level`): metric → range, one of `8..12 "
+        "%`, `'>= 3'`, `'<= 0.1'`. A cell whose baseline arm is outside the range gets no verdict; a treatment arm "
+        "outside it raises a doubt.",
     )
-    trials: Trials = Field(Trials(), description="Number, order and judgement of trials.")
-    metrics: Metrics = Field(description="Quantities by role.")
-    telemetry: Telemetry = Field(Telemetry(), description="Sampling beside the load.")
+    trials: Trials = Field(Trials(), description="Number and order of trials, and how they are judged.")
+    metrics: Metrics = Field(description="Metrics by role.")
+    telemetry: Telemetry = Field(Telemetry(), description="Sampling during the load.")
     sizes: dict[Name, dict[str, Any]] = Field(
         {}, description="Named partial studies, merged over this one by `--size NAME`."
     )

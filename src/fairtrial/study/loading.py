@@ -146,7 +146,9 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
         merged = merge(merged, _size(merged, size, problems))
     for overlay in assignments.overlays(overrides, problems):
         for key in _ONLY_IN_FILES & overlay.entries.keys():
-            problems.add("only a file says this", assignments.AT, field=(key,), suggestion="write it into the study")
+            problems.add(
+                "it is available in a file only", assignments.AT, field=(key,), suggestion="write it in the study"
+            )
         merged = merge(merged, aside(embed(overlay, catalogue=catalogue, problems=unread), problems))
     _give_up_without(unread, problems)
     tree = _completed(merged.without("sizes"), catalogue)

@@ -45,17 +45,21 @@ class PerfStat(ProbeModel):
     events: list[Event] = Field(
         default=list(SOFTWARE_EVENTS),
         min_length=1,
-        description="Events as `perf list` names them. The default ones need no hardware counters, which virtual "
-        "machines often lack.",
+        description="Events as `perf list` names them (default: events that need no hardware counters, which "
+        "virtual machines often lack).",
     )
 
 
 class PerfRecord(ProbeModel):
     """`perf record` over all processors: which functions run."""
 
-    frequency: int = Field(99, ge=1, le=HIGHEST_FREQUENCY_HZ, description="Samples per second and processor.")
-    event: Event = Field("cpu-clock", description="What is sampled; `cycles` where the place has hardware counters.")
-    call_graph: bool = Field(default=False, description="Keep call chains in `perf.data`; it grows by far.")
+    frequency: int = Field(99, ge=1, le=HIGHEST_FREQUENCY_HZ, description="Samples per second on each processor.")
+    event: Event = Field(
+        "cpu-clock", description="Event to sample; use `cycles` where the place has hardware counters."
+    )
+    call_graph: bool = Field(
+        default=False, description="Whether to record call chains in `perf.data`, which makes the file much larger."
+    )
 
 
 class Bpftrace(ProbeModel):
@@ -63,8 +67,8 @@ class Bpftrace(ProbeModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"type": ["object", "string"]})
 
-    program: str = Field(min_length=1, max_length=LARGEST_SCRIPT, description="The program's text.")
-    script: str = Field("", description="The file that it was read from.")
+    program: str = Field(min_length=1, max_length=LARGEST_SCRIPT, description="Text of the program.")
+    script: str = Field("", description="File from which the text was read.")
 
 
 def _absolute(path: str) -> str:
@@ -91,7 +95,7 @@ def _read_script(value: Any, info: ValidationInfo) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ValueError(
-            f"cannot read {path}: {reason}; name a file beside the study, or write `bpftrace: {{program: '…'}}`"
+            f"cannot read {path}: {reason}; name a file relative to the study, or write `bpftrace: {{program: '…'}}`"
         ) from error
 
 
@@ -106,7 +110,7 @@ def _named(value: Any) -> Any:
     if value in WITHOUT_PARAMETERS:
         return {value: {}}
     if value in get_args(ProbeKind):
-        raise ValueError(f"`{value}` alone says too little; write `{{{value}: …}}`")
+        raise ValueError(f"`{value}` needs a value; write `{{{value}: …}}`")
     names = ", ".join(f"`{name}`" for name in get_args(ProbeKind))
     raise ValueError(f"unknown probe `{value}`; expected one of {names}")
 
@@ -120,14 +124,15 @@ class Probe(ProbeModel):
     perf_stat: PerfStat | None = Field(None, description="Counts of kernel and processor events.")
     perf_record: PerfRecord | None = Field(None, description="A profile of where processors spend their time.")
     bpftrace: Annotated[Bpftrace, BeforeValidator(_read_script)] | None = Field(
-        None, description="A bpftrace script: a file beside the study, or `{program: '…'}`."
+        None, description="A bpftrace script: a file relative to the study, or `{program: '…'}`."
     )
     file: PlacePath | None = Field(
-        None, description="A file of the place, read before and after the window: below `/sys/kernel/debug`, say."
+        None,
+        description="A file at the place, read before and after the measurement window: `/sys/kernel/debug/…`, say.",
     )
     command: CommandLine | None = Field(
         None,
-        description="Any program, started with the window and interrupted (SIGINT) at its end; what it prints is kept.",
+        description="A program started with the measurement window and interrupted (SIGINT) at its end.",
     )
 
     @model_validator(mode="before")

@@ -101,7 +101,10 @@ def page(catalogue: Catalogue) -> str:
             words = f" as a {section.removesuffix('s')}" if times[kind.name] > 1 else ""  # an anchor of its own
             blocks += [f"### `{kind.name}`{words}", *_kind(kind)]
     if catalogue.telemetry_metrics:
-        blocks += ["## Metrics from telemetry", "Every workload has them: see [metrics](metrics.md#from-telemetry)."]
+        blocks += [
+            "## Metrics from telemetry",
+            "Available with every workload: see [metrics](metrics.md#from-telemetry).",
+        ]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -112,13 +115,13 @@ def _kind(kind: Kind) -> Iterator[str]:
     schema = kind.parameters.json_schema()
     models = {"": schema} | schema.get("$defs", {})
     if "properties" not in schema:
-        yield f"Its value: {value_in_words(kind)}"
+        yield f"Value: {value_in_words(kind)}"
     for name, model in models.items():
         if name and model.get("properties"):
             yield f"`{name}`: {_sentence(model.get('description', ''))}"
         yield from _table(model, schema)
     if kind.example is not None and kind.metrics(kind.parameters.validate_python(kind.example)):
-        yield f"What it measures: see [metrics](metrics.md#of-the-workload-{kind.name})."
+        yield f"Metrics: see [metrics](metrics.md#of-the-workload-{kind.name})."
 
 
 def value_in_words(kind: Kind) -> str:

@@ -88,7 +88,9 @@ def _section(trial: Tree, section: str, *, catalogue: Catalogue, problems: Probl
     if section in KIND_SECTIONS and len(tree.entries) != 1:
         what = f"found {listed(tree.entries)}; expected exactly one kind of {listed(known)}"
         at = tree.at if tree.entries else trial.where(section)
-        suggestion = "" if tree.entries else f"for all defaults write `{next(iter(known), 'kind')}: {{}}`: null removes"
+        suggestion = (
+            "" if tree.entries else f"to use all defaults, write `{next(iter(known), 'kind')}: {{}}`: null removes"
+        )
         problems.add(what, at, field=section.split("."), suggestion=suggestion)
         return None
     values: list[tuple[Kind, Any]] = []

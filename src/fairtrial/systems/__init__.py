@@ -1,19 +1,46 @@
-"""Systems under test: one file per kind.
+"""Systems: one class per kind (see `system.System`), and others' by entry points of the group `fairtrial.systems`.
 
-A module, or the object `SYSTEM` in it, offers `KIND`, `identity`, `initial`, `create`, `start` and `stop` (see
-`system.System`). It reaches its place only through `OpenPlace`, starts what it starts private and unprivileged, and
-must not know what loads it.
+A system reaches its place only through `OpenPlace`, starts what it starts private and unprivileged, and must not know
+what loads it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from fairtrial.systems import command, files, mariadb, mysql, postgres, sqlite
+from pydantic import TypeAdapter
+
+from fairtrial.plugins import chosen, registered
+from fairtrial.study.catalogue import Kind
+from fairtrial.systems.command import CommandSystem
+from fairtrial.systems.files import Files
+from fairtrial.systems.mariadb import Mariadb
+from fairtrial.systems.mysql import Mysql
+from fairtrial.systems.postgres import Postgres
+from fairtrial.systems.sqlite import Sqlite
 from fairtrial.systems.system import Identity, Instance, Launch, System
 
-__all__ = ["SYSTEMS", "Identity", "Instance", "Launch", "System"]
+__all__ = ["SYSTEMS", "Identity", "Instance", "Launch", "System", "kind_of", "system_of"]
 
-SYSTEMS: Mapping[str, System] = {
-    system.KIND.name: system for system in (command, files, mariadb.SYSTEM, mysql.SYSTEM, postgres, sqlite)
-}
+_OWN = (CommandSystem, Files, Mariadb, Mysql, Postgres, Sqlite)
+SYSTEMS: Mapping[str, type[System[Any]]] = registered(_OWN, base=System, group="fairtrial.systems")
+
+
+def system_of(section: Mapping[str, Any]) -> System[Any]:
+    """The system of a resolved trial's section: its one kind, with its parameters.
+
+    Raises:
+        RecordError: this version has no such kind, or different parameters of it.
+    """
+    return chosen(SYSTEMS, section, what="system")
+
+
+def kind_of(system: type[System[Any]]) -> Kind:
+    """A system as the study language sees it."""
+    return Kind(
+        name=system.name,
+        summary=system.summary,
+        parameters=TypeAdapter(system.model),
+        disk_bytes=lambda parameters: system(system.model.model_validate(parameters)).disk_bytes(),
+    )

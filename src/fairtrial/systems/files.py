@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from pydantic import BaseModel, ConfigDict
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
-
-from fairtrial.study.catalogue import Kind
-from fairtrial.systems.system import Identity, Instance, Launch
+from fairtrial.systems.system import Identity, Instance, Launch, System
 from fairtrial.wire.open_place import OpenPlace
 
 
@@ -18,51 +14,19 @@ class FilesParameters(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-KIND = Kind(
-    name="files",
-    summary="Plain files, for workloads that read and write some.",
-    parameters=TypeAdapter(FilesParameters),
-)
+class Files(System[FilesParameters]):
+    """Plain files: the loader makes them, and closes them."""
 
+    name = "files"
+    summary = "Plain files, for workloads that read and write some."
+    model = FilesParameters
 
-def has_server(_parameters: Mapping[str, Any]) -> bool:
-    """There is none."""
-    return False
+    def identity(self, place: OpenPlace) -> Identity:
+        """The kernel is what is tested here, and every trial's subject names it; files have no binary."""
+        del place
+        return Identity(version="", sha256="")
 
-
-def has_data_directory(_parameters: Mapping[str, Any]) -> bool:
-    """The loader makes the files."""
-    return False
-
-
-def identity(_place: OpenPlace, _parameters: Mapping[str, Any]) -> Identity:
-    """The kernel is what is tested here, and every trial's subject names it; files have no binary."""
-    return Identity(version="", sha256="")
-
-
-def initial(_parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Nothing but what the workload says of its files."""
-    return {}
-
-
-def for_loading(parameters: Mapping[str, Any], _facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same."""
-    return parameters
-
-
-def create(_place: OpenPlace, _parameters: Mapping[str, Any], _launch: Launch) -> None:
-    """Nothing: the loader writes the files."""
-
-
-def create_database(_place: OpenPlace, _endpoint: Mapping[str, Any]) -> None:
-    """There is none to make."""
-
-
-def start(_place: OpenPlace, _parameters: Mapping[str, Any], launch: Launch) -> Instance:
-    """No process: the endpoint is the directory."""
-    return Instance(endpoint={"kind": "files", "directory": str(launch.data_directory)}, process=None)
-
-
-def stop(_place: OpenPlace, _instance: Instance, *, settled: bool) -> None:
-    """Nothing: whoever loaded the files closed them."""
-    del settled
+    def start(self, place: OpenPlace, launch: Launch) -> Instance:
+        """No process: the endpoint is the directory."""
+        del place
+        return Instance(endpoint={"kind": "files", "directory": str(launch.data_directory)}, process=None)

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -16,19 +16,13 @@ from fairtrial import servers
 from fairtrial.errors import PlaceError
 from fairtrial.servers import maven
 from fairtrial.study.tree.paths import OwnPath
-from fairtrial.systems.system import Identity, Launch
+from fairtrial.systems.system import Identity, Launch, System
 from fairtrial.wire.open_place import OpenPlace
 
 FOLDERS = ("bin", "sbin", "libexec")
 CARRY_S = 1800.0  # a gigabyte over a slow line
 VERSION = re.compile(r"(?:Ver|PostgreSQL\)) (\d+(?:\.\d+)*)")
 SOURCES = ("base_directory", "archive", "maven", "debian")
-# Names of each system's main program, the preferred one first: MariaDB's had MySQL's name before 10.5.
-PROGRAMS: Mapping[str, Sequence[str]] = {
-    "mariadb": ("mariadbd", "mysqld"),
-    "mysql": ("mysqld",),
-    "postgres": ("postgres",),
-}
 
 
 class ServerSource(BaseModel):
@@ -38,31 +32,32 @@ class ServerSource(BaseModel):
 
     version: str | None = Field(
         None,
-        description="The version the server must say it has: one that `fairtrial servers` lists is downloaded; else "
-        "the one on PATH must have it, or begin with it (`'10.11'`).",
+        description="Version that the server must report: one that `fairtrial servers` lists is downloaded; "
+        "otherwise the server on the PATH must have it, or begin with it (`'10.11'`).",
     )
     base_directory: str | None = Field(
-        None, description="Base directory of an installation at the place; without any source, what is on PATH is used."
+        None,
+        description="Base directory of an installation at the place (default: the server on the PATH).",
     )
     archive: OwnPath | None = Field(
         None,
         pattern="^[/~]",
-        description="A zip, jar, tarball or Debian package on this machine, unpacked without installing it.",
+        description="Zip, jar, tarball or Debian package on this machine, unpacked without installing it.",
     )
     maven: str | None = Field(
-        None, description="A Maven artefact: `group:artifact:version[:packaging[:classifier]]`, unpacked likewise."
+        None, description="Maven artefact to unpack: `group:artifact:version[:packaging[:classifier]]`."
     )
     debian: str | None = Field(
         None,
         pattern=r"^[a-z0-9][a-z0-9.+-]+(=\S+)?$",
-        description="A Debian package that apt offers, unpacked likewise: `mariadb-server-core`.",
+        description="Debian package from apt to unpack: `mariadb-server-core`, for example.",
     )
 
     @field_validator("version", mode="before")
     @classmethod
     def _is_text(cls, version: Any) -> Any:
         if isinstance(version, int | float):
-            raise ValueError("a version is text: put it in quotes, as 10.10 without them is 10.1")  # noqa: TRY004 - pydantic wants it
+            raise ValueError("a version must be text: quote it, because 10.10 without quotes is 10.1")  # noqa: TRY004 - pydantic wants it
         return version
 
     @field_validator("maven")
@@ -76,8 +71,11 @@ class ServerSource(BaseModel):
     def _one_source(self) -> Self:
         given = [name for name in SOURCES if getattr(self, name) is not None]
         if len(given) > 1:
-            raise ValueError(f"a server comes from one source, not from {' and '.join(given)}: keep one")
+            raise ValueError(f"expected one source of the server, found {' and '.join(given)}: keep one")
         return self
+
+
+S = TypeVar("S", bound=ServerSource)
 
 
 @dataclass(frozen=True)
@@ -117,8 +115,8 @@ class Installation:
                 return found.output.strip()
         raise PlaceError(
             f"no {names[0]} at this place (looked for {', '.join(tried)})",
-            hint=f"install it there, name its system.{self.system}.base_directory, or a version that "
-            "`fairtrial servers` lists",
+            hint=f"install it there, set system.{self.system}.base_directory, or name a version that `fairtrial "
+            "servers` lists",
         )
 
     def equip(self, launch: Launch) -> Launch:
@@ -131,56 +129,65 @@ class Installation:
         return ["env", *variables, *argv] if variables else list(argv)
 
 
-def awaited(system: str, parameters: Mapping[str, Any]) -> servers.Source | None:
-    """What would be fetched before a system with these parameters could run; None: nothing, or not a server."""
-    source = _source(system, parameters) if system in PROGRAMS else None
-    if source is None or servers.kept(source, cache=servers.cache_directory()) is not None:
-        return None
-    return source
+class PrivateServer(System[S]):
+    """A system that is a server of a trial's own, from wherever its parameters say.
 
-
-def fetched(system: str, parameters: Mapping[str, Any]) -> servers.Installed | None:
-    """What a system's parameters name, unpacked on this machine; None where they name what a place has itself.
-
-    Raises:
-        PlaceError: it cannot be fetched or unpacked.
+    Attributes:
+        binaries: names of its main program, the preferred one first.
+        empty_bytes: what a data directory takes that no workload has filled.
     """
-    source = _source(system, parameters)
-    if source is None:
-        return None
-    return servers.install(source, PROGRAMS[system], cache=servers.cache_directory())
 
+    binaries: ClassVar[Sequence[str]]
+    empty_bytes: ClassVar[int]
 
-def at(place: OpenPlace, system: str, parameters: Mapping[str, Any]) -> Installation:
-    """The installation that a system's parameters name; what is not there yet is fetched and carried there.
+    def disk_bytes(self) -> int:
+        """An empty data directory, as prepared, and a trial's own."""
+        return 2 * self.empty_bytes
 
-    Args:
-        place: where the server is to run.
-        system: its kind.
-        parameters: of `ServerSource`, as JSON values.
+    def has_server(self) -> bool:
+        """Always."""
+        return True
 
-    Raises:
-        PlaceError: it cannot be fetched, unpacked or carried.
-    """
-    installed = fetched(system, parameters)
-    if installed is None:
-        base = parameters["base_directory"]
-        return Installation(system, PurePosixPath(base) if base else None)
-    base = PurePosixPath(installed.base_directory)
-    if place.execute(["test", "-x", str(installed.program)]).code != 0:  # a place that does not share our files
-        base = _carried(place, installed)
-    libraries = {"LD_LIBRARY_PATH": f"{base}/libs"} if (installed.base_directory / "libs").is_dir() else {}
-    return Installation(system, base, source=installed.source, sha256=installed.program_sha256, environment=libraries)
+    def has_data_directory(self) -> bool:
+        """The server's own tables are in it."""
+        return True
 
+    def awaited(self) -> servers.Source | None:
+        """Its source, unless the place has it itself or it was fetched before."""
+        source = self._source()
+        if source is None or servers.kept(source, cache=servers.cache_directory()) is not None:
+            return None
+        return source
 
-def _source(system: str, parameters: Mapping[str, Any]) -> servers.Source | None:
-    for kind in ("maven", "archive", "debian"):
-        if parameters[kind] is not None:
-            return servers.Source(kind, parameters[kind])
-    build = servers.known(system, parameters["version"] or "")
-    if build is not None and parameters["base_directory"] is None:
-        return build.source
-    return None
+    def fetched(self) -> servers.Installed | None:
+        """What its source holds, from the cache if it is there."""
+        source = self._source()
+        return None if source is None else servers.install(source, self.binaries, cache=servers.cache_directory())
+
+    def installation(self, place: OpenPlace) -> Installation:
+        """The installation that the parameters name; what is not at the place yet is fetched and carried there.
+
+        Raises:
+            PlaceError: it cannot be fetched, unpacked or carried.
+        """
+        installed = self.fetched()
+        if installed is None:
+            base = self.parameters.base_directory
+            return Installation(self.name, PurePosixPath(base) if base else None)
+        there = PurePosixPath(installed.base_directory)
+        if place.execute(["test", "-x", str(installed.program)]).code != 0:  # a place that does not share our files
+            there = _carried(place, installed)
+        libraries = {"LD_LIBRARY_PATH": f"{there}/libs"} if (installed.base_directory / "libs").is_dir() else {}
+        return Installation(
+            self.name, there, source=installed.source, sha256=installed.program_sha256, environment=libraries
+        )
+
+    def _source(self) -> servers.Source | None:
+        for kind in ("maven", "archive", "debian"):
+            if (named := getattr(self.parameters, kind)) is not None:
+                return servers.Source(kind, named)
+        build = servers.known(self.name, self.parameters.version or "")
+        return build.source if build is not None and self.parameters.base_directory is None else None
 
 
 def _carried(place: OpenPlace, installed: servers.Installed) -> PurePosixPath:
@@ -193,7 +200,7 @@ def _carried(place: OpenPlace, installed: servers.Installed) -> PurePosixPath:
         with tarfile.open(local, "w") as file:
             file.add(installed.base_directory, arcname=target.name)
         place.agent.put(str(packed), local)
-    hint = "the place needs tar, and room for the server"
+    hint = "the place needs tar and enough disk space for the server"
     unpacking = f"{target}.new"
     place.require(["rm", "-rf", "--", unpacking], hint=hint)
     place.require(["mkdir", "-p", "--", unpacking], hint=hint)
@@ -220,15 +227,16 @@ def identified(place: OpenPlace, installation: Installation, argv: Sequence[str]
     digest = place.require(["sha256sum", binary], hint="the server binary must be readable").split()[0]
     if installation.sha256 not in (None, digest):
         raise PlaceError(
-            f"{binary} at this place is not what was unpacked from {installation.source}", hint="remove it"
+            f"{binary} at this place differs from what was unpacked from {installation.source}", hint="remove it"
         )
     found = VERSION.search(said)
     own = found[1] if found else said
     if version is not None and not _begins(own, version):
         known = ", ".join(build.version for build in servers.builds() if build.system == installation.system)
         raise PlaceError(
-            f"no {installation.system} {version}: {binary} says it is {own}",
-            hint=f"name one of {known}, which are downloaded, or a source that has it (base_directory, archive, maven)",
+            f"expected {installation.system} {version}, but {binary} reports {own}",
+            hint=f"name a version that is downloaded ({known}), or a source that has yours (base_directory, "
+            "archive, maven)",
         )
     facts = {"binary": binary, **({"source": installation.source} if installation.source else {})}
     return Identity(version=said, sha256=digest, facts=facts)
@@ -238,7 +246,9 @@ def _libraries(place: OpenPlace, installation: Installation, binary: str) -> str
     """What to do about a program that does not run: most lack a library that an installation would have brought."""
     lines = place.execute(installation.command("ldd", binary)).output.splitlines()
     missing = sorted({line.split()[0] for line in lines if line.endswith("not found")})
-    return f"install what it lacks at the place: {', '.join(missing)}" if missing else "the server binary must run"
+    return (
+        f"install its missing libraries at the place: {', '.join(missing)}" if missing else "the server binary must run"
+    )
 
 
 def _begins(version: str, wanted: str) -> bool:

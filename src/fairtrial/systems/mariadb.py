@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from pydantic import TypeAdapter
-
-from fairtrial.study.catalogue import Kind
+from fairtrial.programs import Program
 from fairtrial.systems import mysql_bootstrap
 from fairtrial.systems.installation import Installation
-from fairtrial.systems.mysqld import EMPTY_BYTES, Mysqld, MysqldParameters
+from fairtrial.systems.mysqld import REMOTE_USER, Mysqld, MysqldParameters
 from fairtrial.systems.system import Launch
 from fairtrial.wire.open_place import OpenPlace
-
-# Fixed in the data directory at creation (mariadb.com/kb: InnoDB system variables); a database's character set is, too.
-FIXED = (
-    "innodb_page_size",
-    "innodb_undo_tablespaces",
-    "innodb_checksum_algorithm",
-    "lower_case_table_names",
-    "character_set_server",
-    "collation_server",
-)
 
 
 class MariadbParameters(MysqldParameters):
     """A private MariaDB server."""
 
 
-def _create(
-    place: OpenPlace, installation: Installation, program: str, *, initial: Mapping[str, str], launch: Launch
-) -> None:
-    mysql_bootstrap.from_scripts(place, installation, program, initial=initial, launch=launch)
+class Mariadb(Mysqld):
+    """A private MariaDB server; its main program had MySQL's name before 10.5."""
 
+    name = "mariadb"
+    summary = "A private MariaDB server, 10.1 or newer."
+    model = MariadbParameters
+    programs = (Program("mariadbd", "the system `mariadb` runs it", "mariadb-server", "--no-defaults --version"),)
+    binaries = ("mariadbd", "mysqld")
+    # At creation (mariadb.com/kb: InnoDB system variables); a database's character set is fixed then, too.
+    fixed = (
+        "innodb_page_size",
+        "innodb_undo_tablespaces",
+        "innodb_checksum_algorithm",
+        "lower_case_table_names",
+        "character_set_server",
+        "collation_server",
+    )
 
-def _opening(_version: str, user: str, password: str) -> Sequence[str]:
-    return (f"GRANT ALL PRIVILEGES ON *.* TO {user}@'%' IDENTIFIED BY '{password}'",)
+    def is_own(self, version: str) -> bool:
+        """It names itself."""
+        return "mariadb" in version.lower()
 
+    def fill(self, place: OpenPlace, installation: Installation, program: str, *, launch: Launch) -> None:
+        """From the server's own scripts."""
+        mysql_bootstrap.from_scripts(place, installation, program, initial=self.initial(), launch=launch)
 
-SYSTEM = Mysqld(
-    KIND=Kind(
-        name="mariadb",
-        summary="A private MariaDB server, 10.1 or newer.",
-        parameters=TypeAdapter(MariadbParameters),
-        disk_bytes=lambda _parameters: 2 * EMPTY_BYTES,  # as prepared, and a trial's own
-    ),
-    is_own=lambda version: "mariadb" in version.lower(),
-    creator=_create,
-    fixed=FIXED,
-    implied={},
-    opening=_opening,
-)
+    def opening(self, version: str, password: str) -> Sequence[str]:
+        """One statement, on any version."""
+        del version
+        return (f"GRANT ALL PRIVILEGES ON *.* TO {REMOTE_USER}@'%' IDENTIFIED BY '{password}'",)

@@ -63,10 +63,10 @@ def from_scripts(  # noqa: PLR0913 - a server is created from all of these
     place.agent.put(str(text), PROLOGUE.encode())
     place.agent.put(str(end), epilogue.encode())
     parts = [f"{scripts}_{name}.sql" for name in SCRIPTS]
-    place.require(["sh", "-c", APPEND, "sh", str(text), *parts, str(end)], hint="check the place's disk")
+    place.require(["sh", "-c", APPEND, "sh", str(text), *parts, str(end)], hint="check the disk of the place")
     argv = _server(installation, program, initial=initial, launch=launch)
     run = ["sh", "-c", FROM_FILE, "sh", str(text), *argv, "--bootstrap", "--max-allowed-packet=16M"]
-    place.require(run, hint="see its own words above", timeout_s=CREATE_S, user=place.server_user)
+    place.require(run, hint="see the server's output above", timeout_s=CREATE_S, user=place.server_user)
 
 
 def initialised(
@@ -78,7 +78,7 @@ def initialised(
         PlaceError: it fails, with its own words.
     """
     argv = [*_server(installation, program, initial=initial, launch=launch), "--initialize-insecure"]
-    place.require(argv, hint="see its own words above", timeout_s=CREATE_S, user=place.server_user)
+    place.require(argv, hint="see the server's output above", timeout_s=CREATE_S, user=place.server_user)
 
 
 def _server(installation: Installation, program: str, *, initial: Mapping[str, str], launch: Launch) -> list[str]:
@@ -102,7 +102,7 @@ def _scripts(place: OpenPlace, installation: Installation, program: str) -> str:
     found = place.execute(["sh", "-c", LOOK, "sh", str(base)])
     if found.code != 0:
         raise PlaceError(
-            f"no …_system_tables.sql in {base}/share, which a new data directory is made from",
-            hint=f"name an installation that is whole under system.{installation.system}",
+            f"{base}/share has no …_system_tables.sql, which a new data directory needs",
+            hint=f"name a complete installation under system.{installation.system}",
         )
     return found.output.strip()

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairtrial.study.tree.quantities import parse_bytes
 
-HINT = "ask for a value that this server version takes as it is, or leave the option out"
+HINT = "set a value that this server version accepts unchanged, or leave the option out"
 
 # Ours: a private instance is private because of them.
 RESERVED = ("basedir", "bind_address", "datadir", "pid_file", "port", "skip_networking", "socket", "tmpdir", "user")
@@ -35,7 +35,7 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in options.items():
         key = name.replace("-", "_").lower()
         if key in found:
-            raise ValueError(f"{key} is given twice (as {name} too): keep one")
+            raise ValueError(f"{key} is given twice (also as {name}): keep one")
         if key in RESERVED:
             raise ValueError(f"{name} is set by fairtrial itself, to keep the instance private: remove it")
         if isinstance(value, str) and not value.isprintable():
@@ -62,9 +62,9 @@ def differences(options: Mapping[str, Any], effective: Mapping[str, str]) -> lis
     for name, value in options.items():
         said = _said(name, value, effective)
         if said is None:
-            wrong.append(f"{name} is no variable of this server, so it cannot be read back")
+            wrong.append(f"{name} is not a variable of this server, so it cannot be read back")
         elif normal(text(value)) != normal(said):
-            wrong.append(f"{name}: asked {text(value)}, the server says {said}")
+            wrong.append(f"{name}: expected {text(value)}, the server reports {said}")
     return wrong
 
 

@@ -6,17 +6,17 @@ The server sees one generated configuration file and nothing else, so "an option
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_validator
 
 from fairtrial.errors import PlaceError
-from fairtrial.study.catalogue import Kind
 from fairtrial.study.tree.quantities import Seconds
 from fairtrial.systems import mysql_options
-from fairtrial.systems.installation import PROGRAMS, Installation, ServerSource, at, identified
+from fairtrial.systems.installation import Installation, PrivateServer, ServerSource, identified
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
     cache_mib,
@@ -36,8 +36,8 @@ REMOTE_USER = "fairtrial"
 # The scripts of a new data directory make root, without a password, for the loopback addresses too. A server executes
 # its `init_file` before it listens, so nobody can log in as that root, not even for a moment.
 SOCKET_ROOT_ONLY = "DELETE FROM mysql.user WHERE User = 'root' AND Host <> 'localhost';\nFLUSH PRIVILEGES;\n"
-EMPTY_BYTES = 128 << 20  # the redo log's default of 96 MiB, and tables of the server's own
 SLOW_SHUTDOWN_S = 3600.0  # a slow shutdown purges everything (mariadb.com/kb: innodb_fast_shutdown)
+CACHE = "innodb_buffer_pool_size"
 LOADING_CACHE_MIB = 1024
 LOADING_OPTIONS = {
     "innodb_doublewrite": 0,
@@ -56,14 +56,15 @@ class MysqldParameters(ServerSource):
     """What both kinds take."""
 
     options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_-]*$")], str | int | float | bool] = Field(
-        default_factory=dict, description="Server options, as in its configuration file: `innodb_doublewrite: 0`."
+        default_factory=dict,
+        description="Server options as in the configuration file: `innodb_doublewrite: 0`, for example.",
     )
     slow_shutdown: Seconds | None = Field(
         None,
         gt=0,
         le=86_400,
-        description="Shut down slowly once the load has ended (`innodb_fast_shutdown = 0`: all is purged and flushed), "
-        "for so long at most, and measure it: what the load has left undone.",
+        description="Time limit of a slow shutdown after the load (`innodb_fast_shutdown = 0`: the server purges "
+        "and flushes everything), which is measured: the work that the load left undone.",
     )
 
     @field_validator("options")
@@ -72,109 +73,96 @@ class MysqldParameters(ServerSource):
         return mysql_options.canonical(options)
 
 
-class Creator(Protocol):
-    """Fills an empty data directory; root has no password on the private socket."""
-
-    def __call__(
-        self, place: OpenPlace, installation: Installation, program: str, *, initial: Mapping[str, str], launch: Launch
-    ) -> None:
-        """As `mysql_bootstrap.from_scripts`."""
-
-
-@dataclass(frozen=True)
-class Mysqld:
-    """One of the two kinds, as a `System`.
+class Mysqld(PrivateServer[MysqldParameters]):
+    """One of the two kinds.
 
     Attributes:
-        KIND: its kind.
-        is_own: whether what the server says as its version is of this kind.
-        creator: fills an empty data directory.
         fixed: options that are fixed in the data when they are created.
         implied: options besides those that both kinds get, unless the study names them.
-        opening: statements that let a remote user in, given the server's version, the user's name and a password.
     """
 
-    KIND: Kind
-    is_own: Callable[[str], bool]
-    creator: Creator
-    fixed: Sequence[str]
-    implied: Mapping[str, Any]
-    opening: Callable[[str, str, str], Sequence[str]]
+    empty_bytes = 128 << 20  # the redo log's default of 96 MiB, and tables of the server's own
+    fixed: ClassVar[Sequence[str]]
+    implied: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
-    def has_server(self, _parameters: Mapping[str, Any]) -> bool:
-        """Always."""
-        return True
+    @abstractmethod
+    def is_own(self, version: str) -> bool:
+        """Whether what the server says as its version is of this kind."""
 
-    def has_data_directory(self, _parameters: Mapping[str, Any]) -> bool:
-        """The server's own tables are in it."""
-        return True
+    @abstractmethod
+    def fill(self, place: OpenPlace, installation: Installation, program: str, *, launch: Launch) -> None:
+        """Fills an empty data directory; root has no password on the private socket."""
 
-    def identity(self, place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
+    @abstractmethod
+    def opening(self, version: str, password: str) -> Sequence[str]:
+        """Statements that let `REMOTE_USER` in with a password, on a server of this version."""
+
+    def cache_bytes(self) -> tuple[str, float] | None:
+        """The buffer pool, which grows to its size."""
+        size = mysql_options.normal(str(self.parameters.options.get(CACHE, 0)))
+        return (CACHE, size) if isinstance(size, float) else None
+
+    def identity(self, place: OpenPlace) -> Identity:
         """Path, version and hash of the server's program.
 
         Raises:
             PlaceError: not found, with where it was looked for; of another kind or version.
         """
-        installation = self._installation(place, parameters)
+        installation = self.installation(place)
         binary = self._program(place, installation)
         argv = [binary, "--no-defaults", "--version"]
-        identity = identified(place, installation, argv, version=parameters["version"])
+        identity = identified(place, installation, argv, version=self.parameters.version)
         if not self.is_own(identity.version):
             raise PlaceError(
-                f"{binary} is no {self.KIND.name}: it says {identity.version}",
-                hint="name the other kind under `system`, or a source of this one (see `fairtrial servers`)",
+                f"expected {self.name}, but {binary} reports {identity.version}",
+                hint="name the other kind under `system`, or a source of this kind (see `fairtrial servers`)",
             )
         return identity
 
-    def _installation(self, place: OpenPlace, parameters: Mapping[str, Any]) -> Installation:
-        return at(place, self.KIND.name, parameters)
-
     def _program(self, place: OpenPlace, installation: Installation) -> str:
-        names = PROGRAMS[self.KIND.name]
-        return installation.program(place, *names, beside=[f"/usr/sbin/{name}" for name in names])
+        return installation.program(place, *self.binaries, beside=[f"/usr/sbin/{name}" for name in self.binaries])
 
-    def initial(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    def initial(self) -> dict[str, str]:
         """The options that are fixed in the data when they are created."""
-        return mysql_options.initial(parameters["options"], self.fixed)
+        return mysql_options.initial(self.parameters.options, self.fixed)
 
-    def for_loading(self, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    def for_loading(self, facts: Mapping[str, Any]) -> Self:
         """The initial options and a configuration that loads fast: what is loaded is durable by the slow shutdown."""
-        cache = {"innodb_buffer_pool_size": f"{cache_mib(facts, most=LOADING_CACHE_MIB)}M"}
-        options = {**cache, **LOADING_OPTIONS, **self.initial(parameters)}
-        return {**parameters, "slow_shutdown": None, "options": options}
+        cache = {CACHE: f"{cache_mib(facts, most=LOADING_CACHE_MIB)}M"}
+        options = {**cache, **LOADING_OPTIONS, **self.initial()}
+        return type(self)(self.parameters.model_copy(update={"slow_shutdown": None, "options": options}))
 
-    def create(self, place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> None:
+    def create(self, place: OpenPlace, launch: Launch) -> None:
         """With the options that matter then."""
-        installation = self._installation(place, parameters)
-        program = self._program(place, installation)
-        self.creator(place, installation, program, initial=self.initial(parameters), launch=launch)
+        installation = self.installation(place)
+        self.fill(place, installation, self._program(place, installation), launch=launch)
 
     def create_database(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
         """With the server's own character set and collation."""
         _ask(place, endpoint, f"CREATE DATABASE {DATABASE}")
 
-    def start(self, place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> Instance:
+    def start(self, place: OpenPlace, launch: Launch) -> Instance:
         """Starts the server with a generated configuration, waits for it, and compares every option asked.
 
         Raises:
             SystemStartError: it exits, does not answer in time, or an option is not in effect.
         """
-        installation = self._installation(place, parameters)
+        installation = self.installation(place)
         binary = self._program(place, installation)
         socket = launch.work_directory / SOCKET
         configuration = launch.work_directory / "server.cnf"
         port = None if launch.address is None else free_port(place)
-        options = {**IMPLIED, **self.implied, **parameters["options"]}
+        options = {**IMPLIED, **self.implied, **self.parameters.options}
         text = _configuration(installation, launch, options=_said_once(options), port=port)
         place.agent.put(str(configuration), text.encode(), mode=0o644)
         if port is not None:
             place.agent.put(str(launch.work_directory / INIT_FILE), SOCKET_ROOT_ONLY.encode(), mode=0o644)
         process = spawned(place, [binary, f"--defaults-file={configuration}"], installation.equip(launch))
         endpoint = {"kind": "mysql", "socket": str(socket), "user": "root", "password": "", "database": DATABASE}
-        with coming_up(place, launch, kind=self.KIND.name, stop=lambda: process.stop(place.limits.shutdown_s)):
-            wait_until_ready(place, process, launch, looks=["test", "-S", str(socket)], kind=self.KIND.name)
+        with coming_up(place, launch, kind=self.name, stop=lambda: process.stop(place.limits.shutdown_s)):
+            wait_until_ready(place, process, launch, looks=["test", "-S", str(socket)], kind=self.name)
             effective = _read_back(place, endpoint)
-            wrong = mysql_options.differences(parameters["options"], effective)
+            wrong = mysql_options.differences(self.parameters.options, effective)
             require_in_effect(wrong, hint=mysql_options.HINT)
             remote = None if port is None else self._opened(place, endpoint, version=effective["version"])
         if remote is not None:
@@ -186,13 +174,13 @@ class Mysqld:
             options=effective,
             monitoring=monitoring,
             remote=remote,
-            slow_shutdown_s=parameters["slow_shutdown"],
+            slow_shutdown_s=self.parameters.slow_shutdown,
         )
 
     def _opened(self, place: OpenPlace, endpoint: Mapping[str, Any], *, version: str) -> dict[str, Any]:
         """What another place needs to log in: a user of its own, whose password is as old as this start."""
         password = secrets.token_hex(PASSWORD_BYTES)
-        _ask(place, endpoint, *self.opening(version, REMOTE_USER, password))
+        _ask(place, endpoint, *self.opening(version, password))
         return {"kind": "mysql", "database": DATABASE, "user": REMOTE_USER, "password": password}
 
     def stop(self, place: OpenPlace, instance: Instance, *, settled: bool) -> None:

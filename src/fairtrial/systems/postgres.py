@@ -12,13 +12,13 @@ import secrets
 import signal
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field, TypeAdapter, field_validator
+from pydantic import Field, field_validator
 
-from fairtrial.study.catalogue import Kind
+from fairtrial.programs import Program
 from fairtrial.systems import postgres_options
-from fairtrial.systems.installation import Installation, ServerSource, at, identified
+from fairtrial.systems.installation import Installation, PrivateServer, ServerSource, identified
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
     cache_mib,
@@ -33,12 +33,12 @@ from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
 
 DATABASE = "fairtrial"
-EMPTY_BYTES = 48 << 20  # templates of databases, and a first segment of the log
 MAINTENANCE = "postgres"
 USER = "fairtrial"
 PORT = 5432  # of the socket's name, where nothing listens on a network
 SETTLED_S = 3600.0  # a checkpoint of a large cache on a slow disk
 INSTALL_S = 180.0
+CACHE = "shared_buffers"
 LOADING_CACHE_MIB = 512
 LOADING_OPTIONS = {
     "max_wal_size": "8GB",
@@ -58,7 +58,8 @@ class PostgresParameters(ServerSource):
     """A private PostgreSQL server."""
 
     options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_.]*$")], str | int | float | bool] = Field(
-        default_factory=dict, description="Server options, as in postgresql.conf: `synchronous_commit: off`."
+        default_factory=dict,
+        description="Server options as in postgresql.conf: `synchronous_commit: off`, for example.",
     )
 
     @field_validator("options")
@@ -67,37 +68,116 @@ class PostgresParameters(ServerSource):
         return postgres_options.canonical(options)
 
 
-KIND = Kind(
-    name="postgres",
-    summary="A private PostgreSQL server.",
-    parameters=TypeAdapter(PostgresParameters),
-    disk_bytes=lambda _parameters: 2 * EMPTY_BYTES,  # as prepared, and a trial's own
-)
+class Postgres(PrivateServer[PostgresParameters]):
+    """A private PostgreSQL server."""
 
+    name = "postgres"
+    summary = "A private PostgreSQL server."
+    model = PostgresParameters
+    programs = (Program("postgres", "the system `postgres` runs it", "postgresql"),)
+    binaries = ("postgres",)
+    empty_bytes = 48 << 20  # templates of databases, and a first segment of the log
 
-def has_server(_parameters: Mapping[str, Any]) -> bool:
-    """Always."""
-    return True
+    def cache_bytes(self) -> tuple[str, float] | None:
+        """Its shared buffers, which it is given at once."""
+        size = postgres_options.normal(str(self.parameters.options.get(CACHE, 0)))
+        return (CACHE, size) if isinstance(size, float) else None
 
+    def identity(self, place: OpenPlace) -> Identity:
+        """Path, version and hash of `postgres`.
 
-def has_data_directory(_parameters: Mapping[str, Any]) -> bool:
-    """Initdb makes it."""
-    return True
+        Raises:
+            PlaceError: not found, with where it was looked for; of another version.
+        """
+        installation = self.installation(place)
+        argv = [_program(place, installation, "postgres"), "--version"]
+        return identified(place, installation, argv, version=self.parameters.version)
 
+    def initial(self) -> dict[str, str]:
+        """The options that are fixed in the data when they are created."""
+        return postgres_options.initial(self.parameters.options)
 
-def identity(place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
-    """Path, version and hash of `postgres`.
+    def for_loading(self, facts: Mapping[str, Any]) -> Self:
+        """The initial options and a configuration that loads fast: what is loaded is durable by the last checkpoint."""
+        cache = cache_mib(facts, most=LOADING_CACHE_MIB)
+        memory = {CACHE: f"{cache}MB", "maintenance_work_mem": f"{cache // 2}MB"}
+        options = {**memory, **LOADING_OPTIONS, **self.initial()}
+        return type(self)(self.parameters.model_copy(update={"options": options}))
 
-    Raises:
-        PlaceError: not found, with where it was looked for; of another version.
-    """
-    installation = _installation(place, parameters)
-    argv = [_program(place, installation, "postgres"), "--version"]
-    return identified(place, installation, argv, version=parameters["version"])
+    def create(self, place: OpenPlace, launch: Launch) -> None:
+        """Runs initdb; its user has no password on the private socket. Text compares by bytes, as everywhere here."""
+        installation = self.installation(place)
+        argv = [
+            _program(place, installation, "initdb"),
+            f"--pgdata={launch.data_directory}",
+            f"--username={USER}",
+            "--auth=trust",
+            "--locale=C",
+            "--encoding=UTF8",
+            *postgres_options.creating(self.parameters.options),
+        ]
+        command = installation.command(*argv)
+        place.require(command, hint="see the server's output above", timeout_s=INSTALL_S, user=place.server_user)
 
+    def create_database(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
+        """As initdb was told: text compares by bytes."""
+        _ask(place, endpoint, f"CREATE DATABASE {DATABASE}")
 
-def _installation(place: OpenPlace, parameters: Mapping[str, Any]) -> Installation:
-    return at(place, KIND.name, parameters)
+    def start(self, place: OpenPlace, launch: Launch) -> Instance:
+        """Starts `postgres` with a generated configuration, waits for it, and compares every option asked.
+
+        Raises:
+            SystemStartError: it exits, does not answer in time, or an option is not in effect.
+        """
+        installation = self.installation(place)
+        binary = _program(place, installation, "postgres")
+        configuration = launch.work_directory / "postgresql.conf"
+        port = PORT if launch.address is None else free_port(place)
+        over_network = "" if launch.address is None else f"host all {USER} all scram-sha-256\n"
+        for path, content in {
+            configuration: _configuration(self.parameters.options, launch, port=port),
+            launch.work_directory / "pg_hba.conf": f"local all {USER} trust\n{over_network}",
+            launch.work_directory / "pg_ident.conf": "",
+        }.items():
+            place.agent.put(str(path), content.encode(), mode=0o644)
+        # What ALTER SYSTEM would have left in data that are used again goes before the generated file.
+        automatic = launch.data_directory / "postgresql.auto.conf"
+        place.require(["rm", "-f", "--", str(automatic)], hint="the data directory must be writable")
+        argv = [binary, "-D", str(launch.data_directory), "-c", f"config_file={configuration}"]
+        process = spawned(place, argv, installation.equip(launch))
+        endpoint = {
+            "kind": "postgres",
+            "socket_directory": str(launch.work_directory),
+            "port": port,
+            "user": USER,
+            "password": "",
+            "database": DATABASE,
+        }
+        with coming_up(place, launch, kind=self.name, stop=lambda: _shut_down(process, place.limits.shutdown_s)):
+            # The server writes `ready` into its lock file once recovery is over (PostgreSQL 10 and later).
+            looks = ["grep", "-q", "^ready", str(launch.data_directory / "postmaster.pid")]
+            wait_until_ready(place, process, launch, looks=looks, kind=self.name)
+            settings = _read_back(place, endpoint)
+            wrong = postgres_options.differences(self.parameters.options, settings)
+            require_in_effect(wrong, hint=postgres_options.HINT)
+            remote = None if launch.address is None else _opened(place, endpoint, address=launch.address)
+        options = {name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()}
+        return Instance(
+            endpoint=endpoint,
+            process=process,
+            options=options,
+            monitoring=endpoint,
+            is_one_process=False,
+            remote=remote,
+        )
+
+    def stop(self, place: OpenPlace, instance: Instance, *, settled: bool) -> None:
+        """Shuts the server down; after a checkpoint, and with all the time it takes, where its data are to be kept."""
+        if instance.process is None or instance.process.exited is not None:
+            return
+        if settled:
+            _ask(place, instance.endpoint or {}, "CHECKPOINT", timeout_s=SETTLED_S)
+        _shut_down(instance.process, SETTLED_S if settled else place.limits.shutdown_s)
 
 
 def _program(place: OpenPlace, installation: Installation, name: str) -> str:
@@ -108,87 +188,6 @@ def _program(place: OpenPlace, installation: Installation, name: str) -> str:
     return installation.program(place, name, beside=[str(PurePosixPath(server.strip()).with_name(name))])
 
 
-def initial(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The options that are fixed in the data when they are created."""
-    return postgres_options.initial(parameters["options"])
-
-
-def for_loading(parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The initial options and a configuration that loads fast: what is loaded is durable by the last checkpoint."""
-    cache = cache_mib(facts, most=LOADING_CACHE_MIB)
-    memory = {"shared_buffers": f"{cache}MB", "maintenance_work_mem": f"{cache // 2}MB"}
-    return {**parameters, "options": {**memory, **LOADING_OPTIONS, **initial(parameters)}}
-
-
-def create(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> None:
-    """Runs initdb; its user has no password on the private socket. Text compares by bytes, as on every system here."""
-    installation = _installation(place, parameters)
-    argv = [
-        _program(place, installation, "initdb"),
-        f"--pgdata={launch.data_directory}",
-        f"--username={USER}",
-        "--auth=trust",
-        "--locale=C",
-        "--encoding=UTF8",
-        *postgres_options.creating(parameters["options"]),
-    ]
-    command = installation.command(*argv)
-    place.require(command, hint="see its own words above", timeout_s=INSTALL_S, user=place.server_user)
-
-
-def create_database(place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
-    """As initdb was told: text compares by bytes."""
-    _ask(place, endpoint, f"CREATE DATABASE {DATABASE}")
-
-
-def start(place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> Instance:
-    """Starts `postgres` with a generated configuration, waits for it, and compares every option asked.
-
-    Raises:
-        SystemStartError: it exits, does not answer in time, or an option is not in effect.
-    """
-    installation = _installation(place, parameters)
-    binary = _program(place, installation, "postgres")
-    configuration = launch.work_directory / "postgresql.conf"
-    port = PORT if launch.address is None else free_port(place)
-    over_network = "" if launch.address is None else f"host all {USER} all scram-sha-256\n"
-    for path, content in {
-        configuration: _configuration(parameters, launch, port=port),
-        launch.work_directory / "pg_hba.conf": f"local all {USER} trust\n{over_network}",
-        launch.work_directory / "pg_ident.conf": "",
-    }.items():
-        place.agent.put(str(path), content.encode(), mode=0o644)
-    # What ALTER SYSTEM would have left in data that are used again goes before the generated file.
-    automatic = launch.data_directory / "postgresql.auto.conf"
-    place.require(["rm", "-f", "--", str(automatic)], hint="the data directory must be writable")
-    argv = [binary, "-D", str(launch.data_directory), "-c", f"config_file={configuration}"]
-    process = spawned(place, argv, installation.equip(launch))
-    endpoint = {
-        "kind": "postgres",
-        "socket_directory": str(launch.work_directory),
-        "port": port,
-        "user": USER,
-        "password": "",
-        "database": DATABASE,
-    }
-    with coming_up(place, launch, kind=KIND.name, stop=lambda: _shut_down(process, place.limits.shutdown_s)):
-        # The server writes `ready` into its lock file once recovery is over (PostgreSQL 10 and later).
-        looks = ["grep", "-q", "^ready", str(launch.data_directory / "postmaster.pid")]
-        wait_until_ready(place, process, launch, looks=looks, kind=KIND.name)
-        settings = _read_back(place, endpoint)
-        require_in_effect(postgres_options.differences(parameters["options"], settings), hint=postgres_options.HINT)
-        remote = None if launch.address is None else _opened(place, endpoint, address=launch.address)
-    options = {name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()}
-    return Instance(
-        endpoint=endpoint,
-        process=process,
-        options=options,
-        monitoring=endpoint,
-        is_one_process=False,
-        remote=remote,
-    )
-
-
 def _opened(place: OpenPlace, endpoint: Mapping[str, Any], *, address: str) -> dict[str, Any]:
     """An endpoint for another place, with a password that is as old as this start."""
     password = secrets.token_hex(PASSWORD_BYTES)
@@ -197,7 +196,7 @@ def _opened(place: OpenPlace, endpoint: Mapping[str, Any], *, address: str) -> d
     return {"kind": "postgres", "database": DATABASE, **own}
 
 
-def _configuration(parameters: Mapping[str, Any], launch: Launch, *, port: int) -> str:
+def _configuration(options: Mapping[str, Any], launch: Launch, *, port: int) -> str:
     ours = {
         "data_directory": launch.data_directory,
         "hba_file": launch.work_directory / "pg_hba.conf",
@@ -209,7 +208,7 @@ def _configuration(parameters: Mapping[str, Any], launch: Launch, *, port: int) 
         "logging_collector": "off",
     }
     # Reloading a cache would carry one trial's state into the next; huge pages are the study's to ask for.
-    asked = {name: value for name, value in parameters["options"].items() if name not in postgres_options.INITIAL}
+    asked = {name: value for name, value in options.items() if name not in postgres_options.INITIAL}
     return "".join(postgres_options.line(name, value) + "\n" for name, value in {**ours, **asked}.items())
 
 
@@ -229,15 +228,6 @@ def _ask(
     }
     short_s = place.limits.short_s
     return place.native("sql", asked, timeout_s=(timeout_s or short_s) + short_s)
-
-
-def stop(place: OpenPlace, instance: Instance, *, settled: bool) -> None:
-    """Shuts the server down; after a checkpoint, and with all the time it takes, where its data are to be kept."""
-    if instance.process is None or instance.process.exited is not None:
-        return
-    if settled:
-        _ask(place, instance.endpoint or {}, "CHECKPOINT", timeout_s=SETTLED_S)
-    _shut_down(instance.process, SETTLED_S if settled else place.limits.shutdown_s)
 
 
 def _shut_down(process: Process, limit_s: float) -> None:

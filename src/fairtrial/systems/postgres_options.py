@@ -8,7 +8,7 @@ from typing import Any
 
 from fairtrial.study.tree.quantities import parse_bytes
 
-HINT = "ask for a value that this server version takes as it is, or leave the option out"
+HINT = "set a value that this server version accepts unchanged, or leave the option out"
 
 # Fixed in the data directory by initdb; they are no lines of a configuration file.
 INITIAL = {"data_checksums": "--data-checksums", "wal_segment_size": "--wal-segsize"}
@@ -53,7 +53,7 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in options.items():
         key = name.lower()
         if key in found:
-            raise ValueError(f"{key} is given twice (as {name} too): keep one")
+            raise ValueError(f"{key} is given twice (also as {name}): keep one")
         if key in RESERVED:
             raise ValueError(f"{name} is set by fairtrial itself, to keep the instance private: remove it")
         if isinstance(value, str) and not value.isprintable():
@@ -103,11 +103,11 @@ def differences(options: Mapping[str, Any], effective: Mapping[str, tuple[str, s
     wrong: list[str] = []
     for name, value in options.items():
         if name not in effective:
-            wrong.append(f"{name} is no setting of this server, so it cannot be read back")
+            wrong.append(f"{name} is not a setting of this server, so it cannot be read back")
             continue
         setting, unit = effective[name]
         if not _same(normal(text(value), unit), normal(setting, unit)):
-            wrong.append(f"{name}: asked {text(value)}, the server says {setting}{unit and ' ' + unit}")
+            wrong.append(f"{name}: expected {text(value)}, the server reports {setting}{unit and ' ' + unit}")
     return wrong
 
 

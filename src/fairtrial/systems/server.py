@@ -61,7 +61,7 @@ def coming_up(place: OpenPlace, launch: Launch, *, kind: str, stop: Callable[[],
         stop()  # a run may go on with other trials: nothing of this one may stay beside them
         if isinstance(error, PlaceError) and not isinstance(error, SystemStartError):
             raise SystemStartError(
-                f"the {kind} server began and did not answer: {error}; its own last lines:\n"
+                f"the {kind} server started but did not answer: {error}; the end of its log:\n"
                 f"{log_tail(place, launch.log_path)}",
                 hint=error.hint,
             ) from error
@@ -81,10 +81,10 @@ def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, look
         if place.execute(looks).code == 0:
             return
         if process.exited is not None or time.monotonic() > deadline:
-            happened = "exited at start" if process.exited is not None else f"did not answer within {limit_s:g} s"
+            happened = "exited during startup" if process.exited is not None else f"did not answer within {limit_s:g} s"
             raise SystemStartError(
-                f"the {kind} server {happened}; its own last lines:\n{log_tail(place, launch.log_path)}",
-                hint=f"mend system.{kind}.options, or look for what else its log names",
+                f"the {kind} server {happened}; the end of its log:\n{log_tail(place, launch.log_path)}",
+                hint=f"fix system.{kind}.options, or what else the log reports",
             )
         # Where a look takes long, as under emulation, it takes the server's time: at most a quarter of it.
         time.sleep(min(max(POLL_S, PAUSE_LOOKS * (time.monotonic() - looked)), LONGEST_POLL_S))
@@ -100,7 +100,9 @@ def free_port(place: OpenPlace) -> int:
         taken = place.execute(["grep", "-qi", f":{port:04X} ", "/proc/net/tcp", "/proc/net/tcp6"])
         if taken.code != 0:
             return port
-    raise PlaceError(f"ports {PORTS[0]} to {PORTS[-1]} are all taken at this place", hint="stop what listens there")
+    raise PlaceError(
+        f"all ports from {PORTS[0]} to {PORTS[-1]} are in use at this place", hint="stop the programs that listen there"
+    )
 
 
 def log_tail(place: OpenPlace, log_path: PurePosixPath) -> str:
@@ -111,4 +113,4 @@ def log_tail(place: OpenPlace, log_path: PurePosixPath) -> str:
 def require_in_effect(wrong: Sequence[str], *, hint: str) -> None:
     """Raises SystemStartError, unless nothing is `wrong`; each entry says of one option what was asked and found."""
     if wrong:
-        raise SystemStartError("options that are not in effect: " + "; ".join(wrong), hint=hint)
+        raise SystemStartError("options not in effect: " + "; ".join(wrong), hint=hint)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from fairtrial.study.catalogue import Kind
+from pydantic import BaseModel
+
+from fairtrial import servers
+from fairtrial.programs import Program
 from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
+
+P = TypeVar("P", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -75,39 +81,80 @@ class Instance:
     slow_shutdown_s: float | None = None
 
 
-class System(Protocol):
-    """One kind of system under test. Parameters are the validated values of its model, as JSON values."""
+class System(ABC, Generic[P]):
+    """A system under test with its parameters. A subclass is a kind: what any other room must know of it is said here.
 
-    @property
-    def KIND(self) -> Kind:  # noqa: N802 - modules are systems, and this is a constant of theirs
-        """Its kind."""
+    Attributes:
+        name: its key in the study file.
+        summary: one sentence for the reference page.
+        model: validates and documents its parameters.
+        programs: what it runs at the place, for `doctor`.
+    """
 
-    def has_server(self, parameters: Mapping[str, Any]) -> bool:
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    model: ClassVar[type[BaseModel]]
+    programs: ClassVar[tuple[Program, ...]] = ()
+
+    def __init__(self, parameters: P) -> None:
+        self.parameters = parameters
+
+    def disk_bytes(self) -> int:
+        """What it is expected to need on the place's disk, bytes, without a workload's data."""
+        return 0
+
+    def cache_bytes(self) -> tuple[str, float] | None:
+        """The option that sizes its cache, and the bytes it asks for; None: no such option, or no size in it."""
+        return None
+
+    def has_server(self) -> bool:
         """Whether a process of its own runs; false where it lives in the load's process, or is none."""
+        return False
 
-    def has_data_directory(self, parameters: Mapping[str, Any]) -> bool:
+    def has_data_directory(self) -> bool:
         """Whether it starts only on a data directory that was created, a workload's data or not."""
+        return False
 
-    def identity(self, place: OpenPlace, parameters: Mapping[str, Any]) -> Identity:
+    def awaited(self) -> servers.Source | None:
+        """What would be fetched before it could run; None: nothing."""
+        return None
+
+    def fetched(self) -> servers.Installed | None:
+        """What its parameters name, unpacked on this machine; None where they name what a place has itself.
+
+        Raises:
+            PlaceError: it cannot be fetched or unpacked.
+        """
+        return None
+
+    @abstractmethod
+    def identity(self, place: OpenPlace) -> Identity:
         """Finds the binary at the place.
 
         Raises:
             PlaceError: it is missing, with where it was looked for.
         """
 
-    def initial(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    def initial(self) -> Mapping[str, Any]:
         """The parameters that matter when data are created; they are part of the key of prepared data."""
+        return {}
 
-    def for_loading(self, parameters: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Parameters to create and load data with: the initial ones, and what makes loading fast, no arm's own."""
+    def for_loading(self, facts: Mapping[str, Any]) -> Self:
+        """The system to create and load data with, at a place of these facts.
 
-    def create(self, place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> None:
+        It has the initial parameters, and what makes loading fast, no arm's own.
+        """
+        del facts
+        return self
+
+    def create(self, place: OpenPlace, launch: Launch) -> None:
         """Fills an existing, empty data directory with an empty system."""
 
     def create_database(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
         """Makes the empty database that a running system's endpoint names, for a workload that loads nothing itself."""
 
-    def start(self, place: OpenPlace, parameters: Mapping[str, Any], launch: Launch) -> Instance:
+    @abstractmethod
+    def start(self, place: OpenPlace, launch: Launch) -> Instance:
         """Starts it and waits until it answers; reads every asked option back.
 
         Raises:

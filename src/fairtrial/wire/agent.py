@@ -73,8 +73,8 @@ class Agent:
         except TimeoutError:
             self._stream.close()
             raise PlaceError(
-                f"the agent is there and does not greet within {self.limits.hello_s / 60:g} minutes",
-                hint="what an earlier run left may take as long to undo: look at the place's undo.jsonl, and try again",
+                f"the agent runs but did not greet within {self.limits.hello_s / 60:g} minutes",
+                hint="it may still be undoing what an earlier run left: look at undo.jsonl at the place, and try again",
             ) from None
         except BaseException:
             self._stream.close()
@@ -121,8 +121,8 @@ class Agent:
             self._stream.forget(request)
         if missing:
             raise PlaceError(
-                f"the local file for {path} became {missing} bytes shorter while it was copied there",
-                hint="nothing may write to a file while it is brought to a place; start again",
+                f"the local file for {path} became {missing} bytes shorter while it was copied to the place",
+                hint="stop the program that writes to the file, and start again",
             )
 
     def get(self, path: str, *, most_bytes: int = arriving.READ_BYTES) -> bytes:
@@ -209,11 +209,11 @@ class Agent:
         try:
             failed = self._ask(wire.Bye(id=self._stream.number()), wire.Farewell, timeout_s=self.limits.bye_s).failed
         except TimeoutError as error:
-            raise StreamLostError(f"the agent does not say that the place is restored: {error}", hint=HINT) from None
+            raise StreamLostError(f"the agent did not confirm that the place is restored: {error}", hint=HINT) from None
         finally:
             self._stream.close()
         if failed:
-            raise PlaceError("not restored at the place: " + "; ".join(failed), hint="restore them by hand")
+            raise PlaceError("the agent could not restore: " + "; ".join(failed), hint="restore these settings by hand")
 
     def _ask(self, request: Request, answer: type[Expected], *, timeout_s: float | None = None) -> Expected:
         pending: Pending = self._stream.ask(request)
@@ -230,7 +230,7 @@ def _expect(answer: object, wanted: type[Wanted]) -> Wanted:
     if isinstance(answer, wanted):
         return answer
     raise AgentError(
-        f"the agent answered with {type(answer).__name__} instead of {wanted.__name__}",
+        f"the agent sent the wrong answer: expected {wanted.__name__}, found {type(answer).__name__}",
         code="protocol",
         hint="install the same version of fairtrial on both sides",
     )

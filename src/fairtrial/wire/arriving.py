@@ -18,7 +18,7 @@ TRIAL_BYTES: Final = 64 << 30  # of all files that one trial keeps
 TRIAL_FILES: Final = 100_000
 NAME_BYTES: Final = 255  # of one component (limits.h, NAME_MAX)
 
-_HINT: Final = "the place does not behave as an agent's place does: check which machine and which agent answer there"
+_HINT: Final = "check which host and which agent answer at this place"
 
 
 def local_path(directory: Path, name: str) -> Path:
@@ -49,6 +49,6 @@ def require_bytes(path: str, size: int, *, most: int) -> None:
     """
     if size > most:
         raise PlaceError(
-            f"the place offers {size:,} bytes of {path}: at most {most:,} are taken",
-            hint="log or sample less at the place: a longer interval, a shorter run, a quieter program",
+            f"{path} at the place is too large: expected at most {most:,} bytes, found {size:,}",
+            hint="log or sample less: set a longer interval, a shorter run or a quieter program",
         )

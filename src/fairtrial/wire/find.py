@@ -28,9 +28,10 @@ def find_agent() -> Path:
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
         tried.append(str(candidate))
-    where = f"${VARIABLE} says {named}, which" if named else f"none of {', '.join(dict.fromkeys(tried))}"
+    looked = ", ".join(dict.fromkeys(tried))
+    where = f"${VARIABLE} names {named}, which is not an executable file" if named else f"looked for {looked}"
     raise PlaceError(
-        f"no {NAME}: {where} is an executable file",
+        f"{NAME} not found: {where}",
         hint=f"install fairtrial as a wheel, run `make setup` in a checkout, or set {VARIABLE}",
     )
 

@@ -82,7 +82,7 @@ class Limits:
             if name:
                 given[name] = _seconds(text)
             if name and (name not in known or not 0 < given[name] < math.inf):
-                suggestion = f"limits are {', '.join(sorted(known))}"
+                suggestion = f"expected one of {', '.join(sorted(known))}"
                 problem = Problem("expected `name=seconds`", f"${VARIABLE}", field=entry.strip(), suggestion=suggestion)
                 raise InputError([problem], hint=f"write {VARIABLE}=silence_s=15,grace_s=5, or unset it")
         return cls(**given)

@@ -56,7 +56,7 @@ def run_native(
         process.stop(agent.limits.stop_s)
         raise PlaceError(
             f"`{subcommand}` ran longer than {timeout_s:g} s and was stopped",
-            hint="look at the place: is it overloaded, does the system answer?",
+            hint="check whether the place is overloaded, and whether the system answers",
         ) from None
     if exited.code != 0:
         raise listener.failure(subcommand, how(exited))
@@ -87,9 +87,9 @@ class _Listener:
         for line in reversed(self._errors):
             found = _json_object(line)
             if found is not None and "error" in found:
-                return PlaceError(f"{subcommand}: {found['error']}", hint=found.get("hint") or "see the message")
+                return PlaceError(f"{subcommand}: {found['error']}", hint=found.get("hint") or "see the message above")
         said = "\n".join(self._errors[-ERROR_LINES:])
-        return PlaceError(f"`{subcommand}` ended with {ended}:\n{said}", hint="see its own words above")
+        return PlaceError(f"`{subcommand}` ended with {ended}:\n{said}", hint="see its output above")
 
 
 def _json_object(line: str) -> dict[str, Any] | None:

@@ -78,7 +78,7 @@ class OpenPlace:
                 process.stop(STOP_S)
             raise PlaceError(
                 f"`{' '.join(argv)}` did not end within {limit_s:g} s and was stopped",
-                hint="the place hangs or is overloaded: look at its load and its disks",
+                hint="check the load and the disks of the place",
             ) from None
         return Finished(code=exited.code, output="\n".join(lines[-OUTPUT_LINES:]))
 

@@ -69,7 +69,7 @@ class Process:
                 return self._exited
             if self._loss is not None:
                 raise StreamLostError(str(self._loss), hint=self._loss.hint)
-        raise TimeoutError(f"{self.name} still runs after {timeout_s:g} s")
+        raise TimeoutError(f"{self.name} is still running after {timeout_s:g} s")
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Its lines as (`stdout` or `stderr`, text), as they come, until it ends. Not together with `on_line`.

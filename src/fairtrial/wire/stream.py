@@ -15,7 +15,7 @@ from fairtrial.wire.limits import Limits
 from fairtrial.wire.messages import Answer, FrameError, Frames, Request, request_frame
 from fairtrial.wire.transport import Transport
 
-HINT = "look at the place: is it up, was the agent killed? Settings are restored when an agent next starts there"
+HINT = "check whether the place is up and the agent was killed; the next agent to start there restores its settings"
 
 
 class Follower(Protocol):
@@ -60,7 +60,7 @@ class Pending:
         if isinstance(answer, StreamLostError):
             raise _again(answer)
         if isinstance(answer, wire.Failed):
-            raise AgentError(answer.message, code=answer.code, hint=answer.hint or "see the message")
+            raise AgentError(answer.message, code=answer.code, hint=answer.hint or "see the message above")
         return answer
 
 
@@ -128,7 +128,7 @@ class Stream:
         try:
             self._transport.write(frame)
         except OSError as error:
-            self.lose(f"the agent takes no more requests ({error})")
+            self.lose(f"the agent no longer accepts requests ({error})")
 
     def forget(self, request: Request) -> None:
         """Its answer is complete."""
@@ -178,7 +178,7 @@ class Stream:
                 self._tell(event.process, lambda follower: follower.ended(event))
                 self._followers.pop(event.process, None)
             case wire.Failed(id=None):
-                self.lose(f"the agent did not understand: {event.message}")
+                self.lose(f"the agent did not understand a request: {event.message}")
             case _:
                 self._hand_over(event.id or 0, event)
 

@@ -1,20 +1,60 @@
-"""Workloads: one file per kind.
+"""Workloads: one class per kind (see `workload.Workload`), ours and those of entry points `fairtrial.workloads`.
 
-A module offers `KIND`, `data`, `load`, `drive`, `checks_after`, `check`, `scalars` and `contradictions` (see
-`workload.Workload`). It must not know which system it loads beyond the endpoint.
+A workload must not know which system it drives beyond the endpoint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from fairtrial.workloads import command, fio, hammerdb, pgbench, sysbench
-from fairtrial.workloads.engine import file_access, locks, oltp, script, tpcc
+from pydantic import TypeAdapter
+
+from fairtrial.plugins import chosen, registered
+from fairtrial.study.catalogue import Kind
+from fairtrial.workloads.command import Command
+from fairtrial.workloads.engine.file_access import FileAccess
+from fairtrial.workloads.engine.locks import Locks
+from fairtrial.workloads.engine.oltp import Oltp
+from fairtrial.workloads.engine.script import Script
+from fairtrial.workloads.engine.tpcc import Tpcc
+from fairtrial.workloads.fio import Fio
+from fairtrial.workloads.hammerdb import Hammerdb
+from fairtrial.workloads.pgbench import Pgbench
+from fairtrial.workloads.sysbench import Sysbench
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, Workload
 
-__all__ = ["WORKLOADS", "Drive", "Driven", "Loaded", "OnProgress", "Workload"]
+__all__ = ["WORKLOADS", "Drive", "Driven", "Loaded", "OnProgress", "Workload", "kind_of", "workload_of"]
 
-WORKLOADS: Mapping[str, Workload] = {
-    module.KIND.name: module
-    for module in (command, file_access, fio, hammerdb, locks, oltp, pgbench, script, sysbench, tpcc)
-}
+_OWN = (Command, FileAccess, Fio, Hammerdb, Locks, Oltp, Pgbench, Script, Sysbench, Tpcc)
+WORKLOADS: Mapping[str, type[Workload[Any]]] = registered(_OWN, base=Workload, group="fairtrial.workloads")
+
+
+def workload_of(section: Mapping[str, Any]) -> Workload[Any]:
+    """The workload of a resolved trial's section: its one kind, with its parameters.
+
+    Raises:
+        RecordError: this version has no such kind, or different parameters of it.
+    """
+    return chosen(WORKLOADS, section, what="workload")
+
+
+def kind_of(workload: type[Workload[Any]]) -> Kind:
+    """A workload as the study language sees it."""
+
+    def of(parameters: Mapping[str, Any]) -> Workload[Any]:
+        return workload(workload.model.model_validate(parameters))
+
+    return Kind(
+        name=workload.name,
+        summary=workload.summary,
+        parameters=TypeAdapter(workload.model),
+        metrics=lambda parameters: workload(parameters).metrics(),
+        throughput=workload.throughput,
+        duration_s=lambda parameters: of(parameters).duration_s(),
+        example=dict(workload.example),
+        disk_bytes=lambda parameters: of(parameters).disk_bytes(),
+        systems=workload.systems,
+        files=workload.files,
+        check=workload.check,
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,18 @@ from fairtrial.metrics.latency import merged_latency
 from fairtrial.workloads.workload import Workload
 
 
-def contradictions(directory: Path, workload: Workload, parameters: Mapping[str, Any]) -> list[str]:
+def contradictions(directory: Path, workload: Workload[Any]) -> list[str]:
     """Where the files in `directory` disagree, a sentence each; empty if nowhere.
 
     Args:
         directory: of a trial that measured, with its latencies added up.
         workload: what wrote the files.
-        parameters: of the workload.
 
     Raises:
         PlaceError: what a program printed is not that program's output.
         RecordError: a file is missing, cut or damaged.
     """
     try:
-        return [*merged_latency.contradictions(directory), *workload.contradictions(directory, parameters)]
+        return [*merged_latency.contradictions(directory), *workload.contradictions(directory)]
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
-        raise RecordError(f"files cannot be compared: {error!r}", hint="restore the trial from a copy") from error
+        raise RecordError(f"cannot compare the files: {error!r}", hint="restore the trial from a backup") from error

@@ -56,7 +56,7 @@ def fill(
     finally:
         place.execute(["rm", "-rf", "--", str(directory)])
     if failure:
-        raise PlaceError(f"loading failed: {failure}", hint=f"mend workload.{program}, or see the server's own log")
+        raise PlaceError(f"loading failed: {failure}", hint=f"fix workload.{program}, or see the server's log")
     on_progress({"progress": "hashing"})
     return _read(place, endpoint)
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+from hdrh.histogram import HdrHistogram
+
+from fairtrial.metrics import latency
 
 LONGEST_NS: Final = 3_600_000_000_000  # as the load engine's own histograms
 DIGITS: Final = 3
@@ -31,9 +37,22 @@ def written(comment: str, lines: Iterable[Line]) -> str:
     return header + "".join(map(_text, lines))
 
 
-def _text(line: Line) -> str:
-    from hdrh.histogram import HdrHistogram  # noqa: PLC0415 - a study's help needs none
+def differing(text: str, directory: Path, *, file: str = latency.FILE) -> Iterator[str]:
+    """Types of which a trial's file has other classes than a log's text, as beginnings of sentences."""
+    with tempfile.TemporaryDirectory() as scratch:
+        (Path(scratch) / file).write_text(text, encoding="utf-8")
+        fresh = latency.read(Path(scratch), file=file)
+    stored = latency.read(directory, file=file)
+    for kind in dict.fromkeys([*fresh, *stored]):
+        given, found = (
+            {} if each is None else dict(zip(each.highest_ns.tolist(), each.counts.tolist(), strict=True))
+            for each in (fresh.get(kind), stored.get(kind))
+        )
+        if given != found:
+            yield f"{file}: {sum(found.values())} of {kind} in other classes than"
 
+
+def _text(line: Line) -> str:
     histogram = HdrHistogram(1, LONGEST_NS, DIGITS)
     for value_ns, count in line.counts:
         histogram.record_value(min(value_ns, LONGEST_NS), count)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.errors import PlaceError
 from fairtrial.study.tree.quantities import NUMBER, Bytes, Seconds
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads.workload import Loaded, OnProgress
+from fairtrial.workloads.workload import Loaded, OnProgress, Workload
 
 LOADER_VERSION = 1  # part of the key of prepared data: raise it when the loader writes other data
 LOAD_BYTES_PER_S = 1 << 20  # a hung load ends some day; the slowest guest under emulation writes ten times as much
 LOAD_GRACE_S = 600.0
 UNIT_BYTES = 512  # the smallest block that storage reads or writes
 PAGE_BYTES = 4096
-COUNTERS = "counters.json"  # the kernel's counters before and after the window
 GUESSED_PER_S = 5_000.0  # to estimate a drive by count before anything was measured
 
 SHAPES = ("zipf", "pareto", "normal")  # distributions that are spread over a file by a hash, or a permutation
@@ -51,72 +51,77 @@ class FileParameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    jobs: int = Field(1, ge=1, le=4096, description="Jobs, each with a file of its own.")
+    jobs: int = Field(1, ge=1, le=4096, description="Number of jobs, each with a file of its own.")
     size: Annotated[Bytes, AfterValidator(_pages)] = Field(
-        64 << 20, description="Length of each job's file: whole pages."
+        64 << 20, description="Length of each job's file, in whole pages."
     )
     block_size: Annotated[Bytes, AfterValidator(_units)] = Field(
-        PAGE_BYTES, description="Bytes per access: a multiple of 512."
+        PAGE_BYTES, description="Number of bytes per access, a multiple of 512."
     )
-    direct: bool = Field(default=False, description="Bypass the page cache (O_DIRECT).")
+    direct: bool = Field(default=False, description="Whether to bypass the page cache (O_DIRECT).")
     accesses: int | None = Field(
         None,
         ge=1,
-        description="Length of the measured window as a number of accesses of each job; counts per access compare "
-        "under emulation too.",
+        description="Length of the measurement window as a number of accesses of each job; counts per access are "
+        "comparable under emulation, too.",
     )
-    duration: Seconds | None = Field(None, gt=0, description="Length of the measured window, instead of `accesses`.")
-    warm_up_accesses: int = Field(0, ge=0, description="Accesses of each job before the measured window, in no figure.")
+    duration: Seconds | None = Field(None, gt=0, description="Length of the measurement window, instead of `accesses`.")
+    warm_up_accesses: int = Field(
+        0, ge=0, description="Number of accesses of each job before the measurement window, excluded from all metrics."
+    )
     interval: Seconds = Field(1.0, ge=0.01, le=60, description="Width of timeline and histogram intervals.")
     data_seed: int = Field(1, ge=0, description="Seed of the files' content.")
 
-    def one_end(self) -> None:
-        """Refuses a window with two ends, or none.
-
-        Raises:
-            ValueError: it has.
-        """
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
         if (self.accesses is None) == (self.duration is None):
-            raise ValueError("exactly one of `accesses` and `duration` ends the measured window")
+            raise ValueError("expected exactly one of `accesses` and `duration`, which ends the measurement window")
         if self.size % self.block_size:
-            raise ValueError("`size` must be whole blocks of `block_size`")
+            raise ValueError("`size` must be a multiple of `block_size`")
+        return self
 
 
-def duration_s(parameters: Mapping[str, Any]) -> float:
-    """Warm-up and window; what goes by count is guessed."""
-    measured = parameters["duration"] or parameters["accesses"] / GUESSED_PER_S
-    return float(measured + parameters["warm_up_accesses"] / GUESSED_PER_S)
+Parameters = TypeVar("Parameters", bound=FileParameters)
 
 
-def disk_bytes(parameters: Mapping[str, Any]) -> int:
-    """Of all files."""
-    return int(parameters["jobs"] * parameters["size"])
+class FileWorkload(Workload[Parameters]):
+    """What the workloads of prepared files have in common."""
 
+    throughput = "throughput_iops"
+    example = MappingProxyType({"accesses": 10000})
+    systems = frozenset({"files"})
 
-def data(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Number, length, seed and version of the loader; what accesses them does not matter."""
-    return {
-        "workload": "files",
-        "files": parameters["jobs"],
-        "bytes": parameters["size"],
-        "seed": parameters["data_seed"],
-        "loader_version": LOADER_VERSION,
-    }
+    def duration_s(self) -> float:
+        """Warm-up and window; what goes by count is guessed."""
+        asked = self.parameters
+        measured = (asked.duration or 0) + (asked.accesses or 0) / GUESSED_PER_S
+        return measured + asked.warm_up_accesses / GUESSED_PER_S
 
+    def disk_bytes(self) -> int:
+        """Of all files."""
+        return self.parameters.jobs * self.parameters.size
 
-def load(
-    place: OpenPlace, parameters: Mapping[str, Any], endpoint: Mapping[str, Any], *, on_progress: OnProgress
-) -> Loaded:
-    """Writes `job.0`, `job.1` and so on, each 512 bytes beginning with their place."""
-    task = {
-        "directory": endpoint["directory"],
-        "files": parameters["jobs"],
-        "bytes": parameters["size"],
-        "seed": parameters["data_seed"],
-    }
-    limit = LOAD_GRACE_S + disk_bytes(parameters) / LOAD_BYTES_PER_S
-    result = place.native("file-load", task, timeout_s=limit, on_progress=on_progress)
-    return Loaded(content_sha256=result["content_sha256"], rows=result["rows"])
+    def data(self) -> Mapping[str, Any]:
+        """Number, length, seed and version of the loader; what accesses them does not matter."""
+        return {
+            "workload": "files",
+            "files": self.parameters.jobs,
+            "bytes": self.parameters.size,
+            "seed": self.parameters.data_seed,
+            "loader_version": LOADER_VERSION,
+        }
+
+    def load(self, place: OpenPlace, endpoint: Mapping[str, Any], *, on_progress: OnProgress) -> Loaded:
+        """Writes `job.0`, `job.1` and so on, each 512 bytes beginning with their place."""
+        task = {
+            "directory": endpoint["directory"],
+            "files": self.parameters.jobs,
+            "bytes": self.parameters.size,
+            "seed": self.parameters.data_seed,
+        }
+        limit_s = LOAD_GRACE_S + self.disk_bytes() / LOAD_BYTES_PER_S
+        result = place.native("file-load", task, timeout_s=limit_s, on_progress=on_progress)
+        return Loaded(content_sha256=result["content_sha256"], rows=result["rows"])
 
 
 def directory(endpoint: Mapping[str, Any] | None) -> PurePosixPath:

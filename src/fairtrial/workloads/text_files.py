@@ -67,5 +67,5 @@ def refuse_kept(
                 f"{program}'s `{name}` is set by the run",
                 options.node.where(name),
                 field=options.field(name),
-                suggestion=f"say it by `{key}`" if key else "leave it out",
+                suggestion=f"use `{key}` instead" if key else "leave it out",
             )

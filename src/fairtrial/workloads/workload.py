@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol, TypedDict
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar
 
+from pydantic import BaseModel
+
+from fairtrial.programs import Program
 from fairtrial.record.models import Check, Window
-from fairtrial.study.catalogue import Kind
+from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.tree.nodes import Branch
+from fairtrial.study.tree.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
 
+P = TypeVar("P", bound=BaseModel)
+When = Literal["every_trial", "once_per_cell", "never"]
 OnProgress = Callable[[Mapping[str, Any]], None]
 
 
@@ -80,34 +89,93 @@ class Driven:
     invalid_reason: str = ""
 
 
-class Workload(Protocol):
-    """One kind of workload. Parameters are the validated values of its model, as JSON values."""
+class Workload(ABC, Generic[P]):
+    """A workload with its parameters. A subclass is a kind: what any other room must know of it is said here.
 
-    KIND: Kind
+    Attributes:
+        name: its key in the study file.
+        summary: one sentence for the reference page.
+        model: validates and documents its parameters.
+        throughput: the metric that says how much it did per time, which progress prints; empty: none.
+        example: smallest parameters that validate, as a study file gives them; the reference page shows them.
+        systems: kinds of system that it can drive; empty: any.
+        files: keys whose value names a YAML file, each with the key that the file's content takes the place of.
+        programs: what it runs at the place beside the agent's own subcommands.
+        builds: options of a trial that hold the hash of a program, by the program's name: no run goes on with another.
+        is_native: whether the native load generator drives.
+        announces: whether it says when its measurement window begins; else the window is its whole life.
+    """
 
-    def data(self, parameters: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    model: ClassVar[type[BaseModel]]
+    throughput: ClassVar[str] = ""
+    example: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    systems: ClassVar[frozenset[str]] = frozenset()
+    files: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    programs: ClassVar[tuple[Program, ...]] = ()
+    builds: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    is_native: ClassVar[bool] = False
+    announces: ClassVar[bool] = True
+
+    def __init__(self, parameters: P) -> None:
+        self.parameters = parameters
+
+    @classmethod
+    def check(cls, parameters: P, branch: Branch, problems: Problems) -> None:
+        """Notes what the model cannot see in validated parameters, given their nodes with their path."""
+
+    @abstractmethod
+    def metrics(self) -> Mapping[str, MetricDefinition]:
+        """The metrics that a trial with these parameters measures."""
+
+    def duration_s(self) -> float:
+        """How long a drive is expected to take, seconds."""
+        return 0.0
+
+    def disk_bytes(self) -> int:
+        """What it is expected to need on the place's disk, bytes."""
+        return 0
+
+    def require(self, place: OpenPlace) -> None:
+        """Looks for what it runs, as a drive does, and changes nothing.
+
+        Raises:
+            PlaceError: something is missing, or of a version that it cannot use.
+        """
+
+    def data(self) -> Mapping[str, Any] | None:
         """What determines the data it needs, as part of their key; None if it needs none."""
+        return None
 
-    def load(
-        self, place: OpenPlace, parameters: Mapping[str, Any], endpoint: Mapping[str, Any], *, on_progress: OnProgress
-    ) -> Loaded:
-        """Fills an empty system with data."""
+    def load(self, place: OpenPlace, endpoint: Mapping[str, Any], *, on_progress: OnProgress) -> Loaded:
+        """Fills an empty system with data; only asked of what needs some.
 
-    def drive(self, place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driven:
+        Raises:
+            PlaceError: the loader failed.
+        """
+        raise AssertionError(f"{self.name} needs no data")
+
+    @abstractmethod
+    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
         """Ramps up and measures.
 
         Raises:
             PlaceError: the load itself failed.
         """
 
-    def checks_after(self, parameters: Mapping[str, Any]) -> str:
-        """When data are checked: `every_trial`, `once_per_cell` or `never`."""
+    def checks_after(self) -> When:
+        """When data are checked."""
+        return "never"
 
-    def check(self, place: OpenPlace, parameters: Mapping[str, Any], endpoint: Mapping[str, Any]) -> list[Check]:
+    def check_data(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> list[Check]:
         """Checks the data after a drive."""
+        return []
 
-    def scalars(self, directory: Path, parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
+    @abstractmethod
+    def scalars(self, directory: Path, window: Window) -> dict[str, float]:
         """The trial's metrics from its raw files, here in the record. Pure: `verify` calls it again."""
 
-    def contradictions(self, directory: Path, parameters: Mapping[str, Any]) -> list[str]:
+    def contradictions(self, directory: Path) -> list[str]:
         """Where these raw files disagree, a sentence each; `agreement.contradictions` asks and explains errors."""
+        return []

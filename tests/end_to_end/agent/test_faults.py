@@ -147,7 +147,7 @@ def test_the_agent_is_killed(here: Desk, settings: Changed) -> None:
     waiting.start()
     os.kill(here.agent_pid(), signal.SIGKILL)
     waiting.join(WAIT_S)
-    assert re.search("ended the stream|takes no more requests", str(lost[0])), "as a read or a ping finds it first"
+    assert re.search("ended the stream|no longer accepts requests", str(lost[0])), "as a read or a ping finds it first"
     with pytest.raises(StreamLostError):
         agent.get("/proc/version")
     agent.close()
@@ -258,7 +258,7 @@ def test_a_setting_that_cannot_be_restored_is_told_and_tried_again(here: Desk, t
     agent = open_here(here)
     agent.change(Step.model_validate(step(directory / "setting", "after")))
     (directory / "setting").rename(tmp_path / "setting")
-    with pytest.raises(PlaceError, match=r"not restored at the place: setting: .*is not there"):
+    with pytest.raises(PlaceError, match=r"the agent could not restore: setting: .*is not there"):
         agent.close()
     (tmp_path / "setting").rename(directory / "setting")
     with open_here(here) as following:

@@ -81,7 +81,7 @@ def test_a_connection_cut_in_the_middle_is_told_at_once_and_undone_there(far: Ho
     waiting.start()
     far.cut()
     waiting.join(WAIT_S)
-    assert re.search("ended the stream|takes no more requests", str(lost[0])), "as a read or a ping finds it first"
+    assert re.search("ended the stream|no longer accepts requests", str(lost[0])), "as a read or a ping finds it first"
     agent.close()
     eventually(lambda: not here.processes(), "processes stayed there")
     assert setting.read_text() == "before"

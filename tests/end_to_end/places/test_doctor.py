@@ -110,7 +110,7 @@ def test_every_run_keeps_what_it_found_reports_it_and_is_verified(here: Desk) ->
     doubtful = [each for each in findings if each.biases and each.grade in ("caution", "unfit")]
     doubts = [each for each in report["analysis"]["doubts"] if each["code"] == "place_unfit"]
     assert [each["advice"] for each in doubts] == [each.fix for each in doubtful]
-    assert "How fit it was" in (here.run / "report/report.txt").read_text(encoding="utf-8")
+    assert "Fitness before the run" in (here.run / "report/report.txt").read_text(encoding="utf-8")
     here.fairtrial("verify", here.run)
 
 

@@ -13,7 +13,7 @@ import pytest
 from support.command_line import Desk
 from support.machines.set_here import apply, ran, seconds, validated
 
-from fairtrial import record, settings
+from fairtrial import record
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.places import open_place, vm
@@ -21,6 +21,7 @@ from fairtrial.places.vm.machine import QEMU
 from fairtrial.run import prepared
 from fairtrial.run.feasibility import settings as settable
 from fairtrial.run.kinds import parts_of
+from fairtrial.settings import TrialContext, storage
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.wire.open_place import OpenPlace
 
@@ -89,7 +90,8 @@ def test_a_file_system_that_cannot_do_dax_is_an_error_whether_the_kernel_says_so
     place.agent.undo()
     # No study can ask for this; an XFS there mounts and turns DAX off without a word.
     stored = validated({"storage": {"device": "null_blk", "size": "320MiB"}})["storage"] | {"mount": "dax=always"}
-    *steps, (_, mount) = settings.effects({"storage": stored}, place.facts, trial_directory=TRIAL).steps
+    value = storage.Storage.model_construct(**stored)
+    *steps, (_, mount) = storage.StorageSetting(value).effect(place.facts, TrialContext(TRIAL)).steps
     for _, step in steps:
         place.agent.change(step)
     with pytest.raises(AgentError, match=r"asked for .xfs dax=always., but it reads .*dax=never"):
@@ -193,7 +195,7 @@ def test_data_are_the_same_whether_the_guest_prepares_them_or_this_machine(
         at = OpenPlace(agent=each.agent, facts=each.native("facts", {}))
         at.server_user = "mysql" if at.facts["user_id"] == 0 else None
         parts = parts_of(of)
-        keys.append(prepared.key_of(of, parts, parts.system.identity(at, parts.system_parameters)))
+        keys.append(prepared.key_of(of, parts, parts.system.identity(at)))
         found.append(prepared.ensure(at, str(keys[-1]), parts, on_progress=lambda _line: None))
     assert keys[0] == keys[1]
     assert found[0].content_sha256 == found[1].content_sha256

@@ -58,7 +58,8 @@ def test_real_runs_make_series_and_pass_or_fail_a_gate(here: Desk) -> None:
     shutil.copytree(here.runs[0], copy)
     files = ("--junit", "j.xml", "--markdown", "g.md")
     assert (
-        "too few trials to tell (2)" in here.fairtrial("gate", here.runs[0], "--baseline", copy, *files, code=1).stdout
+        "too few trials for a verdict (2)"
+        in here.fairtrial("gate", here.runs[0], "--baseline", copy, *files, code=1).stdout
     )
     (suite,) = ET.parse(here.directory / "j.xml").getroot()
     assert (suite.attrib["tests"], suite.attrib["skipped"]) == ("2", "2")
@@ -91,13 +92,13 @@ def test_an_audit_exits_with_one_only_where_a_claim_is_contradicted(here: Desk) 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("history", "nowhere"), "neither a run nor a directory of runs"),
-        (("history", "none.csv"), "cannot be read"),
+        (("history", "nowhere"), "expected a run or a directory of runs"),
+        (("history", "none.csv"), "cannot read the file"),
         (("history", "nightly.csv", "--alpha", "five"), "--alpha"),
-        (("history", "nightly.csv", "--alpha", "0"), "not between 0 and 1"),
-        (("history", "nightly.csv", "--metric", "speed"), "no column of numbers `speed`"),
-        (("gate", "nightly.csv", "other.csv", "--baseline", "run"), "compares one run with another"),
-        (("audit", "nowhere.yaml"), "cannot be read"),
+        (("history", "nightly.csv", "--alpha", "0"), "expected a share between 0 and 1, found 0"),
+        (("history", "nightly.csv", "--metric", "speed"), "unknown column of numbers `speed`"),
+        (("gate", "nightly.csv", "other.csv", "--baseline", "run"), "compares one run: found 2 paths"),
+        (("audit", "nowhere.yaml"), "cannot read the file"),
     ],
 )
 def test_mistakes_are_refused_with_a_hint(arguments: tuple[str, ...], expected: str, here: Desk) -> None:
@@ -110,4 +111,4 @@ def test_mistakes_are_refused_with_a_hint(arguments: tuple[str, ...], expected: 
 def test_a_report_that_cannot_be_written_says_where(here: Desk) -> None:
     (here.directory / "nightly.csv").write_text(CSV, encoding="utf-8")
     refused = here.fairtrial("gate", "nightly.csv", "--junit", str(Path("nowhere") / "gate.xml"), code=3).stderr
-    assert "cannot be written" in refused
+    assert "cannot write nowhere/gate.xml" in refused

@@ -188,7 +188,7 @@ class TestMariadb:
     def test_an_option_the_server_changes_is_an_error_naming_both_values(self, loaded: Desk) -> None:
         study = loaded.study(MARIADB_STUDY)
         done = loaded.fairtrial("run", study, "--set", "system.mariadb.options.max_connections=1", code=3)
-        assert "max_connections: asked 1, the server says 10" in done.stderr
+        assert "max_connections: expected 1, the server reports 10" in done.stderr
 
     def test_an_option_in_two_spellings_is_refused_before_anything_starts(self, here: Desk) -> None:
         study = here.study(MARIADB_STUDY)

@@ -159,7 +159,7 @@ def test_an_option_that_fio_refuses_stops_the_study_at_its_line(here: Desk) -> N
     done = here.fairtrial("run", path, code=2)
     assert f"{path.name}:4:" in done.stderr
     assert "workload.fio.options.thinktime" in done.stderr
-    assert "fio refuses `thinktime`" in done.stderr
+    assert "fio rejects `thinktime`" in done.stderr
     assert here.runs == []
 
 

@@ -14,8 +14,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.run import opening
 from fairtrial.run.trial import workspace
 from fairtrial.systems import Launch
-from fairtrial.systems.mariadb import SYSTEM as MARIADB
-from fairtrial.systems.mariadb import MariadbParameters
+from fairtrial.systems.mariadb import Mariadb, MariadbParameters
 
 POSTGRES = next((found.parents[1] for found in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))), None)
 SYSTEMS = {
@@ -85,9 +84,7 @@ def test_another_user_of_the_machine_does_not_reach_the_server(here: Desk, syste
 
 @pytest.mark.skipif(SYSTEMS["mariadb"][2] is None, reason="no mariadb on this machine")
 def test_a_server_that_listens_has_no_root_for_those_who_are_on_its_machine(here: Desk) -> None:
-    parameters = MariadbParameters.model_validate({"options": {"innodb_buffer_pool_size": "32M"}}).model_dump(
-        mode="json"
-    )
+    mariadb = Mariadb(MariadbParameters(options={"innodb_buffer_pool_size": "32M"}))
     with place_here(here.directory) as place:
         place.server_user = opening._server_user(place) if os.geteuid() == 0 else None
         work = workspace.work_directory(place, "listens")
@@ -100,8 +97,8 @@ def test_a_server_that_listens_has_no_root_for_those_who_are_on_its_machine(here
             log_path=work / "server.log",
             address="127.0.0.2",  # reached from 127.0.0.1, which the server's scripts have made a root for
         )
-        MARIADB.create(place, parameters, launch)
-        server = MARIADB.start(place, parameters, launch)
+        mariadb.create(place, launch)
+        server = mariadb.start(place, launch)
 
         def user(**endpoint: Any) -> Any:
             asked = {"endpoint": {**(server.remote or {}), "database": "mysql", **endpoint}}
@@ -110,4 +107,4 @@ def test_a_server_that_listens_has_no_root_for_those_who_are_on_its_machine(here
         assert user() == [["fairtrial@127.0.0.1"]]
         with pytest.raises(PlaceError, match=r"Access denied for user 'root'@'127\.0\.0\.1'"):
             user(user="root", password="")
-        MARIADB.stop(place, server, settled=False)
+        mariadb.stop(place, server, settled=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,8 +20,9 @@ from support.pgbench import SCRIPTS, parameters
 from fairtrial import record
 from fairtrial.errors import PlaceError
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive, Driven, pgbench
-from fairtrial.workloads.pgbench import agreeing
+from fairtrial.workloads import Drive, Driven
+from fairtrial.workloads.pgbench import Pgbench, agreeing
+from fairtrial.workloads.pgbench.parameters import PgbenchParameters
 
 POSTGRES = next((found.parents[1] for found in sorted(Path("/usr/lib/postgresql").glob("*/bin/pgbench"))), None)
 STUDY = """\
@@ -77,11 +78,11 @@ class Server:
         (row,) = self.place.native("sql", asked, timeout_s=60)["rows"]
         return [int(value) for value in row]
 
-    def load(self, given: Mapping[str, Any]) -> str:
+    def load(self, given: PgbenchParameters) -> str:
         """Fills the database; the content's hash."""
-        return pgbench.load(self.place, given, self.endpoint, on_progress=lambda _line: None).content_sha256
+        return Pgbench(given).load(self.place, self.endpoint, on_progress=lambda _line: None).content_sha256
 
-    def drive(self, given: Mapping[str, Any]) -> tuple[Driven, Path]:
+    def drive(self, given: PgbenchParameters) -> tuple[Driven, Path]:
         """Drives once; the trial's directory."""
         directory = Path(self.place.execute(["mktemp", "-d", "-p", str(self.directory)]).output)
         (directory / "work").mkdir()
@@ -94,7 +95,7 @@ class Server:
             processors=None,
             on_progress=lambda _line: None,
         )
-        return pgbench.drive(self.place, given, drive), directory
+        return Pgbench(given).drive(self.place, drive), directory
 
     def processes(self, word: str) -> list[int]:
         """Those at work on this server, with a word in their command line."""
@@ -207,7 +208,7 @@ def test_failures_and_retries_of_an_open_loop_are_those_it_reports(server: Serve
     driven, directory = server.drive(given)
     assert driven.invalid_reason == ""
     assert agreeing.contradictions(directory, given) == []
-    found = pgbench.scalars(directory, given, driven.window)
+    found = Pgbench(given).scalars(directory, driven.window)
     assert found["retries"] > 0
     assert found["skipped"] + found["over_limit_share"] > 0
     assert 100 < found["arrived_per_s"] < 500  # what is due while all clients are busy at the end is not counted
@@ -238,7 +239,7 @@ def test_sql_that_makes_no_data_is_named_with_its_file_and_line(server: Server) 
     own, wrong = {"name": "own.sql", "text": OWN}, {"name": "make.sql", "text": f"{MAKE}CREATE TABLE own (i int);\n"}
     with pytest.raises(PlaceError, match=r"loading failed: psql ended with exit code 3: .*make\.sql:3: ERROR"):
         server.load(parameters(file=own, init=wrong))
-    with pytest.raises(PlaceError, match="`init` left no table"):
+    with pytest.raises(PlaceError, match="`init` did not create a table"):
         server.load(parameters(file=own, init={"name": "make.sql", "text": "SELECT 1;\n"}))
 
 
@@ -270,4 +271,4 @@ def test_another_pgbench_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         place_here(tmp_path) as place,
         pytest.raises(PlaceError, match=r"`pgbench \(PostgreSQL\) 9.6.24`: pgbench 15 or"),
     ):
-        pgbench.load(place, parameters(), {"kind": "postgres"}, on_progress=lambda _line: None)
+        Pgbench(parameters()).load(place, {"kind": "postgres"}, on_progress=lambda _line: None)

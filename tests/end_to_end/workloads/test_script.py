@@ -76,7 +76,7 @@ def test_a_script_is_driven_on_embedded_sqlite(here: Desk) -> None:
     look_at(record.read(here.run))
     assert len(list((here.state / "prepared").iterdir())) == 1, "a weight is no part of the data"
     report = (here.run / "report" / "report.txt").read_text(encoding="utf-8")
-    assert "Counts of a script's transactions are of whole drives" in report
+    assert "Counts of a script's transactions cover whole trials" in report
     assert "order, rolled back" in report
     assert "unfaithful" not in report
     here.fairtrial("verify", here.run)
@@ -115,8 +115,8 @@ def refused_at(here: Desk, system: str) -> str:
     said = " ".join(done.stderr.split())
     assert "shop/orders.yaml:49:16: workload.script.content.transactions.order.statements.1.sql: the system" in said
     assert "shop/orders.yaml:48:16: workload.script.content.transactions.order.statements.0.sql: the system" in said
-    assert re.search("refuses statement 1 of `order`, `SELEC price .*syntax", said), "in the system's own words"
-    assert "refuses statement 2 of `order`, `UPDATE products SET stock = stock - :quantity" in said
+    assert re.search("rejects statement 1 of `order`, `SELEC price .*syntax", said), "in the system's own words"
+    assert "rejects statement 2 of `order`, `UPDATE products SET stock = stock - :quantity" in said
     interrupted = record.read(here.run).events[-1]
     assert isinstance(interrupted, RunInterrupted)
     assert "shop/orders.yaml:49:16" in interrupted.reason

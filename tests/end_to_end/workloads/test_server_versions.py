@@ -137,7 +137,10 @@ def test_old_and_new_servers_of_three_kinds_run_side_by_side_and_say_what_they_a
     ("source", "said"),
     [
         ("version: 10.99.1", "no mariadb 10.99.1: "),
-        ("version: 10.99.1, base_directory: /nowhere", "no mariadbd at this place (looked for /nowhere/bin/mariadbd"),
+        (
+            "version: 10.99.1, base_directory: /nowhere",
+            "no mariadbd at this place (looked for /nowhere/bin/mariadbd",
+        ),
         ("archive: CUT", "cannot be unpacked"),
         ("archive: EMPTY", "holds no mariadbd or mysqld"),
         ("archive: /nowhere.zip", "no archive /nowhere.zip on this machine"),

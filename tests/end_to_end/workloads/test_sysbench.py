@@ -132,7 +132,7 @@ def test_a_script_of_ones_own_fills_and_drives_and_equal_rows_have_one_hash_on_e
     [
         (
             "mysql-storage-engine: none_such",
-            "loading failed: sysbench ended with exit code 0, and said: FATAL",
+            "loading failed: sysbench ended with exit code 0, but printed: FATAL",
         ),
         ("create-secondary: 'off', create-tables: 1", "invalid option: --create-tables=1"),
     ],
@@ -158,7 +158,7 @@ def test_a_sysbench_that_prints_an_error_and_exits_with_0_makes_an_invalid_trial
     here.fairtrial("run", study(here, "{file: own.lua, ramp_up: 0s, events: 5}"), code=None)
     # What the kernel killed beside it, as another test may have it do, is told after a semicolon.
     reasons = {trial.invalid_reason.partition(";")[0] for trial in record.read(here.run).trials}
-    assert reasons == {"sysbench ended with exit code 0, and said: FATAL: a thread gave up"}
+    assert reasons == {"sysbench ended with exit code 0, but printed: FATAL: a thread gave up"}
 
 
 def test_another_sysbench_is_refused(here: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,4 +170,4 @@ def test_another_sysbench_is_refused(here: Desk, monkeypatch: pytest.MonkeyPatch
     failed = here.fairtrial("run", study(here, COUNTED), code=None)
     assert failed.returncode != 0
     assert "`sysbench 0.5`" in failed.stdout + failed.stderr
-    assert "sysbench 1.0 is needed" in failed.stdout + failed.stderr
+    assert "expected sysbench 1.0" in failed.stdout + failed.stderr

@@ -10,7 +10,7 @@ from typing import Any
 from fairtrial import settings
 from fairtrial.catalogue import catalogue
 from fairtrial.protocol.generated import Step
-from fairtrial.settings import Effect
+from fairtrial.settings import Effect, TrialContext
 from fairtrial.wire.open_place import OpenPlace
 
 PHASES = ("place", "before_server", "after_server", "before_ramp_up")
@@ -27,7 +27,12 @@ def validated(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def effect_of(facts: Mapping[str, Any], directory: Path | PurePosixPath, **given: Any) -> Effect:
     """What settings come to in a trial that has this directory."""
-    return settings.effects(validated(given), facts, trial_directory=PurePosixPath(directory))
+    return effect_for(TrialContext(PurePosixPath(directory)), facts, **given)
+
+
+def effect_for(trial: TrialContext, facts: Mapping[str, Any], **given: Any) -> Effect:
+    """What they come to in a trial whose load runs wherever it does."""
+    return settings.effects(validated(given), facts, trial)
 
 
 def phases_of(effect: Effect, directory: Path | PurePosixPath) -> list[tuple[PurePosixPath, list[Step]]]:

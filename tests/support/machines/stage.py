@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,18 +45,18 @@ class Staged:
     at: dict[str, Callable[[Any], None]] = field(default_factory=dict)
     drives: list[Drive] = field(default_factory=list)
     launches: list[Any] = field(default_factory=list)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    announces: bool = False
     embedded: bool = False
 
     def _reach(self, name: str, what: Any = None) -> None:
         self.calls.append(name)
         self.at.get(name, lambda _what: None)(what)
 
-    def identity(self, _place: Any, _parameters: Any) -> Identity:
+    def identity(self, _place: Any) -> Identity:
         self._reach("identity")
         return Identity(version="7", sha256="e" * 64, facts={"build": "x"})
 
-    def start(self, place: OpenPlace, _parameters: Any, launch: Any) -> Instance:
+    def start(self, place: OpenPlace, launch: Any) -> Instance:
         self._reach("start", launch)
         self.launches.append(launch)
         if self.start_error:
@@ -67,7 +67,7 @@ class Staged:
     def stop(self, _place: Any, _instance: Any, *, settled: bool) -> None:
         self._reach("stop slowly" if settled else "stop")
 
-    def drive(self, place: OpenPlace, _parameters: Any, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
         self._reach("drive", drive)
         self.drives.append(drive)
         if self.drive_error:
@@ -77,7 +77,7 @@ class Staged:
         window = Window(start_ns=start_ns, end_ns=time.monotonic_ns())
         return Driven(window=window, effective={"isolation": "read"}, invalid_reason=self.invalid)
 
-    def check(self, _place: Any, _parameters: Any, _endpoint: Any) -> list[Check]:
+    def check_data(self, _place: Any, _endpoint: Any) -> list[Check]:
         self._reach("check")
         if self.check_error:
             raise PlaceError(self.check_error, hint="none")
@@ -89,24 +89,20 @@ class Staged:
             identity=self.identity,
             start=self.start,
             stop=self.stop,
-            has_server=lambda _parameters: not self.embedded,
-            has_data_directory=lambda _parameters: False,
-            initial=lambda _parameters: {},
+            has_server=lambda: not self.embedded,
+            has_data_directory=lambda: False,
+            initial=dict,
         )
         workload = SimpleNamespace(
-            data=lambda _parameters: None,
+            announces=self.announces,
+            data=lambda: None,
             drive=self.drive,
-            checks_after=lambda _parameters: self.when,
-            check=self.check,
+            checks_after=lambda: self.when,
+            check_data=self.check_data,
             scalars=lambda *_: self.scalars(),
-            contradictions=lambda directory, _parameters: self.contradictions(directory),
+            contradictions=self.contradictions,
         )
-        return Parts(
-            system=cast("Any", system),
-            system_parameters={},
-            workload=cast("Any", workload),
-            workload_parameters=self.parameters,
-        )
+        return Parts(system=cast("Any", system), workload=cast("Any", workload))
 
 
 @dataclass

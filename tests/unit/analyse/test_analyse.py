@@ -95,7 +95,7 @@ def test_another_factor_is_compared_within_the_arms_of_the_same_record() -> None
 
 
 def test_comparing_an_unknown_factor_names_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"no factor `disk`; factors: kernel, memory"):
+    with pytest.raises(InputError, match=r"`disk` is not a factor of the study: expected one of kernel, memory"):
         analyse(CASE.plan(), TRIALS, contrast="disk")
 
 
@@ -125,7 +125,7 @@ def test_an_invalid_trial_takes_its_block_out_of_both_arms_and_a_new_block_in() 
         "rows": 0,
     }
     (doubt,) = [doubt for doubt in analysis.doubts if doubt.code == "voided"]
-    assert "1 invalid trial voided 1 block (1 of over), 1 replaced; 2 finished trials in no estimate" in doubt.message
+    assert "1 invalid trial voided 1 block (1 of over), 1 replaced; 2 finished trials excluded" in doubt.message
 
 
 def test_a_block_replaced_in_one_cell_loses_its_partner_in_another_contrast_and_says_so() -> None:
@@ -257,7 +257,7 @@ def test_constants_are_held_against_the_exchange_of_arms(blocks: int, verdict: s
     assert comparison.p_equivalence == (None if blocks == 1 else 1.0)
     assert (comparison.ratio.low, comparison.smallest_effect) == (None, None)
     (doubt,) = [doubt for doubt in comparison.doubts if doubt.code == "not_computable"]
-    assert ("p = 1 stands for that" in doubt.message) == (blocks == 1)
+    assert ("p = 1 stands in for it" in doubt.message) == (blocks == 1)
 
 
 def test_constants_within_the_margin_are_equivalent() -> None:
@@ -287,7 +287,7 @@ def test_a_zero_among_ten_values_changes_a_verdict_no_more_than_two_do(zeros: in
 
 
 def test_two_trials_for_one_place_in_the_design_are_refused() -> None:
-    with pytest.raises(RecordError, match="both stand for arm base in block 1 of cell under"):
+    with pytest.raises(RecordError, match="are both arm base in block 1 of cell under"):
         analyse(CASE.plan(), [*TRIALS, TRIALS[0]])
 
 

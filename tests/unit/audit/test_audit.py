@@ -104,7 +104,7 @@ def test_an_interval_in_percent_is_found_even_where_it_belongs_elsewhere(desk: P
     claim = "cells: [{at: {cache: %s}, second: b, percent: ['7.69', '12.31']}]"
     assert [verdict for verdict, _ in one(desk, claim % "cold")] == ["confirmed", "confirmed"]
     (percent, _) = one(desk, claim % "warm")
-    assert percent == ("contradicted", "[8.85, 11.15] %; printed is cold")
+    assert percent == ("contradicted", "[8.85, 11.15] %; the printed interval is that of cold")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_no_significant_difference_is_confirmed_where_there_is_none(desk: Path) 
     """
     found = audited(desk, claims, head=head).findings
     assert [each.verdict for each in found] == ["confirmed", "contradicted", "confirmed", "contradicted"]
-    assert "interval leaves out 0" in found[1].why
+    assert "interval excludes 0" in found[1].why
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_without_raw_data_nothing_is_contradicted(what: str, desk: Path) -> None
     path = desk / "claims.yaml"
     path.write_text(HEAD + f"claims:\n- {{where: here, metric: speed, contrast: kind, {what}}}\n", encoding="utf-8")
     found = publications.audit(claims_file.read(path)).findings
-    assert {(each.verdict, each.why) for each in found} == {("not checkable", "the publication gives no raw data")}
+    assert {(each.verdict, each.why) for each in found} == {("not checkable", "the publication has no raw data")}
 
 
 def test_what_nothing_can_be_held_against_says_why(desk: Path) -> None:
@@ -240,7 +240,7 @@ def test_a_column_that_never_changed_is_fine(desk: Path) -> None:
 def test_unadjusted_tests_are_counted(desk: Path) -> None:
     """Two levels against the first in two cells: four tests, 1 - 0.95⁴ = 0.19."""
     found = problems(desk)
-    assert "4 tests at 5% without adjustment" in found
+    assert "4 tests at 5 % without adjustment" in found
     assert "probability 0.19" in found
 
 
@@ -263,7 +263,7 @@ def test_sorted_values_are_named(desk: Path) -> None:
             "- {where: here, metric: speed, values: [{printed: fast}]}\n",
             "claims.yaml:5:51: claims.0.values.0.printed: expected a figure",
         ),
-        ("- {metric: speed}\n", "where: required, but missing"),
+        ("- {metric: speed}\n", "where: required but missing"),
         ("- {where: here, arithmetic: [{printed: 1, is: [1, '^', 2]}]}\n", "expected"),
         (
             "- {where: here, arithmetic: [{printed: 1, is: [nan, '+', 2]}]}\n",
@@ -286,10 +286,10 @@ def test_mistakes_in_the_claims_are_named_with_their_place(claims: str, expected
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
-        ("kind,cache,sped\na,cold,1\n", "no column `speed`"),
+        ("kind,cache,sped\na,cold,1\n", "expected a column `speed`, found `kind`, `cache`, `sped`"),
         ("kind,cache,speed\na,cold,1\nb,cold,fast\n", "raw.csv:3:1: speed: expected a number, found `fast`"),
         ("kind,cache,speed\na,cold\n", "raw.csv:2:1: expected 3 fields"),
-        ("kind,cache,speed,speed\na,cold,1,2\n", "raw.csv:1:1: two columns are called `speed`"),
+        ("kind,cache,speed,speed\na,cold,1,2\n", "raw.csv:1:1: two columns have the name `speed`"),
     ],
 )
 def test_mistakes_in_the_data_are_named_with_their_line(raw: str, expected: str, desk: Path) -> None:
@@ -302,7 +302,7 @@ def test_mistakes_in_the_data_are_named_with_their_line(raw: str, expected: str,
 def test_the_hint_is_about_the_claims_file(desk: Path) -> None:
     with pytest.raises(InputError) as refused:
         audited(desk, "- {where: here, colour: red}\n")
-    assert refused.value.hint == "fix the lines listed above; docs/guides/auditing.md describes the file"
+    assert refused.value.hint == "fix the lines listed above; see docs/guides/auditing.md for the format of the file"
 
 
 def test_a_claim_of_the_only_contrast_has_no_empty_place(tmp_path: Path) -> None:
@@ -313,5 +313,5 @@ def test_a_claim_of_the_only_contrast_has_no_empty_place(tmp_path: Path) -> None
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot read the file"):
         claims_file.read(tmp_path / "none.yaml")

@@ -103,7 +103,7 @@ def test_equal_arms_contradict_a_published_difference_and_noise_does_not(dataset
         dataset, rerun, measured(dataset, rerun, lambda value, arm: (value * (7 if arm == "on" else 11)) % 1000 + 1)
     )
     shown = [row for row in noisy if row.table == "Table 1" and row.there == "better"]
-    assert {row.said for row in shown} <= {"only there"}
+    assert {row.said for row in shown} <= {"only published"}
 
 
 @pytest.mark.parametrize("how", [{"finished": False}, {"blocks": 5}, {"blocks": 1}], ids=["unfinished", "five", "one"])
@@ -111,26 +111,26 @@ def test_a_run_that_could_claim_nothing_is_not_held_against_the_publication(
     dataset: Dataset, rerun: Rerun, how: Mapping[str, Any]
 ) -> None:
     rows = beside(dataset, rerun, measured(dataset, rerun, lambda value, _arm: value, **how))
-    assert said(rows, "Table 1") == said(rows, "Table 2") == {"no verdict here": 6}
+    assert said(rows, "Table 1") == said(rows, "Table 2") == {"no verdict": 6}
 
 
 def test_a_cell_that_missed_its_condition_is_not_held_against_the_publication(dataset: Dataset, rerun: Rerun) -> None:
     missed = RangeExpectation(factor="memory", level="overcommitting", metric="tpm", low=None, high=1.0, text="<= 1")
     rows = beside(dataset, rerun, measured(dataset, rerun, lambda value, _arm: value, expectations=[missed]))
     table = [row for row in rows if row.table == "Table 1"]
-    assert {row.said for row in table if row.at["memory"] == "overcommitting"} == {"no verdict here"}
-    assert "no verdict here" not in {row.said for row in table if row.at["memory"] != "overcommitting"}
+    assert {row.said for row in table if row.at["memory"] == "overcommitting"} == {"no verdict"}
+    assert "no verdict" not in {row.said for row in table if row.at["memory"] != "overcommitting"}
 
 
 def test_an_arm_without_values_leaves_no_verdict_and_no_missing_run(dataset: Dataset, rerun: Rerun) -> None:
     rows = beside(dataset, rerun, measured(dataset, rerun, lambda value, arm: math.nan if arm == "on" else value))
-    assert said(rows, "Table 1") == {"no verdict here": 6}
+    assert said(rows, "Table 1") == {"no verdict": 6}
     assert {row.found for row in rows if row.table == "Table 1"} == {None}
 
 
 def test_equal_values_that_no_test_can_judge_leave_no_verdict(dataset: Dataset, rerun: Rerun) -> None:
     rows = beside(dataset, rerun, measured(dataset, rerun, lambda _value, _arm: 7.0))
-    assert said(rows, "Table 1") == {"no verdict here": 6}
+    assert said(rows, "Table 1") == {"no verdict": 6}
 
 
 @pytest.mark.parametrize(("kind", "evidence"), [("wall_clock", False), ("count", True)])
@@ -145,7 +145,7 @@ def test_a_clock_under_emulation_is_no_evidence_and_a_count_is(
     }
     rows = beside(dataset, rerun, measured(dataset, rerun, lambda value, _arm: value, **changed))
     counted = said(rows, "Table 1")
-    assert counted["no evidence here"] == (0 if evidence else 6)
+    assert counted["no evidence"] == (0 if evidence else 6)
     assert (counted["agree"] > 0) == evidence
 
 

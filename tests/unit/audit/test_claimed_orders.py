@@ -73,7 +73,7 @@ def test_the_reason_names_both_levels_and_the_p_value(tmp_path: Path) -> None:
     (found,) = audited(tmp_path, "orders: [{best_first: [a, b]}]").findings
     assert found.computed == "b before a"
     assert found.why.startswith("the data do not separate a from b (Holm p = 0.5")
-    assert found.why.endswith("their means are in the other order")
+    assert found.why.endswith("their means are in the opposite order")
     (found,) = audited(tmp_path, "orders: [{best_first: [b, a]}]").findings
     assert found.why.endswith("their means are in this order")
 
@@ -104,7 +104,7 @@ def test_constant_values_are_separated_by_their_ranks(tmp_path: Path) -> None:
 
 def test_one_value_each_is_not_checkable(tmp_path: Path) -> None:
     (found,) = audited(tmp_path, "orders: [{best_first: [b]}]", values={"a": [1.0, 2], "b": [6.0]}).findings
-    assert (found.verdict, found.why) == ("not checkable", "b has one value only: no test can be made")
+    assert (found.verdict, found.why) == ("not checkable", "b has only one value: no test is possible")
 
 
 def test_equal_arms_are_decided_no_more_often_than_the_level_allows(tmp_path: Path) -> None:

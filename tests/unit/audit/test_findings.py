@@ -128,7 +128,7 @@ def test_without_rows_every_claim_on_data_cannot_be_checked() -> None:
     findings = publications.check(empty).findings
     assert len(findings) == 12
     assert {(each.verdict, each.why) for each in findings} == {
-        ("not checkable", "the publication gives no raw data"),
+        ("not checkable", "the publication has no raw data"),
     }
 
 

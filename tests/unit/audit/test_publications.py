@@ -23,7 +23,7 @@ def test_all_publications_with_raw_data_are_there() -> None:
 
 
 def test_an_unknown_publication_names_the_known_ones() -> None:
-    with pytest.raises(InputError, match="mariadb-fast-mutex, mglru-fio-pmem, mglru-mariadb-tpcc"):
+    with pytest.raises(InputError, match="`mariadb-fast-mutex`, `mglru-fio-pmem`, `mglru-mariadb-tpcc`"):
         publications.load("mglru")
 
 
@@ -71,7 +71,12 @@ def test_where_the_fio_publication_disagrees_with_its_data() -> None:
     checked = publications.check(LOADED("mglru-fio-pmem"))
     before = "throughput, before Table 2"
     assert named(checked.disagreements, "elsewhere") == [
-        (before, "random, baseline: percent", "[-11.54, -11.02] %", "[-0.66, 0.82] %; printed is baseline, zipf")
+        (
+            before,
+            "random, baseline: percent",
+            "[-11.54, -11.02] %",
+            "[-0.66, 0.82] %; the printed interval is that of baseline, zipf",
+        )
     ]
     assert named(checked.disagreements, "nowhere") == [
         (before, "zipf, baseline: percent", "[-16.91, -12.01] %", "[-11.54, -11.02] %")
@@ -163,8 +168,10 @@ def test_facts_a_reader_should_know() -> None:
     assert any(fact.startswith("tpm: values of 12 of 12 groups ascend;") for fact in mariadb)
     assert "p99_latency_us at patched random 80: zero_variance: all 10 values are 15008" in fio
     assert not any("ascend" in fact for fact in fio)
-    assert "transactions by server: 5 of 6 intervals leave out 0, 3 comparisons stay significant after Holm" in mutex
-    assert any("n is only 2" in fact for fact in mutex)
+    assert (
+        "transactions by server: 5 of 6 intervals exclude 0, 3 of 6 comparisons remain significant after Holm" in mutex
+    )
+    assert any("n is as small as 2" in fact for fact in mutex)
 
 
 NUMBERS: list[tuple[list[float], int]] = [

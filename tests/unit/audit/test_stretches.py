@@ -175,7 +175,9 @@ def test_files_need_the_same_columns(tmp_path: Path) -> None:
     (tmp_path / "raw.csv").rename(tmp_path / "monday.csv")
     audited(tmp_path, ABA)
     (tmp_path / "claims.yaml").write_text(f"data: [monday.csv, raw.csv]\n{HEAD}claims:\n{CLAIM % 1}", encoding="utf-8")
-    with pytest.raises(InputError, match=r"raw.csv:1:1: columns differ from those of .*monday.csv: `day` in one file"):
+    with pytest.raises(
+        InputError, match=r"raw.csv:1:1: columns differ from those of .*monday.csv: `day` in only one file"
+    ):
         claims_file.read(tmp_path / "claims.yaml")
 
 

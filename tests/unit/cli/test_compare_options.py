@@ -80,13 +80,13 @@ def test_precision_has_its_target_and_its_own_first_look(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("stop", "options", "said"),
     [
-        ("sequental", {}, "no way to stop `sequental`"),
-        ("precision", {}, "--precision says how narrow"),
-        ("sequential", {"precision": "1%"}, "--precision is for --stop precision"),
-        ("fixed", {"precision": "1%"}, "--precision is for --stop precision"),
-        ("fixed", {"min_blocks": 4}, "4 blocks before the first look, of 20 with --stop fixed"),
-        ("sequential", {"min_blocks": 21}, "21 blocks before the first look, of 20"),
-        ("anytime", {"blocks": 5, "min_blocks": 6}, "6 blocks before the first look, of 5"),
+        ("sequental", {}, "unknown stopping rule `sequental`; expected one of `sequential`"),
+        ("precision", {}, "--stop precision needs a precision"),
+        ("sequential", {"precision": "1%"}, "--stop sequential does not use a precision"),
+        ("fixed", {"precision": "1%"}, "--stop fixed does not use a precision"),
+        ("fixed", {"min_blocks": 4}, "cannot decide after 4 blocks: --stop fixed decides only after all blocks"),
+        ("sequential", {"min_blocks": 21}, "cannot decide after 21 blocks: --blocks is 20"),
+        ("anytime", {"blocks": 5, "min_blocks": 6}, "cannot decide after 6 blocks: --blocks is 5"),
     ],
 )
 def test_what_says_nothing_is_refused(stop: str, options: dict[str, Any], said: str) -> None:
@@ -100,4 +100,4 @@ def test_a_misspelt_rule_is_answered_with_the_one_meant() -> None:
     with pytest.raises(InputError) as caught:
         chosen("sequental")
     assert "sequential" in str(caught.value.problems[0].suggestion)
-    assert all(stop in str(caught.value.hint) for stop in STOPS)
+    assert all(stop in str(caught.value) for stop in STOPS)

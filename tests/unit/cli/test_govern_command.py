@@ -64,7 +64,7 @@ def test_a_password_is_a_line_of_a_file(tmp_path: Path, monkeypatch: pytest.Monk
     endpoint = Server(Path("own.sock"), "me", Path("password")).endpoint()
     assert endpoint["password"] == " se cret "
     assert endpoint["socket"] == str(tmp_path / "own.sock"), "the agent is elsewhere"
-    with pytest.raises(InputError, match="--password-file: missing cannot be read"):
+    with pytest.raises(InputError, match="--password-file: cannot read missing"):
         Server(Path("own.sock"), "me", Path("missing")).endpoint()
 
 

@@ -40,7 +40,7 @@ def test_parameters_are_validated_into_base_units() -> None:
 @pytest.mark.parametrize(
     ("word", "message", "suggestion"),
     [
-        ("locl", "no kind of place is called locl", "did you mean `local`?"),
+        ("locl", "unknown kind of place `locl`; expected one of `local`", "did you mean `local`?"),
         ("{local: {}, ssh: {}}", "exactly one kind of place", ""),
         ("[local]", "exactly one kind of place", ""),
         ("{local: 3}", "expected a mapping of parameters", ""),
@@ -48,10 +48,10 @@ def test_parameters_are_validated_into_base_units() -> None:
         ("{local: {state_directory: data}}", "match pattern", ""),
         ("{ssh: {host: -oProxyCommand=x}}", "match pattern", ""),
         ("{local", "neither YAML nor JSON", ""),
-        ("ssh://", "no address of a host", ""),
-        ("ssh://host/path", "no address of a host", ""),
-        ("ssh://user:word@host", "no address of a host", ""),
-        ("ssh://host:port", "no address", ""),
+        ("ssh://", "is not the address of a host", ""),
+        ("ssh://host/path", "is not the address of a host", ""),
+        ("ssh://user:word@host", "is not the address of a host", ""),
+        ("ssh://host:port", "is not an address", ""),
     ],
 )
 def test_a_word_that_is_no_place_is_refused_with_the_ways_to_write_one(

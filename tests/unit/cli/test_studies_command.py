@@ -55,7 +55,7 @@ def test_every_ready_study_has_three_sizes_and_calls_none_published_that_no_publ
     sizes = YAML(typ="safe").load(study)["sizes"]
     largest = "published" if is_republished(study) else "large"
     assert {"ci", "laptop", "published", "large"} & sizes.keys() == {"ci", "laptop", largest}
-    assert sizes["laptop"] == {}, "it is the study as it is written: what runs without a size"
+    assert sizes["laptop"] == {}, "it is the study as written: what runs without a size"
     durations = [places.planned(study, size=size).duration_s for size in ("ci", "laptop", largest)]
     assert durations == sorted(durations)
 

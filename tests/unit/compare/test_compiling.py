@@ -94,15 +94,15 @@ def test_what_a_study_has_no_word_for_is_said_in_a_comment() -> None:
 @pytest.mark.parametrize(
     ("wishes", "message"),
     [
-        (Wishes(("true",)), "compare: 1 command given"),
-        (Wishes(("a", "b"), names=("x",)), "--name: 1 names for 2 commands"),
-        (Wishes(("a", "b"), names=("x", "x")), "--name: two commands have one name"),
-        (Wishes(("a", "b"), names=("x", "y z")), "--name: `y z` is no name"),
-        (Wishes(("true",) * 27), "27 commands and 26 letters (give --name)"),
-        (Wishes(("a", "")), "an empty command line"),
-        (Wishes(("a", "b 'c")), "is no command line: No closing quotation"),
-        (Wishes(("a", "b | c")), "only a shell knows what | means, and none is started (did you mean --shell?)"),
-        (Wishes(("a", "b"), prepare="x > y"), "--prepare: `x > y`: only a shell knows what > means"),
+        (Wishes(("true",)), "compare: expected at least two commands, found 1"),
+        (Wishes(("a", "b"), names=("x",)), "--name: expected 2 names, one per command, found 1"),
+        (Wishes(("a", "b"), names=("x", "x")), "--name: two commands have the same name"),
+        (Wishes(("a", "b"), names=("x", "y z")), "--name: `y z` is not a valid name"),
+        (Wishes(("true",) * 27), "expected at most 26 commands without names, found 27 (give --name)"),
+        (Wishes(("a", "")), "the command line is empty"),
+        (Wishes(("a", "b 'c")), "is not a command line: No closing quotation"),
+        (Wishes(("a", "b | c")), "`|` needs a shell, and none is started (did you mean --shell?)"),
+        (Wishes(("a", "b"), prepare="x > y"), "--prepare: `x > y`: `>` needs a shell"),
     ],
 )
 def test_mistakes_are_found_before_anything_starts(wishes: Wishes, message: str) -> None:

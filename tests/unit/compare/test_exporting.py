@@ -17,7 +17,8 @@ from fairtrial.compare.trying import Floor, Tried
 from fairtrial.errors import InputError
 from fairtrial.report.concerns import concerns
 from fairtrial.report.text.summary import estimands
-from fairtrial.workloads.command import KIND
+from fairtrial.workloads.command import Command
+from fairtrial.workloads.command.parameters import CommandParameters
 
 METRICS = ("elapsed_s", "user_s")
 FLOOR = Floor(program="true", elapsed_s=0.001, reach=math.nan, max_resident_bytes=2 << 20)
@@ -32,7 +33,7 @@ def analysis(ratios: tuple[float, ...] = (1.0, 0.5, 2.0), *, scale: float = 1.0)
             noise = math.sin(7 * block + 3 * index) / 100
             figures = [scale * ratio * (1 + noise), scale / 3]
             lines.append(",".join(["abc"[index], str(block), *map(repr, figures)]))
-    definitions = KIND.metrics(KIND.parameters.validate_python(KIND.example))
+    definitions = Command(CommandParameters(run="true")).metrics()
     found = judged(rows_of("\n".join(lines)), values=METRICS, arm="name", block="block", better=("lower",))
     return found.model_copy(update={"metrics": {name: definitions[name] for name in METRICS}})
 
@@ -58,7 +59,7 @@ def test_the_end_of_a_name_decides(name: str) -> None:
 def test_names_of_other_ends_are_refused_with_those_that_are_known(name: str) -> None:
     with pytest.raises(InputError) as refused:
         exporting.check(name)
-    assert ".csv, .json, .md" in refused.value.hint
+    assert ".csv, .json, .md" in str(refused.value)
 
 
 def test_the_table_has_a_row_per_trial_in_the_order_of_blocks() -> None:
@@ -86,7 +87,7 @@ def test_a_table_of_trials_that_a_rule_stopped_gets_no_verdict() -> None:
         verdicts.append([each.verdict for each in found.cells[0].comparisons["elapsed_s"]])
         said = [doubt.message for doubt in found.doubts if doubt.code == "stopped_early"]
     assert verdicts == [["faster", "slower"], ["none", "none"]]
-    assert said == ["the trials were stopped by what they showed: looks from 3 to 20 blocks"]
+    assert said == ["the trials stopped early, depending on their results: looks from 3 to 20 blocks"]
 
 
 def test_commands_with_separators_and_quotes_come_back_as_they_were() -> None:

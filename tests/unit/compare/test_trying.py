@@ -57,7 +57,7 @@ def test_the_floor_is_what_an_empty_program_takes(place: OpenPlace, tmp_path: Pa
 @pytest.mark.parametrize(
     ("wishes", "message"),
     [
-        ((("true", "no-such-program"), {}), "B: `no-such-program` cannot be started"),
+        ((("true", "no-such-program"), {}), "B: cannot start `no-such-program`"),
         ((("true", "sh -c 'echo sorry >&2; exit 3'"), {}), "ended with exit code 3\n  sorry"),
         ((("true", "sh -c 'kill -9 $$'"), {}), "ended with signal SIGKILL"),
         ((("true", "sleep 1000"), {"timeout_s": 5}), "`sleep 1000` did not end within 5 s"),

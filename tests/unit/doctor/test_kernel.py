@@ -22,7 +22,7 @@ BOOT = {"/proc/sys/kernel/random/boot_id": "this-boot"}
 
 
 def test_multigenerational_lru_is_there_with_its_bits_or_a_guest_has_it() -> None:
-    assert lru_gen(seen({"/sys/kernel/mm/lru_gen/enabled": "0x0007"})).value == "there, enabled 0x0007"
+    assert lru_gen(seen({"/sys/kernel/mm/lru_gen/enabled": "0x0007"})).value == "available, enabled 0x0007"
     missing = lru_gen(seen())
     assert missing.grade == "caution"
     assert "debian-6.1" in missing.fix
@@ -38,7 +38,7 @@ def test_pressure_stall_information() -> None:
 )
 def test_what_a_user_may_not_read_is_not_taken_for_missing(look: Callable[[Seen], Finding], path: str) -> None:
     found = look(seen(refused=frozenset({path})))
-    assert (found.grade, found.value) == ("unknown", "may not be read by this user")
+    assert (found.grade, found.value) == ("unknown", "not readable by this user")
     assert "root" in found.fix
 
 
@@ -108,7 +108,7 @@ def test_kvm_that_booted_a_kernel_is_fine_and_one_that_did_not_is_no_kvm() -> No
     device = {"/dev/kvm": "rw"}
     assert kvm(seen(BOOT, nodes=device, **probed("this-boot", a=True))).grade == "fine"
     refused = kvm(seen(BOOT, nodes=device, **probed("this-boot", a=False)))
-    assert (refused.grade, refused.value) == ("caution", "/dev/kvm can be opened and boots no kernel")
+    assert (refused.grade, refused.value) == ("caution", "/dev/kvm can be opened but does not boot a kernel")
 
 
 def test_a_device_that_can_be_opened_proves_nothing_until_a_kernel_was_booted() -> None:
@@ -120,7 +120,7 @@ def test_a_device_that_can_be_opened_proves_nothing_until_a_kernel_was_booted() 
 def test_no_device_and_no_right_to_it_are_told_apart() -> None:
     assert kvm(seen()).value == "no /dev/kvm"
     foreign = kvm(seen(nodes={"/dev/kvm": ""}))
-    assert "not for this user" in foreign.value
+    assert "this user cannot open" in foreign.value
     assert "usermod" in foreign.fix
 
 
@@ -148,7 +148,7 @@ def test_a_containers_filter_is_only_seen_by_trying(files: dict[str, str], state
 
 @pytest.mark.parametrize(("kernel", "missing"), [("4.19.0-27-amd64", True), ("5.0.0-1", True), ("5.1.0", False)])
 def test_a_kernel_that_is_too_old_has_no_io_uring(kernel: str, *, missing: bool) -> None:
-    assert (io_uring(seen(facts={"kernel": kernel})).value == "not in this kernel") is missing
+    assert (io_uring(seen(facts={"kernel": kernel})).value == "not supported by this kernel") is missing
 
 
 def test_no_feature_is_a_doubt_about_results() -> None:

@@ -26,14 +26,14 @@ def files(soft: str, hard: str) -> dict[str, str]:
 )
 def test_the_hard_limit_decides_since_servers_raise_the_soft_one(soft: str, hard: str, grade: str) -> None:
     found = open_files(seen(files(soft, hard)))
-    assert (found.grade, found.value) == (grade, f"{soft}, may be raised to {hard}")
+    assert (found.grade, found.value) == (grade, f"{soft}, can be raised to {hard}")
 
 
 def test_asynchronous_requests_that_others_hold_are_missing() -> None:
     most, used = "/proc/sys/fs/aio-max-nr", "/proc/sys/fs/aio-nr"
     assert aio(seen({most: "1048576", used: "0"})).grade == "fine"
     few = aio(seen({most: "65536", used: "2048"}))
-    assert (few.grade, few.value) == ("caution", "63488 of 65536 left")
+    assert (few.grade, few.value) == ("caution", "63488 of 65536 requests left")
     assert "sysctl" in few.fix
 
 

@@ -10,7 +10,8 @@ from support.machines.places import FACTS, place_here, place_in_memory
 from support.seen import CPU, process, stat
 
 from fairtrial.doctor import examine, judged, look
-from fairtrial.doctor.looking import PROGRAMS, moved, parsed, spent
+from fairtrial.doctor.looking import moved, parsed, spent
+from fairtrial.doctor.programs import PROGRAMS
 from fairtrial.wire.fake import Ran
 from fairtrial.wire.open_place import OpenPlace
 
@@ -45,7 +46,7 @@ def test_a_tree_of_ones_own_is_read_as_it_is(place: OpenPlace, tmp_path: Path) -
             "/dev/kvm": "",
         },
     )
-    seen = look(place, programs=False, root=root, sample_s=QUICK_S)
+    seen = look(place, root=root, sample_s=QUICK_S)
     assert seen.kibibytes("MemAvailable") == 8192
     assert seen.each(f"{CPU}/cpu*/cpufreq/scaling_governor") == {
         f"{CPU}/cpu0/cpufreq/scaling_governor": "powersave",
@@ -63,7 +64,7 @@ def test_a_tree_of_ones_own_is_read_as_it_is(place: OpenPlace, tmp_path: Path) -
 
 def test_this_machine_is_seen_whole_and_nothing_stays_behind(place: OpenPlace, tmp_path: Path) -> None:
     before = sorted((tmp_path / "state").rglob("*"))
-    seen = look(place, programs=True, sample_s=QUICK_S)
+    seen = look(place, programs=PROGRAMS.values(), sample_s=QUICK_S)
     assert sorted((tmp_path / "state").rglob("*")) == before
     assert (seen.kibibytes("MemTotal") or 0) > 0
     assert seen.state["reflink"] in {"yes", "no"}
@@ -84,7 +85,7 @@ def test_what_a_run_stores_is_a_seconds_sample_of_every_group_but_programs(place
 
 
 def test_a_second_of_this_machine_has_about_a_hundred_ticks_of_each_processor(place: OpenPlace) -> None:
-    sample = spent(look(place, programs=False))
+    sample = spent(look(place))
     assert sample is not None
     assert sample.ticks >= 50  # of one processor at least, whatever the machine is doing
     assert 0 <= sample.busy <= 1

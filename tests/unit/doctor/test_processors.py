@@ -36,7 +36,7 @@ def test_one_processor_of_another_governor_is_seen_and_counted() -> None:
 
 def test_a_virtual_machine_that_shows_no_frequency_is_unknown_not_fine() -> None:
     found = frequency_scaling(seen())
-    assert (found.grade, found.value) == ("unknown", "not shown to this place")
+    assert (found.grade, found.value) == ("unknown", "not visible at this place")
     assert "host" in found.fix
 
 
@@ -48,7 +48,7 @@ def test_a_virtual_machine_that_shows_no_frequency_is_unknown_not_fine() -> None
         ({f"{CPU}/cpufreq/boost": "1"}, "caution", "on"),
         ({f"{CPU}/cpufreq/boost": "0"}, "fine", "off"),
         ({f"{CPU}/cpu0/cpufreq/boost": "0", f"{CPU}/cpu1/cpufreq/boost": "1"}, "caution", "on"),
-        ({}, "unknown", "not shown to this place"),
+        ({}, "unknown", "not visible at this place"),
     ],
 )
 def test_boost_is_read_from_whichever_switch_the_driver_has(files: dict[str, str], grade: str, value: str) -> None:
@@ -124,9 +124,9 @@ def test_a_machine_that_never_was_too_hot_is_fine() -> None:
 
 def test_heat_since_the_boot_is_a_caution_and_heat_now_makes_a_place_unfit() -> None:
     before = throttling(sampled(heat(12, 3), heat(12, 3)))
-    assert (before.grade, before.value, before.biases) == ("caution", "up to 12 times since the boot", False)
+    assert (before.grade, before.value, before.biases) == ("caution", "up to 12 times since boot", False)
     now = throttling(sampled(heat(12, 3), heat(12, 5)))
-    assert (now.grade, now.value, now.biases) == ("unfit", "2 times within a second", True)
+    assert (now.grade, now.value, now.biases) == ("unfit", "2 times in one second", True)
 
 
 def test_uncounted_heat_is_unknown() -> None:

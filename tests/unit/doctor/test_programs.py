@@ -8,8 +8,7 @@ from pathlib import Path
 from support.seen import seen
 
 from fairtrial.doctor import judged
-from fairtrial.doctor.looking import PROGRAMS
-from fairtrial.doctor.programs import USES, findings
+from fairtrial.doctor.programs import PROGRAMS, findings
 
 
 def test_a_program_is_told_with_version_and_path() -> None:
@@ -31,7 +30,7 @@ def test_where_programs_were_not_looked_for_nothing_is_said_of_them() -> None:
 
 
 def test_every_program_that_is_looked_for_says_what_it_is_for() -> None:
-    assert set(USES) == set(PROGRAMS)
+    assert [program.name for program in PROGRAMS.values() if not program.use] == []
 
 
 def test_names_of_findings_are_told_apart() -> None:

@@ -8,9 +8,9 @@ from fairtrial.history.gating import Check, Gate
 GATE = Gate(
     against="history",
     checks=(
-        Check(series="a · wal", metric="tpm", status="passed", message="+0.1%"),
-        Check(series='b <"&|', metric="tpm", status="failed", message="-9.8%; worse & <worse>"),
-        Check(series="c", metric="tpm", status="skipped", message="4 runs are too few"),
+        Check(series="a · wal", metric="tpm", status="passed", message="+0.1 %"),
+        Check(series='b <"&|', metric="tpm", status="failed", message="−9.8 %; worse & <worse>"),
+        Check(series="c", metric="tpm", status="skipped", message="too few runs (4)"),
     ),
     notes=("a note",),
 )
@@ -27,7 +27,7 @@ def test_junit_is_read_by_the_standard_library_with_counts_and_messages() -> Non
         (check.series, check.metric) for check in GATE.checks
     ]
     assert [[child.tag for child in case] for case in cases] == [["system-out"], ["failure"], ["skipped"]]
-    assert cases[1][0].attrib["message"] == "-9.8%; worse & <worse>"
+    assert cases[1][0].attrib["message"] == "−9.8 %; worse & <worse>"
 
 
 def test_markdown_has_a_row_for_each_check_failures_first() -> None:

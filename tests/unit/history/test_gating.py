@@ -110,7 +110,7 @@ def test_the_level_before_the_newest_two_runs_is_their_constant() -> None:
     """In series this long, permutations alone take the last three points for a level of their own."""
     for before in (36, 43):
         found = gate(series([*[3.0] * before, 4.0, 3.0]))
-        assert (found.passed, found.checks[0].message) == (True, "newest run against the level before: +0.0%")
+        assert (found.passed, found.checks[0].message) == (True, "newest run against the previous level: +0.0 %")
 
 
 def test_runs_that_differ_by_rounding_are_a_constant() -> None:
@@ -120,18 +120,18 @@ def test_runs_that_differ_by_rounding_are_a_constant() -> None:
     )
     assert [(check.status, check.message) for check in found.checks] == [
         ("passed", "all 15 runs have 100"),
-        ("failed", "the first 15 of 16 runs have 100, the newest 90"),
-        ("failed", "the first 15 of 17 runs have 100, the newest 90"),
-        ("failed", "level changed at r15: -10.0%; worse"),
+        ("failed", "the first 15 of 16 runs have 100, the newest has 90"),
+        ("failed", "the first 15 of 17 runs have 100, the newest has 90"),
+        ("failed", "level changed at r15: −10.0 %; worse"),
     ]
 
 
 @pytest.mark.parametrize(
     ("before", "newest", "message"),
     [
-        (1e-300, 1e300, "the first 10 of 11 runs have 1e-300, the newest 1e+300"),
-        (-1e-300, 1e300, "the first 10 of 11 runs have -1e-300, the newest 1e+300"),
-        (1e300, 1e-300, "the first 10 of 11 runs have 1e+300, the newest 1e-300"),
+        (1e-300, 1e300, "the first 10 of 11 runs have 1e-300, the newest has 1e+300"),
+        (-1e-300, 1e300, "the first 10 of 11 runs have -1e-300, the newest has 1e+300"),
+        (1e300, 1e-300, "the first 10 of 11 runs have 1e+300, the newest has 1e-300"),
     ],
 )
 def test_values_whose_ratio_or_square_no_number_holds_are_judged(before: float, newest: float, message: str) -> None:
@@ -149,7 +149,7 @@ def test_a_count_that_never_changed_passes() -> None:
 def test_a_newest_run_without_a_value_fails(values: np.ndarray | list[float]) -> None:
     found = gate(replace(series(values), newest="r20"))
     assert (statuses(found), found.passed) == (["failed"], False)
-    assert found.checks[0].message == "r20, the newest run, has no value; r19 is the last that has one"
+    assert found.checks[0].message == "the newest run, r20, has no value; the last run with a value is r19"
     assert gate(replace(series(values), newest="r19")).passed
 
 

@@ -81,12 +81,15 @@ def test_other_delimiters_empty_cells_and_a_byte_order_mark_are_read(tmp_path: P
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("commit,m\na,1\n", "no column `time`"),
-        ("time,commit,m\nyesterday,a,1\n", ":2:1: time: cannot read `yesterday`"),
+        ("commit,m\na,1\n", "expected a column `time`, found `commit`, `m`"),
+        (
+            "time,commit,m\nyesterday,a,1\n",
+            ":2:1: time: expected a time such as `2024-01-31 12:00:00 +0100`, found `yesterday`",
+        ),
         ("time,commit,m\n1,a,1\n2,b,fast\n", ":3:1: m: expected a number, found `fast`"),
         ("time,commit,m\n1,a,1\n2,b\n", ":3:1: expected 3 fields"),
-        ("time,commit\n1,a\n", "no column of numbers"),
-        ("", "no column `time`"),
+        ("time,commit\n1,a\n", "expected a column of numbers, found none"),
+        ("", "expected a column `time`, found nothing"),
     ],
 )
 def test_mistakes_are_named_with_their_line(text: str, expected: str, tmp_path: Path) -> None:
@@ -96,10 +99,10 @@ def test_mistakes_are_named_with_their_line(text: str, expected: str, tmp_path: 
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="throughput, latency"):
+    with pytest.raises(InputError, match="`throughput`, `latency`"):
         otava.read(written(tmp_path, SAMPLE), metrics=["speed"])
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot read the file"):
         otava.read(tmp_path / "none.csv")

@@ -72,7 +72,7 @@ def test_the_first_rows_level_is_the_baseline_unless_one_is_named() -> None:
 def test_arms_in_random_order_need_a_baseline_named() -> None:
     mixed = table(*(row for block in range(1, 7) for row in ROWS if row[2] == block and row[1] == "low"))
     shuffled = [*mixed.splitlines()[:3], *mixed.splitlines()[:2:-1]]
-    with pytest.raises(InputError, match="which level is the baseline") as refused:
+    with pytest.raises(InputError, match="no baseline is named") as refused:
         judged("\n".join(shuffled), values=("tpm",), arm="kernel", block="block")
     assert "--baseline old" in str(refused.value.hint)
     found = judged("\n".join(shuffled), values=("tpm",), arm="kernel", block="block", baseline="new")
@@ -96,7 +96,7 @@ def test_arms_that_take_turns_need_a_baseline_without_blocks_as_well(
     rows: list[tuple[object, ...]], by: tuple[str, ...]
 ) -> None:
     asked = {"values": ("tpm",), "arm": "kernel", "by": by}
-    with pytest.raises(InputError, match="which level is the baseline"):
+    with pytest.raises(InputError, match="no baseline is named"):
         judged(table(*rows), **asked)
     assert judged(table(*rows), **asked, baseline="new").levels == ("new", "old")
 

@@ -86,7 +86,7 @@ def test_fields_of_names_are_columns() -> None:
 def test_what_is_added_does_not_hide_a_column_of_the_table(added: dict[str, str], column: str) -> None:
     table = b"kernel,label,tpm\nold,l,1\n"
     given = source(table, "a", **added) if column != "label" else source(table, "a", label="x")
-    assert f"the table has a column `{column}` of its own" in refused(given)
+    assert f"the table already has a column `{column}`" in refused(given)
 
 
 def test_kinds_are_told_by_content_not_by_name() -> None:
@@ -102,7 +102,7 @@ def test_kinds_are_not_mixed_and_both_are_named() -> None:
 
 
 def test_an_empty_file_among_others_is_named() -> None:
-    assert refused(source(TABLE, "a.csv"), source(b" \n", "b.csv")).startswith("b.csv: empty")
+    assert refused(source(TABLE, "a.csv"), source(b" \n", "b.csv")).startswith("b.csv: the file is empty")
 
 
 def test_outputs_carry_their_file_and_their_number() -> None:
@@ -150,7 +150,7 @@ def test_intervals_printed_on_the_way_are_not_taken_for_the_result() -> None:
 
 
 def test_two_runs_in_a_file_are_refused() -> None:
-    assert "2 runs of sysbench in one file" in refused(source(SYSBENCH + SYSBENCH, "both.txt"))
+    assert "expected one run of sysbench, found 2" in refused(source(SYSBENCH + SYSBENCH, "both.txt"))
 
 
 @pytest.mark.parametrize(
@@ -162,4 +162,4 @@ def test_two_runs_in_a_file_are_refused() -> None:
     ],
 )
 def test_a_run_that_did_nothing_is_no_trial(old: str, new: str) -> None:
-    assert "sysbench did nothing in this run" in refused(source(SYSBENCH.replace(old, new)))
+    assert "sysbench processed no events in this run" in refused(source(SYSBENCH.replace(old, new)))

@@ -107,10 +107,10 @@ def test_latency_is_better_low_without_being_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (sysbench(0), "sysbench did nothing"),
-        (sysbench(1) * 2, "2 runs of sysbench in one file"),
-        ('{"fio version": "fio-3.33", "jobs": [', "not a whole JSON document"),
-        ('{"fio version": "fio-3.33", "jobs": []}', "no job has done any I/O"),
+        (sysbench(0), "sysbench processed no events"),
+        (sysbench(1) * 2, "expected one run of sysbench, found 2"),
+        ('{"fio version": "fio-3.33", "jobs": [', "not a complete JSON document"),
+        ('{"fio version": "fio-3.33", "jobs": []}', "no job did any I/O"),
         ('{"fio version": "3", "jobs": [{"jobname": "w", "error": 5}]}', "fio reports error 5 in job w"),
     ],
 )
@@ -120,7 +120,7 @@ def test_an_output_of_nothing_is_refused(text: str, message: str) -> None:
 
 
 def test_kinds_are_not_mixed() -> None:
-    with pytest.raises(InputError, match="files of different kinds"):
+    with pytest.raises(InputError, match="expected files of one kind"):
         rows_of_files(OUTPUTS / "sysbench-cpu.txt", OUTPUTS / "fio-clones.json")
 
 
@@ -130,6 +130,6 @@ def test_jobs_of_one_file_that_are_no_clones_stand_apart_and_must_be_told_apart(
     for label in ("a", "b"):
         (tmp_path / f"{label}.json").write_text(json.dumps(document))
     rows = rows_of_files(f"a={tmp_path}/a.json", f"b={tmp_path}/b.json")
-    with pytest.raises(InputError, match="a second row of label a, number 1"):
+    with pytest.raises(InputError, match="expected one row for label a, number 1"):
         judged(rows, block="number")
     assert [cell.cell for cell in judged(rows, block="number", by=("job",)).cells] == ["pair", "other"]

@@ -67,9 +67,9 @@ def test_fields_may_be_folders(folder: Path) -> None:
     [
         ("nothing.csv", None, "nothing.csv: no such file"),
         ("a=nothing*.csv", None, "nothing*.csv: no such file"),
-        ("-", "{kernel}.json", "standard input: the name does not fit"),
-        ("-", "plain", "--names: no field in braces"),
-        ("-", "{a}-{a}", "--names: field `a` stands there twice"),
+        ("-", "{kernel}.json", "standard input: the name does not match"),
+        ("-", "plain", "--names: expected a field in braces"),
+        ("-", "{a}-{a}", "--names: field `a` appears twice"),
     ],
 )
 def test_mistakes_name_what_was_typed(given: str, names: str | None, message: str) -> None:
@@ -79,5 +79,5 @@ def test_mistakes_name_what_was_typed(given: str, names: str | None, message: st
 
 
 def test_an_empty_folder_is_no_data(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="an empty folder"):
+    with pytest.raises(InputError, match="the directory holds no files"):
         read(str(tmp_path))

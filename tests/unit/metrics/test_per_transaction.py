@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.metrics import per_transaction
-from fairtrial.workloads import WORKLOADS
+from fairtrial.workloads import WORKLOADS, workload_of
 from fairtrial.workloads.hammerdb import scalars as hammerdb
 
 STUDIES = Path(__file__).parents[3] / "studies"
@@ -63,8 +63,8 @@ def test_time_is_a_clock_s_and_retries_are_counted() -> None:
 
 def test_every_workload_of_transactions_has_them_but_for_what_it_does_not_tell() -> None:
     has: dict[str, set[str]] = {}
-    for name, module in WORKLOADS.items():
-        found = module.KIND.metrics(module.KIND.parameters.validate_python(module.KIND.example))
+    for name, kind in WORKLOADS.items():
+        found = workload_of({name: kind.example}).metrics()
         has[name] = {per_transaction.PROCESSOR_TIME, per_transaction.RETRIES} & found.keys()
     assert {name for name, found in has.items() if per_transaction.PROCESSOR_TIME in found} == {
         *TELL_RETRIES,

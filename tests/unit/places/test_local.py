@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from fairtrial.errors import AgentError, PlaceError
-from fairtrial.places import KINDS, local, open_place
+from fairtrial.places import open_place
+from fairtrial.places.local import Local, LocalParameters
 from fairtrial.wire import Limits
 from fairtrial.wire.messages import CHUNK_BYTES
 
@@ -67,8 +68,8 @@ def test_a_place_that_is_held_names_its_holder_and_can_still_be_looked_at(tmp_pa
 
 def test_without_an_agent_every_place_tried_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRTRIAL_AGENT", str(tmp_path / "none"))
-    with pytest.raises(PlaceError, match=f"FAIRTRIAL_AGENT says {tmp_path}/none") as missing:
-        local.connect(local.LocalParameters(), Limits())
+    with pytest.raises(PlaceError, match=f"FAIRTRIAL_AGENT names {tmp_path}/none") as missing:
+        Local(LocalParameters()).connect(Limits())
     assert "make setup" in missing.value.hint
 
 
@@ -77,11 +78,11 @@ def test_a_program_that_is_no_agent_is_not_listened_to(monkeypatch: pytest.Monke
     impostor.write_text("#!/bin/sh\necho 'usage: something else' ; echo 'I am no agent' >&2\n")
     impostor.chmod(0o755)
     monkeypatch.setenv("FAIRTRIAL_AGENT", str(impostor))
-    with pytest.raises(PlaceError, match=r"not a message of this protocol|ended the stream|no more requests"):
+    with pytest.raises(PlaceError, match=r"not a message of this protocol|ended the stream|no longer accepts requests"):
         open_place("local", {}, holder="a test")
 
 
 @pytest.mark.parametrize("given", [{"state_directory": 1}, {"state_dir": "/x"}, []])
 def test_parameters_that_are_none_of_its_own_are_refused(given: object) -> None:
     with pytest.raises(ValidationError):
-        KINDS["local"].parameters.validate_python(given)
+        Local.model.model_validate(given)

@@ -3,20 +3,40 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from fairtrial.errors import PlaceError
-from fairtrial.places import KINDS, open_place, ssh
+from fairtrial.errors import PlaceError, RecordError
+from fairtrial.places import PLACES, BootedPlace, is_booted, kind_of, open_place, place_of, ssh
 from fairtrial.places.ssh import SshParameters
 from fairtrial.wire import Limits
 
 
 def test_every_place_is_known_by_its_name() -> None:
-    assert set(KINDS) == {"local", "ssh", "vm"}
-    assert all(kind.name == name and kind.summary for name, kind in KINDS.items())
+    assert set(PLACES) == {"local", "ssh", "vm"}
+    assert all(place.name == name and place.summary for name, place in PLACES.items())
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_place_is_made_from_its_example_and_is_booted_or_not(name: str) -> None:
+    section = {name: PLACES[name].example}
+    place = place_of(section)
+    assert type(place) is PLACES[name]
+    assert isinstance(place, BootedPlace) == is_booted(section) == (name == "vm")
+    assert kind_of(PLACES[name]).duration_s(section[name]) == (16.0 if name == "vm" else 0.0)
+
+
+def test_whether_a_place_boots_is_known_without_its_parameters() -> None:
+    assert is_booted({"vm": {}})
+    assert not is_booted({"of another version": {}})
+
+
+@pytest.mark.parametrize(("kind", "says"), [("moon", "unknown place `moon`"), ("vm", "parameters of place `vm`")])
+def test_a_place_that_this_version_does_not_have_is_refused(kind: str, says: str) -> None:
+    with pytest.raises(RecordError, match=says):
+        open_place(kind, None, holder="a test")
 
 
 @pytest.mark.parametrize("given", [None, {}, {"state_directory": "/srv/fairtrial"}])
 def test_a_local_place_needs_no_parameters(given: dict[str, str] | None) -> None:
-    KINDS["local"].parameters.validate_python(given or {})
+    place_of({"local": given or {}})
 
 
 @pytest.mark.parametrize(
@@ -33,7 +53,7 @@ def test_a_local_place_needs_no_parameters(given: dict[str, str] | None) -> None
 )
 def test_ssh_parameters_that_make_no_sense_are_refused(given: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        KINDS["ssh"].parameters.validate_python(given)
+        PLACES["ssh"].model.model_validate(given)
 
 
 def test_ssh_asks_nothing_and_leaves_trust_to_the_users_configuration() -> None:

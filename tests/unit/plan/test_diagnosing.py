@@ -111,7 +111,10 @@ def test_the_printed_plan_names_them_their_probes_and_their_time(make: Make) -> 
     plan = make(overrides=[PROBES])
     text = printed(plan)
     about = command.duration(plan.diagnostic_duration_s)
-    assert f"24 diagnostic trials after them, in no estimate, about {about} more, each with perf stat, file" in text
+    assert (
+        f"24 diagnostic trials after them, about {about} more, excluded from estimates, each with perf stat, file"
+        in text
+    )
     for trial in plan.diagnostics:
         row = [str(trial.position), str(trial.block), re.escape(trial.cell), trial.arm, str(trial.seed)]
         assert re.search(rf"(?m)^ *{' +'.join(row)} *$", text)

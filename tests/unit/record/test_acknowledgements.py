@@ -30,7 +30,7 @@ def test_an_empty_file_has_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("- {run: r-12}\n", "because: required, but missing"),
+        ("- {run: r-12}\n", "because: required but missing"),
         ("- {run: r-12, because: x, reason: y}\n", "unknown key"),
         ("run: r-12\n", "expected a list"),
     ],

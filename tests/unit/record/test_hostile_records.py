@@ -74,7 +74,7 @@ def test_a_factor_is_one_component_of_a_path(real_copy: Path, name: str) -> None
         plan["arm"] = name
 
     edited(real_copy / "plan.json", rename)
-    with pytest.raises(RecordError, match="expected a name that can be one file's"):
+    with pytest.raises(RecordError, match="expected a valid file name"):
         record.read(real_copy)
 
 
@@ -86,19 +86,19 @@ def test_the_journal_names_nothing_outside_the_record(real_copy: Path, name: str
     entry = next(line["entry"] for line in lines if line["entry"]["event"] == "trial_finished")
     entry[field] = name if field == "trial" else {name: "0" * 64}
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    with pytest.raises(RecordError, match="expected a name that can be one file's"):
+    with pytest.raises(RecordError, match="expected a valid file name"):
         record.read(real_copy)
 
 
 def test_a_format_of_another_version_is_refused(real_copy: Path) -> None:
     edited(real_copy / "plan.json", lambda plan: plan.update(format_version=99, unknown="field"))
-    with pytest.raises(RecordError, match=r"plan\.json .* reads version 1, the file has 99 at format_version"):
+    with pytest.raises(RecordError, match=r"plan\.json .* expected format version 1, found 99 at format_version"):
         record.read(real_copy)
 
 
 def test_a_trial_of_another_version_is_refused(real_copy: Path) -> None:
     trial = next((real_copy / "trials").iterdir())
     edited(trial / "trial.json", lambda document: document.update(format_version=2))
-    with pytest.raises(RecordError, match=r"trial\.json .* the file has 2 at format_version") as refused:
+    with pytest.raises(RecordError, match=r"trial\.json .* found 2 at format_version") as refused:
         assert record.read(real_copy).trials
     assert "newer one" in refused.value.hint

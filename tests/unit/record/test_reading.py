@@ -101,7 +101,7 @@ def test_each_place_counts_as_it_was_opened_last(writer: record.Writer) -> None:
 def test_a_changed_study_is_named(writer: record.Writer) -> None:
     (writer.directory / "study.yaml").write_text("study: other\n")
     (mismatch,) = record.verify_hashes(writer.record())
-    assert mismatch.startswith("study.yaml: changed since it was written (SHA-256 ")
+    assert mismatch.startswith("study.yaml: changed since it was written (expected SHA-256 ")
 
 
 def test_a_missing_study_is_named(writer: record.Writer) -> None:
@@ -125,7 +125,7 @@ def test_a_trial_that_nobody_committed_is_named_and_how_to_take_it_in(writer: re
     commit(writer, 1, "a")
     (writer.directory / "trials" / "all.b09.a").mkdir()
     (mismatch,) = record.verify_hashes(writer.record())
-    assert mismatch == "trials/all.b09.a: not in the journal; --resume takes a whole trial in"
+    assert mismatch == "trials/all.b09.a: not in the journal; --resume adds complete trials"
 
 
 def test_files_below_folders_of_a_trial_are_hashed_too(writer: record.Writer) -> None:
@@ -157,7 +157,7 @@ def test_a_plan_that_this_version_does_not_know_is_refused(
     path.write_text(json.dumps({**json.loads(path.read_bytes()), **change}))
     with pytest.raises(RecordError, match=expected) as refused:
         record.read(writer.directory)
-    assert "another version of fairtrial" in refused.value.hint
+    assert "a different version of fairtrial" in refused.value.hint
 
 
 def test_a_missing_trial_json_is_named(writer: record.Writer) -> None:
@@ -187,7 +187,7 @@ def test_lines_in_another_order_are_refused(writer: record.Writer) -> None:
     writer.append(RunFinished())
     path = writer.directory / "journal.jsonl"
     path.write_text("".join(f"{line}\n" for line in path.read_text().splitlines()[::-1]))
-    with pytest.raises(RecordError, match="sequence 1, expected 0"):
+    with pytest.raises(RecordError, match="expected sequence number 0, found 1"):
         record.read(writer.directory)
 
 
@@ -201,7 +201,7 @@ def test_times_of_the_journal_are_utc_to_the_millisecond_and_in_order(writer: re
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(PlaceError, match="cannot be made") as refused:
+    with pytest.raises(PlaceError, match="cannot be created") as refused:
         record.create(tmp_path / "file" / "run", plan=tiny_plan(), sources=SOURCES)
     assert "--output" in refused.value.hint
 

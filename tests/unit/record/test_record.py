@@ -59,7 +59,7 @@ def test_what_is_written_is_read_in_the_order_it_ran(directory: Path, plan: Plan
 
 def test_a_run_is_not_started_over_another(directory: Path, plan: Plan) -> None:
     record.create(directory, plan=plan, sources=SOURCES).close()
-    with pytest.raises(PlaceError, match="exists already"):
+    with pytest.raises(PlaceError, match="already exists"):
         record.create(directory, plan=plan, sources=SOURCES)
 
 
@@ -92,7 +92,7 @@ def test_a_second_has_room_for_a_limited_number_of_runs(
     monkeypatch.setattr(writing, "MOST_OF_A_NAME", 2)
     for _ in range(2):
         record.create(directory, plan=plan, sources=SOURCES, numbered=True).close()
-    with pytest.raises(PlaceError, match="exists already"):
+    with pytest.raises(PlaceError, match="already exists"):
         record.create(directory, plan=plan, sources=SOURCES, numbered=True)
 
 
@@ -220,7 +220,7 @@ def test_a_gap_in_the_journal_is_an_error(directory: Path, plan: Plan) -> None:
     journal = directory / "journal.jsonl"
     kept = journal.read_text().splitlines(keepends=True)
     journal.write_text(kept[0] + kept[2])
-    with pytest.raises(RecordError, match="sequence 2, expected 1"):
+    with pytest.raises(RecordError, match="expected sequence number 1, found 2"):
         record.read(directory)
 
 

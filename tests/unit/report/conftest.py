@@ -310,8 +310,8 @@ def analysed(record: Record) -> Analysis:
     voided = Doubt(code="voided", message="1 of 12 blocks was voided.", advice="Read why in its log.", cell=LOST[0])
     few = Doubt(
         code="few_exceedances",
-        message="a trial has only 80 observations beyond this percentile; 100 are wanted",
-        advice="measure longer, or judge a percentile nearer to the median",
+        message="a trial has only 80 observations beyond this percentile: expected at least 100",
+        advice="measure longer, or judge a percentile closer to the median",
         metric="latency_ns_p99",
     )
     return Analysis(

@@ -265,16 +265,16 @@ def test_the_text_says_how_many_with_what_and_that_nothing_rests_on_them(usual: 
     start = lines.index("Diagnostic trials")
     words = " ".join(lines[start : start + 8])
     assert "4 of 4 diagnostic trials ran, after all others, with perf stat, perf record, bpftrace locks.bt" in words
-    assert "in no estimate, count or verdict" in words
+    assert "No estimate, count or verdict" in words
     assert any(line.split() == ["task-clock", "1000", "1500", "1.500"] for line in lines)
-    assert "  … and 11 more lines, in the trial's directory" in lines, "41 lines, of which 30 fit"
+    assert "  … and 11 more lines in the trial's directory" in lines, "41 lines, of which 30 fit"
     assert any(line.split() == ["diagnostic,", "not", "among", "these", "4"] for line in lines)
 
 
 def test_an_invalid_one_says_why_and_shows_nothing(make: Make) -> None:
     found = make(invalid=("low.d01.wal",))
     lines = text.render(found, analysed(found)).splitlines()
-    assert "low.d01.wal gave nothing: the probe died" in lines
+    assert "low.d01.wal has no result: the probe died" in lines
     assert any(line.split() == ["task-clock", "1000", "–", "–"] for line in lines)
     assert not any("low.d01.wal)" in line for line in lines)
 
@@ -292,7 +292,7 @@ def printed(found: Record) -> str:
 
 
 def test_the_terminal_counts_them_beside_the_others(record: Record, usual: Record) -> None:
-    assert "24 of 26 finished trials used, 4 diagnostic trials beside them" in " ".join(printed(usual).split())
+    assert "24 of 26 finished trials used, 4 diagnostic trials in addition" in " ".join(printed(usual).split())
     assert "diagnostic" not in printed(record)
 
 

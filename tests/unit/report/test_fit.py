@@ -44,7 +44,7 @@ def test_what_is_not_fine_comes_worst_first(examined: Record) -> None:
 
 def test_the_text_names_what_was_seen_and_counts_what_was_not(examined: Record, analysis: Analysis) -> None:
     rendered = text.render(examined, analysis)
-    assert "How fit it was: 4 findings, 1 not seen" in rendered
+    assert "Fitness before the run: 4 findings, 1 unknown" in rendered
     assert "* unfit: host's steal: 12 % of 200 ticks. rent" in rendered
     assert "* caution: swap: 2 GiB <used>. empty it" in rendered
     assert "boost" not in rendered
@@ -52,13 +52,13 @@ def test_the_text_names_what_was_seen_and_counts_what_was_not(examined: Record, 
 
 
 def test_a_record_without_findings_says_nothing_of_them(record: Record, analysis: Analysis) -> None:
-    assert "How fit" not in text.render(record, analysis)
-    assert "How fit" not in page.render(Scene(record, analysis), ratios=[], cells=[])
+    assert "Fitness" not in text.render(record, analysis)
+    assert "Fitness" not in page.render(Scene(record, analysis), ratios=[], cells=[])
 
 
 def test_the_page_folds_them_beside_the_environment_and_trusts_no_value(examined: Record, analysis: Analysis) -> None:
     html = page.render(Scene(examined, analysis), ratios=[], cells=[])
-    assert "How fit it was to measure on: 3 of 4 findings are not fine" in html
+    assert "Fitness before the run: 3 of 4 findings need attention" in html
     assert "<td>host’s steal</td><td>unfit</td>" in html
     assert "2 GiB &lt;used&gt;" in html
     assert "2 GiB <used>" not in html

@@ -70,7 +70,7 @@ def test_every_row_has_a_figure_under_each_heading() -> None:
     quiet = dict(zip(noise.HEADER, rows[0], strict=True))
     assert quiet["floor"] == "± 0.73 %"
     assert quiet["trial sd"] == "0.81 %"
-    assert quiet["at most"] == "1.5 %"
+    assert quiet["upper bound"] == "1.5 %"
     assert quiet["block sd"] == "0 %"
     assert quiet["lag-1"] == "−0.12"
 
@@ -118,7 +118,7 @@ def test_equal_floors_are_said_once_and_different_ones_by_cell(analysis: Analysi
 def test_another_studys_noise_says_whose_it_is_and_that_it_is_a_hint(analysis: Analysis) -> None:
     hinted = analysis.model_copy(update={"floors": (floor("low", 0.007, same_study=False),)})
     (said,) = noise.floors(hinted, "throughput_tpm")
-    assert "of another study, other: a hint only" in said
+    assert "from a different study, other: only a rough guide" in said
 
 
 @pytest.mark.parametrize("floors", [(), (floor("low", 0.007), floor("high", 0.007))])

@@ -62,5 +62,5 @@ def test_the_page_names_two_arms_above_their_means_and_more_in_a_column(record: 
 
 def test_a_factor_of_one_level_compares_nothing() -> None:
     case = Case({"kernel": ("a", "b"), "load": ("low",)}, blocks=3)
-    with pytest.raises(InputError, match="load has one level, `low`: nothing to compare"):
+    with pytest.raises(InputError, match="factor load has only the level `low`: expected two or more"):
         analyse(case.plan(), case.trials(tpm=lambda _levels, _block: 1.0), contrast="load")

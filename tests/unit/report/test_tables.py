@@ -71,7 +71,7 @@ def test_a_comparison_of_arms_that_have_no_trials_has_no_row(analysis: Analysis)
 def test_one_scale_fits_all_cells_of_a_metric(analysis: Analysis) -> None:
     found = table(analysis, "latency_ns_p99")
     assert found.scale.unit == "ms"
-    assert found.title == "latency, 99 %, ms, lower is better"
+    assert found.title == "p99 latency, ms, lower is better"
     printed = [found.scale.value(row.arm.mean) for row in found.rows]
     assert len({len(each.partition(".")[2]) for each in printed}) == 1
 
@@ -241,9 +241,9 @@ def test_every_count_is_named(analysis: Analysis) -> None:
         every[name] for name in every if name not in {"diagnostic", "rows"}
     ]
     probed = analysis.model_copy(update={"counts": analysis.counts.model_copy(update={"diagnostic": 4})})
-    assert dict(words.counted(probed))["diagnostic, not among these"] == 4
+    assert dict(words.counted(probed))["diagnostic, not included above"] == 4
     clustered = analysis.model_copy(update={"counts": analysis.counts.model_copy(update={"rows": 600})})
-    assert dict(words.counted(clustered))["rows, averaged into these"] == 600
+    assert dict(words.counted(clustered))["rows, averaged into trials"] == 600
 
 
 def test_a_run_of_all_its_blocks_says_nothing_about_stopping(analysis: Analysis) -> None:

@@ -64,12 +64,12 @@ def cell(*changes: Change) -> CellWhy:
     ("one", "expected"),
     [
         (REFAULTS, "refaults of files per transaction −41 %"),
-        (IOWAIT, "iowait −12 points"),
+        (IOWAIT, "iowait −12 pp"),
         (BEGUN, "swap-outs 0 → 120.0 per second"),
         (CACHED, "Cached +20 %"),
         (change("vmstat:pgscan_direct", per_second=0.981), "pages scanned in direct reclaim per second −1.9 %"),
         (change("server:log_waits", subsystem="server", per_work=23.4), "server log_waits per transaction × 23"),
-        (change("cpu:user share", form="share", subsystem="cpu", difference=0.034), "user +3.4 points"),
+        (change("cpu:user share", form="share", subsystem="cpu", difference=0.034), "user +3.4 pp"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -81,7 +81,7 @@ def test_a_cells_line_names_the_strongest_counter_of_each_subsystem_and_no_noted
     analysis: Analysis,
 ) -> None:
     explained = analysis.model_copy(update={"why": (cell(CACHED, NOTED, REFAULTS, IOWAIT, WEAK),)})
-    assert why.lines(explained) == ["why (low): refaults of files per transaction −41 %, iowait −12 points"]
+    assert why.lines(explained) == ["why (low): refaults of files per transaction −41 %, iowait −12 pp"]
 
 
 def test_a_level_speaks_where_its_subsystem_has_no_counter(analysis: Analysis) -> None:
@@ -91,7 +91,7 @@ def test_a_level_speaks_where_its_subsystem_has_no_counter(analysis: Analysis) -
 
 def test_a_cell_in_which_nothing_moved_beyond_chance_says_so(analysis: Analysis) -> None:
     explained = analysis.model_copy(update={"why": (cell(WEAK),)})
-    assert why.lines(explained) == ["why (low): no counter of 90 changed beyond chance"]
+    assert why.lines(explained) == ["why (low): none of 90 counters changed beyond chance"]
 
 
 def test_a_line_holds_four_changes_at_most(analysis: Analysis) -> None:
@@ -105,7 +105,7 @@ def test_a_table_has_a_figure_under_each_heading_and_marks_what_carries_a_note()
     rows = [dict(zip(why.HEADER, row, strict=True)) for row in why.rows(found)]
     assert rows[0]["per unit of work"] == "−41 % (0.531 – 0.649)"
     assert rows[0]["effect"] == "−3.0 (−4.5 – −1.4)"
-    assert rows[1]["per second"] == "−12 points (−13.0 – −11.0)"
+    assert rows[1]["per second"] == "−12 pp (−13.0 – −11.0)"
     assert (rows[1]["baseline"], rows[1]["arm"]) == ("22.0 %", "10.0 %")
     assert rows[2]["counter"] == "pgactivate †"
     assert why.notes(found) == ["† pgactivate: counted by another rule."]

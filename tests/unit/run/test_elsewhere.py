@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 from support.machines.places import place_here, place_in_memory
-from support.records import tiny_plan
+from support.records import section, tiny_plan
 
 from fairtrial.errors import InputError, PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.run import elsewhere
+from fairtrial.settings import ANY_TRIAL, TrialContext
 from fairtrial.study.probes import Probe
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import SYSTEMS
@@ -27,13 +29,10 @@ FAR: dict[str, Any] = {"ssh": {"host": "far"}}
 def trial(
     system: str = "mariadb", *, place: dict[str, Any] | None = None, client: dict[str, Any] | None = None
 ) -> ResolvedTrial:
-    def validated(kind: Any, value: object) -> Any:
-        return kind.parameters.dump_python(kind.parameters.validate_python(value), mode="json")
-
     return ResolvedTrial(
         place=place or LOCAL,
-        system={system: validated(SYSTEMS[system].KIND, {})},
-        workload={"oltp": validated(WORKLOADS["oltp"].KIND, {"duration": "1s"})},
+        system=section(SYSTEMS, system),
+        workload=section(WORKLOADS, "oltp", duration="1s"),
         workload_place=client,
     )
 
@@ -52,13 +51,14 @@ def test_trials_belong_to_the_place_that_drives_them() -> None:
 
 
 def test_settings_go_by_the_processors_of_the_place_that_drives() -> None:
-    own = {"processors": [0, 1], "kernel_version": "6.1"}
-    assert elsewhere.facts(own, trial()) == {**own, "load": "beside"}
-    assert elsewhere.facts(own, trial("sqlite")) == {**own, "load": "within"}
-    assert elsewhere.facts(own, trial(client=FAR)) == {**own, "load": "elsewhere", "client_processors": None}
+    here = PurePosixPath("/state/work/abc")
+    assert elsewhere.context(trial(), directory=here) == TrialContext(here, load="beside")
+    assert elsewhere.context(trial("sqlite")) == TrialContext(ANY_TRIAL.directory, load="within")
+    far = TrialContext(ANY_TRIAL.directory, load="elsewhere")
+    assert elsewhere.context(trial(client=FAR)) == far
     with place_in_memory(facts={"processors": [4]}) as (place, _):
         client = elsewhere.Client(place=place, address="::1")
-        assert elsewhere.facts(own, trial(client=FAR), client)["client_processors"] == [4]
+        assert elsewhere.context(trial(client=FAR), client) == replace(far, client_processors=(4,))
 
 
 @pytest.mark.parametrize("system", ["mariadb", "postgres"])

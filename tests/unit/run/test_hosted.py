@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 from support.command_line import eventually
 from support.machines.places import place_here
+from support.records import section
 
-from fairtrial.places import vm
+from fairtrial.places.vm import Vm, images
+from fairtrial.places.vm.parameters import VmParameters
 from fairtrial.run import hosted, prepared
 from fairtrial.run.kinds import parts_of
 from fairtrial.study.resolved import ResolvedTrial
@@ -29,19 +31,9 @@ SIZE = 512 * MIB
 GUEST = {"vm": {"kernel": "debian-6.1", "disk": SIZE}}
 
 
-def validated(kind: Any, value: object) -> Any:
-    return kind.parameters.dump_python(kind.parameters.validate_python(value), mode="json")
-
-
-def trial(system: str = "files", **workload: Any) -> ResolvedTrial:
-    asked: dict[str, Mapping[str, Any]] = (
-        {"file_access": {"accesses": 1, "size": MIB}} if system == "files" else workload
-    )
-    return ResolvedTrial(
-        place=GUEST,
-        system={system: validated(SYSTEMS[system].KIND, {})},
-        workload={name: validated(WORKLOADS[name].KIND, value) for name, value in asked.items()},
-    )
+def trial(system: str = "files", workload: str = "file_access", **given: Any) -> ResolvedTrial:
+    asked = given or {"accesses": 1, "size": MIB}
+    return ResolvedTrial(place=GUEST, system=section(SYSTEMS, system), workload=section(WORKLOADS, workload, **asked))
 
 
 @contextmanager
@@ -59,7 +51,7 @@ def quiet(_line: Mapping[str, Any]) -> None:
 def test_data_for_a_guest_are_made_on_its_host_once_and_lie_on_a_disk(tmp_path: Path) -> None:
     with guest(tmp_path) as (place, host):
         hosted.ensure(place, trial(), key="k" * 16, parts=parts_of(trial()), on_progress=quiet)
-        disk = vm.images.path(Path(host.state_directory) / "vm", key="k" * 16, size=SIZE)
+        disk = images.path(Path(host.state_directory) / "vm", key="k" * 16, size=SIZE)
         written = disk.stat().st_mtime_ns
         made = json.loads((Path(host.state_directory) / "prepared" / ("k" * 16) / "manifest.json").read_text())
         hosted.ensure(place, trial(), key="k" * 16, parts=parts_of(trial()), on_progress=quiet)
@@ -74,7 +66,7 @@ def test_a_guest_without_this_machines_program_says_what_it_has_and_prepares_its
 ) -> None:
     asked: list[OpenPlace] = []
 
-    def identity(place: OpenPlace, _parameters: Mapping[str, Any]) -> Identity:
+    def identity(_system: object, place: OpenPlace) -> Identity:
         asked.append(place)
         return Identity(version="1", sha256="a" * 64, facts={"binary": str(tmp_path / "server")})
 
@@ -99,8 +91,8 @@ def test_where_servers_may_not_enter_the_state_directory_the_guest_prepares_its_
 
 def test_a_command_is_asked_for_its_version_where_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[OpenPlace] = []
-    monkeypatch.setattr(SYSTEMS["command"], "identity", lambda place, _given: asked.append(place) or Identity("", ""))
-    command = trial("command", command={"run": "true"})
+    monkeypatch.setattr(SYSTEMS["command"], "identity", lambda _system, place: asked.append(place) or Identity("", ""))
+    command = trial("command", "command", run="true")
     with guest(tmp_path) as (place, _host):
         hosted.identity(place, command, parts_of(command))
         assert asked == [place]
@@ -109,10 +101,11 @@ def test_a_command_is_asked_for_its_version_where_it_runs(tmp_path: Path, monkey
 def test_files_below_a_guests_own_mounts_are_not_this_machines(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("/usr/bin/env")
-    assert vm.shares(Path("/usr/bin/env"))
-    assert vm.shares(link), "what counts is where the file is"
-    assert not vm.shares(Path("/tmp/server"))
-    assert not vm.shares(Path("/var/lib/fairtrial/servers/x/bin/mysqld"))
+    shares = Vm(VmParameters(kernel="debian-6.1")).shares
+    assert shares(Path("/usr/bin/env"))
+    assert shares(link), "what counts is where the file is"
+    assert not shares(Path("/tmp/server"))
+    assert not shares(Path("/var/lib/fairtrial/servers/x/bin/mysqld"))
 
 
 LOADING = """
@@ -123,7 +116,7 @@ from fairtrial.run import hosted
 from fairtrial.run.kinds import parts_of
 from test_hosted import guest, quiet, trial
 import test_hosted
-held = trial("sqlite", oltp={{"table_size": 20_000_000, "duration": 1}})
+held = trial("sqlite", "oltp", table_size=20_000_000, duration=1)
 with guest(Path({directory!r})) as (place, host):
     hosted.ensure(place, held, key="k" * 16, parts=parts_of(held), on_progress=lambda line: print(line, flush=True))
 """

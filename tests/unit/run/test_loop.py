@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.progress import Accept, Told
-from support.records import planned, tiny_plan, trial_record
+from support.records import RESOLVED, planned, section, tiny_plan, trial_record
 
 from fairtrial import record
 from fairtrial.errors import PlaceError
@@ -23,13 +23,10 @@ from fairtrial.workloads import WORKLOADS
 def runnable() -> Plan:
     """The tiny plan, with every parameter as validation leaves it."""
 
-    def validated(kind: Any, value: object) -> Any:
-        return kind.parameters.dump_python(kind.parameters.validate_python(value), mode="json")
-
     trial = ResolvedTrial(
         place={"local": {}},
-        system={"command": validated(SYSTEMS["command"].KIND, {})},
-        workload={"command": validated(WORKLOADS["command"].KIND, {"run": "true"})},
+        system=section(SYSTEMS, "command"),
+        workload=section(WORKLOADS, "command", run="true"),
     )
     return tiny_plan().model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}})
 
@@ -198,7 +195,9 @@ def test_a_resumed_run_does_not_go_on_with_another_build(
 def test_a_resumed_run_does_not_go_on_with_another_build_of_its_load(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    same = {"subject": {"kernel": "2"}, "system_facts": {"sha256": "3"}}
+    pgbench = section(WORKLOADS, "pgbench", **WORKLOADS["pgbench"].example)
+    resolved = RESOLVED.model_copy(update={"workload": pgbench})
+    same = {"subject": {"kernel": "2"}, "system_facts": {"sha256": "3"}, "resolved": resolved}
     writer.begin(planned(1, "a").id)
     writer.commit(trial_record(planned(1, "a")).model_copy(update={**same, "options": {"pgbench_sha256": "of 15"}}))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.machines.places import FACTS
 
-from fairtrial.places.vm.machine import Disk
+from fairtrial.places import Disk
 from fairtrial.protocol import generated as wire
 from fairtrial.run import opening
 from fairtrial.wire import Agent

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 from support.machines.places import place_here
+from support.records import section
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.run import prepared
@@ -23,13 +24,10 @@ IDENTITY = Identity(version="1", sha256="a" * 64)
 
 
 def trial(*, system: str = "sqlite", own: Mapping[str, Any] | None = None, **workload: Any) -> ResolvedTrial:
-    def validated(kind: Any, value: object) -> Any:
-        return kind.parameters.dump_python(kind.parameters.validate_python(value), mode="json")
-
     return ResolvedTrial(
         place={"local": {}},
-        system={system: validated(SYSTEMS[system].KIND, own or {})},
-        workload={"tpcc": validated(WORKLOADS["tpcc"].KIND, {"duration": "1s", **workload})},
+        system=section(SYSTEMS, system, **(own or {})),
+        workload=section(WORKLOADS, "tpcc", duration="1s", **workload),
     )
 
 
@@ -69,8 +67,7 @@ def test_what_does_not_determine_the_data_leaves_their_key(other: ResolvedTrial)
 
 
 def test_a_workload_without_data_has_no_key() -> None:
-    command = WORKLOADS["command"].KIND.parameters
-    workload = {"command": command.dump_python(command.validate_python({"run": "true"}), mode="json")}
+    workload = section(WORKLOADS, "command", run="true")
     assert key(ResolvedTrial(place={"local": {}}, system={"sqlite": {}}, workload=workload)) is None
 
 
@@ -87,7 +84,7 @@ class Making:
     @property
     def parts(self) -> Parts:
         system = SimpleNamespace(
-            for_loading=lambda parameters, _facts: parameters,
+            for_loading=lambda _facts: system,
             create=self.create,
             start=self.start,
             stop=self.stop,
@@ -95,12 +92,10 @@ class Making:
         )
         return Parts(
             system=cast("Any", system),
-            system_parameters={},
-            workload=cast("Any", SimpleNamespace(load=self.load, data=lambda _parameters: self.data)),
-            workload_parameters={},
+            workload=cast("Any", SimpleNamespace(load=self.load, data=lambda: self.data)),
         )
 
-    def create(self, place: Any, _parameters: Any, launch: Any) -> None:
+    def create(self, place: Any, launch: Any) -> None:
         self.calls.append("create")
         place.agent.put(str(launch.data_directory / "table"), b"rows")
         place.agent.put(str(launch.work_directory / "socket"), b"")
@@ -153,9 +148,7 @@ def test_a_system_without_a_workloads_data_is_created_and_nothing_is_loaded(tmp_
 
 def test_a_server_has_a_key_without_a_workloads_data_and_a_command_has_none() -> None:
     def bare(system: str) -> ResolvedTrial:
-        found = trial(system=system)
-        run = WORKLOADS["command"].KIND.parameters.validate_python({"run": "true"})
-        return found.model_copy(update={"workload": {"command": run.model_dump(mode="json")}})
+        return trial(system=system).model_copy(update={"workload": section(WORKLOADS, "command", run="true")})
 
     assert key(bare("mariadb")) not in (None, key(trial(system="mariadb")))
     assert key(bare("postgres")) is not None

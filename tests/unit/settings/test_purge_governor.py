@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError
 from fairtrial.protocol.generated import GovernPurge
-from fairtrial.settings import SETTINGS, effects, purge_governor
+from fairtrial.settings import ANY_TRIAL, SETTINGS, effects, purge_governor
 
 FACTS = {"processors": [0, 1], "user_id": 0}
 STUDY = """\
@@ -35,12 +35,11 @@ metrics: {{primary: throughput_tps, secondary: [governor_cpu_ms_per_s]}}
 
 
 def validated(value: object) -> Any:
-    adapter: TypeAdapter[Any] = purge_governor.KIND.parameters
-    return adapter.dump_python(adapter.validate_python(value), mode="json")
+    return purge_governor.PurgeGovernor.model_validate(value).model_dump(mode="json")
 
 
 def asked(value: object) -> dict[str, Any]:
-    effect = effects({"purge_governor": validated(value)}, FACTS)
+    effect = effects({"purge_governor": validated(value)}, FACTS, ANY_TRIAL)
     assert effect.steps == (), "the way back is the run's to remember, once it knows the server"
     assert effect.governor is not None
     return dict(effect.governor)
@@ -169,7 +168,7 @@ def test_only_servers_with_innodb_are_governed(load: Callable[..., study.Study])
 
 
 def test_the_setting_is_registered_beside_the_others() -> None:
-    assert SETTINGS["purge_governor"].KIND.systems == {"mariadb", "mysql"}
-    both = effects({"purge_governor": validated({}), "affinity": {"server": "0", "client": "1"}}, FACTS)
+    assert SETTINGS["purge_governor"].systems == {"mariadb", "mysql"}
+    both = effects({"purge_governor": validated({}), "affinity": {"server": "0", "client": "1"}}, FACTS, ANY_TRIAL)
     assert both.governor is not None, "settings are merged without losing it"
     assert both.client_processors == (1,)

@@ -1,22 +1,22 @@
 """Settings are pure: a value and facts in, steps out."""
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
+from support.machines.set_here import validated as all_validated
 
-from fairtrial.errors import PlaceError
-from fairtrial.settings import SETTINGS, effects
+from fairtrial.errors import PlaceError, RecordError
+from fairtrial.settings import ANY_TRIAL, SETTINGS, effects, kind_of, setting_of
 from fairtrial.settings.affinity import processors
 
 FACTS = {"processors": [0, 1, 2, 3], "user_id": 0}
 
 
 def validated(name: str, value: object) -> object:
-    adapter: TypeAdapter[object] = SETTINGS[name].KIND.parameters
-    return adapter.dump_python(adapter.validate_python(value), mode="json")
+    return all_validated({name: value})[name]
 
 
 def test_a_sysctl_is_written_read_back_and_restored() -> None:
-    effect = effects({"sysctl": validated("sysctl", {"vm.swappiness": 10})}, FACTS)
+    effect = effects({"sysctl": validated("sysctl", {"vm.swappiness": 10})}, FACTS, ANY_TRIAL)
     ((phase, step),) = effect.steps
     assert phase == "before_server"
     assert step.model_dump(mode="json") == {
@@ -35,7 +35,7 @@ def test_a_sysctl_is_written_read_back_and_restored() -> None:
     ("value", "normalise"), [("0x7", "integer"), (7, "integer"), ("madvise", "brackets"), ("y", "brackets")]
 )
 def test_sysfs_compares_numbers_as_numbers_and_words_by_brackets(value: object, normalise: str) -> None:
-    effect = effects({"sysfs": validated("sysfs", {"/sys/kernel/mm/x": value})}, FACTS)
+    effect = effects({"sysfs": validated("sysfs", {"/sys/kernel/mm/x": value})}, FACTS, ANY_TRIAL)
     ((_, step),) = effect.steps
     assert step.check is not None
     assert step.check.model_dump(mode="json")["normalise"] == normalise
@@ -48,12 +48,12 @@ def test_sysfs_refuses_paths_outside_sys(path: str) -> None:
 
 
 def test_drop_caches_acts_right_before_ramp_up_and_leaves_nothing_to_undo() -> None:
-    effect = effects({"drop_caches": "page_cache"}, FACTS)
+    effect = effects({"drop_caches": "page_cache"}, FACTS, ANY_TRIAL)
     ((phase, step),) = effect.steps
     assert phase == "before_ramp_up"
     assert step.check is None
     assert step.model_dump(mode="json")["inverse"] == {"kind": "none"}
-    assert effects({"drop_caches": "nothing"}, FACTS).steps == ()
+    assert effects({"drop_caches": "nothing"}, FACTS, ANY_TRIAL).steps == ()
 
 
 @pytest.mark.parametrize(("text", "numbers"), [("0", (0,)), ("0-2,5", (0, 1, 2, 5)), ("3,1", (1, 3)), ("1-1", (1,))])
@@ -62,24 +62,28 @@ def test_processor_lists_read_as_the_kernel_writes_them(text: str, numbers: tupl
 
 
 def test_affinity_goes_to_its_side_only() -> None:
-    effect = effects({"affinity": validated("affinity", {"client": 3})}, FACTS)
+    effect = effects({"affinity": validated("affinity", {"client": 3})}, FACTS, ANY_TRIAL)
     assert effect.client_processors == (3,)
     assert effect.server_processors is None
 
 
 def test_affinity_names_processors_the_place_lacks() -> None:
     with pytest.raises(PlaceError, match=r"affinity\.server: processors \[7\] are not online"):
-        effects({"affinity": {"server": "0-1,7", "client": None}}, FACTS)
+        effects({"affinity": {"server": "0-1,7", "client": None}}, FACTS, ANY_TRIAL)
 
 
 def test_environment_variables_reach_the_effect_and_bad_names_do_not() -> None:
-    assert effects({"environment": {"MALLOC_ARENA_MAX": "1"}}, FACTS).environment == {"MALLOC_ARENA_MAX": "1"}
+    assert effects({"environment": {"MALLOC_ARENA_MAX": "1"}}, FACTS, ANY_TRIAL).environment == {
+        "MALLOC_ARENA_MAX": "1"
+    }
     with pytest.raises(ValidationError):
         validated("environment", {"A=B": "1"})
 
 
 def test_several_settings_keep_their_own_steps() -> None:
-    effect = effects({"drop_caches": "all", "sysctl": {"vm.swappiness": 1}, "environment": {"A": "b"}}, FACTS)
+    effect = effects(
+        {"drop_caches": "all", "sysctl": {"vm.swappiness": 1}, "environment": {"A": "b"}}, FACTS, ANY_TRIAL
+    )
     assert {step.name for _, step in effect.steps} == {"drop_caches", "vm.swappiness"}
     assert effect.environment == {"A": "b"}
 
@@ -89,7 +93,7 @@ def test_several_settings_keep_their_own_steps() -> None:
     [("on", "7"), ("off", "0"), (True, "7"), (False, "0"), ("0x5", "5"), (3, "3"), ({"enabled": "on"}, "7")],
 )
 def test_multigenerational_lru_is_said_in_words_or_bits(value: object, enabled: str) -> None:
-    effect = effects({"lru_gen": validated("lru_gen", value)}, FACTS)
+    effect = effects({"lru_gen": validated("lru_gen", value)}, FACTS, ANY_TRIAL)
     ((phase, step),) = effect.steps
     assert phase == "before_server"
     assert step.check is not None
@@ -100,7 +104,7 @@ def test_multigenerational_lru_is_said_in_words_or_bits(value: object, enabled: 
 
 
 def test_a_protected_age_is_a_step_of_its_own() -> None:
-    effect = effects({"lru_gen": validated("lru_gen", {"enabled": "on", "min_ttl_ms": 1000})}, FACTS)
+    effect = effects({"lru_gen": validated("lru_gen", {"enabled": "on", "min_ttl_ms": 1000})}, FACTS, ANY_TRIAL)
     assert [step.name for _, step in effect.steps] == ["lru_gen.enabled", "lru_gen.min_ttl_ms"]
 
 
@@ -113,12 +117,12 @@ def test_what_the_kernel_would_not_take_as_lru_gen_is_refused(value: object) -> 
 
 
 def test_huge_pages_are_read_back_by_their_brackets() -> None:
-    effect = effects({"transparent_huge_pages": validated("transparent_huge_pages", "never")}, FACTS)
+    effect = effects({"transparent_huge_pages": validated("transparent_huge_pages", "never")}, FACTS, ANY_TRIAL)
     ((_, step),) = effect.steps
     assert step.check is not None
     assert (step.check.expect, step.check.normalise) == ("never", "brackets")
     both = {"enabled": "always", "defrag": "defer+madvise"}
-    steps = effects({"transparent_huge_pages": validated("transparent_huge_pages", both)}, FACTS).steps
+    steps = effects({"transparent_huge_pages": validated("transparent_huge_pages", both)}, FACTS, ANY_TRIAL).steps
     assert [step.name for _, step in steps] == ["transparent_huge_pages.enabled", "transparent_huge_pages.defrag"]
 
 
@@ -129,7 +133,7 @@ def test_what_huge_pages_cannot_be_is_refused(value: object) -> None:
 
 
 def test_a_governor_is_that_of_every_processor() -> None:
-    steps = effects({"governor": validated("governor", "performance")}, FACTS).steps
+    steps = effects({"governor": validated("governor", "performance")}, FACTS, ANY_TRIAL).steps
     assert [step.name for _, step in steps] == [f"governor.{number}" for number in FACTS["processors"]]  # type: ignore[attr-defined]
     paths = {step.model_dump(mode="json")["action"]["path"] for _, step in steps}
     assert len(paths) == 4
@@ -138,13 +142,13 @@ def test_a_governor_is_that_of_every_processor() -> None:
 
 
 def test_locks_are_variables_and_what_must_be_announced() -> None:
-    effect = effects({"locks": validated("locks", {"kind": "ticket", "count": True})}, FACTS)
+    effect = effects({"locks": validated("locks", {"kind": "ticket", "count": True})}, FACTS, ANY_TRIAL)
     assert effect.environment["FAIRTRIAL_LOCK"] == "ticket"
     assert "FAIRTRIAL_LOCK_SPINS" not in effect.environment
     assert effect.environment["LD_PRELOAD"].endswith("/server/libfairtrial_locks.so")
     assert effect.preloaded is not None
     assert effect.preloaded.words == "kind=ticket spins=100 count=yes"
-    replaced = effects({"locks": validated("locks", {"fast_mutex": "local"})}, FACTS)
+    replaced = effects({"locks": validated("locks", {"fast_mutex": "local"})}, FACTS, ANY_TRIAL)
     assert replaced.preloaded is not None
     assert replaced.preloaded.words == "kind=passthrough count=no fastmutex=local"
 
@@ -152,8 +156,23 @@ def test_locks_are_variables_and_what_must_be_announced() -> None:
 def test_two_settings_do_not_both_preload() -> None:
     both = {"locks": validated("locks", {}), "environment": {"LD_PRELOAD": "other.so"}}
     with pytest.raises(PlaceError, match="both set LD_PRELOAD"):
-        effects(both, FACTS)
+        effects(both, FACTS, ANY_TRIAL)
     with pytest.raises(ValidationError, match="adaptive does as glibc does"):
         validated("locks", {"kind": "adaptive", "spins": 5})
     with pytest.raises(ValidationError, match="leave one of them out"):
         validated("locks", {"kind": "fast", "fast_mutex": "off"})
+
+
+@pytest.mark.parametrize("name", list(SETTINGS))
+def test_every_kind_has_an_example_that_a_plan_holds_and_gives_back(name: str) -> None:
+    held = validated(name, kind_of(SETTINGS[name]).example)
+    assert validated(name, held) == held
+    assert isinstance(setting_of(name, held), SETTINGS[name])
+
+
+def test_what_another_version_set_is_not_left_out_without_a_word() -> None:
+    with pytest.raises(RecordError, match="unknown setting `hugetlb`") as refused:
+        effects({"hugetlb": 1}, FACTS, ANY_TRIAL)
+    assert "plug-ins" in refused.value.hint
+    with pytest.raises(RecordError, match="parameters of setting `swappiness` are not those of this version"):
+        effects({"swappiness": "high"}, FACTS, ANY_TRIAL)

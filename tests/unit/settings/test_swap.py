@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from support.machines.set_here import effect_of, validated
+from support.machines.set_here import effect_for, effect_of, validated
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import WriteAction
-from fairtrial.settings import Effect
+from fairtrial.settings import Effect, TrialContext
+from fairtrial.settings.steps.context import Load
 
 FACTS = {"processors": [0], "user_id": 0, "page_bytes": 4096}
 PATH = "/state/work/abc/swap"
@@ -84,8 +85,8 @@ def test_swappiness_reaches_processes_in_groups_of_either_version(version: int) 
 
 
 @pytest.mark.parametrize("load", ["within", "elsewhere"])
-def test_swappiness_is_the_servers_alone_where_the_load_has_no_group(load: str) -> None:
+def test_swappiness_is_the_servers_alone_where_the_load_has_no_group(load: Load) -> None:
     controllers = {"memory": {"version": 1, "directory": "/sys/fs/cgroup/memory", "enabled": True}}
-    facts = {**FACTS, "controllers": controllers, "load": load}
-    found = effect_of(facts, PurePosixPath(PATH).parent, swappiness=100)
+    trial = TrialContext(PurePosixPath(PATH).parent, load=load)
+    found = effect_for(trial, {**FACTS, "controllers": controllers}, swappiness=100)
     assert (len(found.server_groups), found.client_groups) == (1, ())

@@ -51,7 +51,7 @@ class Tpcc(Parameters):
     @model_validator(mode="after")
     def _one_end(self) -> Self:
         if (self.duration is None) == (self.transactions is None):
-            raise ValueError("exactly one of `duration` and `transactions` ends the measured window")
+            raise ValueError("expected exactly one of `duration` and `transactions`, which ends the measurement window")
         return self
 
 

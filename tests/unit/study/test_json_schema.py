@@ -77,7 +77,7 @@ def test_null_removes_in_levels(validator: jsonschema.Draft202012Validator, smal
 
 def test_editors_get_descriptions_choices_and_defaults(small: ModuleType) -> None:
     found = study.schema(small.SMALL)
-    assert found["properties"]["question"]["description"].startswith("What the study asks")
+    assert found["properties"]["question"]["description"].startswith("Question of the study")
     assert found["$defs"]["Trials"]["properties"]["order"]["default"] == "randomised_blocks"
     assert found["$defs"]["place.vm"]["properties"]["memory"]["description"] == "Its memory."
     assert set(found["$defs"]["workload"]["properties"]) == {"tpcc", "command", "place"}

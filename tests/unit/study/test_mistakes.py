@@ -34,7 +34,7 @@ def test_five_kinds_of_mistakes_are_reported_together_in_the_order_of_the_file(m
         ),
         (
             "study.yaml:4:28: workload.tpcc.ramp_up: expected a time such as 250ms, 60s or 10min, found '10 parsecs': "
-            "'parsecs' is none of ns, us, ms, s, min, h"
+            "'parsecs' is not one of ns, us, ms, s, min, h"
         ),
         "study.yaml:8:33: settings.lru_gen: expected 'on' or 'off', found 'yes', with kernel=mglru",
         "study.yaml:9:5: key `mglru` is given twice (first at 8:5) (keep one of them)",
@@ -60,16 +60,16 @@ metrics: {primary: throughput_tpm}
         ("trials: {orderr: abba}", ":7:10: trials.orderr: unknown key; expected one of `blocks`, `order`"),
         (
             "trials: {precision: 2%}",
-            "trials.precision: says nothing with `stop: fixed`; write `stop: precision`, or leave `precision` out",
+            "trials.precision: has no effect with `stop: fixed`; write `stop: precision`, or leave `precision` out",
         ),
         (
             "trials: {stop: anytime, spending: pocock}",
-            "trials.spending: says nothing with `stop: anytime`; write `stop: sequential`, or leave `spending` out",
+            "trials.spending: has no effect with `stop: anytime`; write `stop: sequential`, or leave `spending` out",
         ),
-        ("trials: {stop: precision}", "`stop: precision` needs a target; add `precision: 2%`, or another share"),
+        ("trials: {stop: precision}", "`stop: precision` needs a target; add one, such as `precision: 2%`"),
         (
             "trials: {blocks: 4, stop: sequential, min_blocks: 5}",
-            "trials.min_blocks: is 5, more than the largest number, `blocks: 4`; lower it or raise `blocks`",
+            "trials.min_blocks: expected at most `blocks: 4`, found 5; lower it or raise `blocks`",
         ),
         ("trials: {stop: sequential, min_blocks: 2}", "trials.min_blocks: expected a value greater than or equal to 3"),
         (
@@ -87,10 +87,10 @@ metrics: {primary: throughput_tpm}
             ":7:9: place.loqal: unknown kind of place `loqal`; expected one of `local`, `vm` (did you mean `local`?)",
         ),
         ("place: {vm: {}, local: {}}", ":7:8: place: found `vm`, `local`; expected exactly one kind"),
-        ("place: {local: }", "for all defaults write `local: {}`: null removes"),
+        ("place: {local: }", "to use all defaults, write `local: {}`: null removes"),
         ("place: here", ":7:8: place: expected a mapping, found 'here'"),
         ("settings: {lru: on}", ":7:12: settings.lru: unknown setting `lru`"),
-        ("also_compare: [lru]", ":7:16: also_compare: `lru` is the arm already"),
+        ("also_compare: [lru]", ":7:16: also_compare: `lru` is already the arm"),
         ("also_compare: [mem]", ":7:16: also_compare: unknown factor `mem`"),
         (
             "expect: {on: {cpu_user_share: '> 3'}}",
@@ -113,9 +113,9 @@ def test_one_wrong_line(mistakes: Mistakes, line: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("study: minimal", "study: a b", ":1:8: study: expected text like"),
-        ("study: minimal", "question: what?", "study: required, but missing"),
-        ("metrics: {primary: throughput_tpm}", "", "metrics: required, but missing"),
+        ("study: minimal", "study: a b", ":1:8: study: expected text that matches"),
+        ("study: minimal", "question: what?", "study: required but missing"),
+        ("metrics: {primary: throughput_tpm}", "", "metrics: required but missing"),
         ("metrics: {primary: throughput_tpm}", "metrics: {primary: []}", "metrics.primary: "),
         (
             "throughput_tpm",
@@ -126,16 +126,16 @@ def test_one_wrong_line(mistakes: Mistakes, line: str, expected: str) -> None:
         (
             "throughput_tpm}",
             "throughput_tpm, secondary: [throughput_tpm]}",
-            "a metric has one role and stands there once",
+            "expected each metric once, in one role",
         ),
-        ("arm: lru", "", "arm: required, but missing"),
-        ("{duration: 60s}", "{}", ":3:18: workload.tpcc: exactly one of `duration` and `transactions`"),
+        ("arm: lru", "", "arm: required but missing"),
+        ("{duration: 60s}", "{}", ":3:18: workload.tpcc: expected exactly one of `duration` and `transactions`"),
         ("{duration: 60s}", "{duration: -3s}", ":3:29: workload.tpcc.duration: expected a time"),
         ("system: {mariadb: {}}", "", "system: found nothing; expected exactly one kind of `mariadb`, `sqlite`"),
         ("on: {settings", "on: {syztem: {}, settings", "factors.lru.on.syztem: unknown key; expected one of `place`"),
         ("on: {settings: {lru_gen: on}}", "on: 5", "factors.lru.on: expected a mapping, found 5"),
-        ("{lru: {", "{'bad name': {a: {}}, lru: {", "factors.bad name: expected text like"),
-        (", on: {settings: {lru_gen: on}}", "", "arm: factor `lru` has one level: nothing to compare it with"),
+        ("{lru: {", "{'bad name': {a: {}}, lru: {", "factors.bad name: expected text that matches"),
+        (", on: {settings: {lru_gen: on}}", "", "arm: factor `lru` has only one level, so there is nothing to compare"),
         (
             "factors: {lru: {off: {settings: {lru_gen: off}}, on: {settings: {lru_gen: on}}}}",
             "factors: {}",
@@ -154,7 +154,7 @@ def test_equal_arms_are_refused_even_where_their_texts_differ(mistakes: Mistakes
     assert mistakes(text) == [
         (
             "study.yaml:9:5: factors.kernel.mglru: arms `baseline` and `mglru` resolve to equal trials in cell "
-            "underutilizing+low, underutilizing+high, overcommitting+low and others: nothing would be compared"
+            "underutilizing+low, underutilizing+high, overcommitting+low and others, so nothing would be compared"
         )
     ]
 
@@ -165,9 +165,9 @@ def test_two_factors_that_set_one_path_differently_are_named_both(mistakes: Mist
     )
     assert confounded == (
         "study.yaml:15:34: settings.lru_gen: factors `kernel` and `users` both set it: 'off' in kernel.baseline "
-        "(line 8), 'on' in users.high; their effects could not be told apart (let one factor own this path)"
+        "(line 8), 'on' in users.high; their effects could not be separated (set this path in one factor only)"
     )
-    assert equal.endswith("in cell underutilizing+high, overcommitting+high: nothing would be compared")
+    assert equal.endswith("in cell underutilizing+high, overcommitting+high, so nothing would be compared")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_confounding_is_about_paths_kinds_and_removals(
 def test_an_ambiguous_level_in_expect_suggests_its_full_names(mistakes: Mistakes) -> None:
     text = MINIMAL.replace("factors: {", "factors: {one: {low: {}, high: {}}, two: {low: {}, high: {}}, ")
     assert mistakes(text + "expect: {low: {cpu_user_share: 1..2}}") == [
-        "study.yaml:7:10: expect.low: level `low` is in more than one factor (write `one.low`, `two.low`)"
+        "study.yaml:7:10: expect.low: level `low` belongs to more than one factor (write `one.low`, `two.low`)"
     ]
 
 
@@ -205,7 +205,7 @@ def test_a_metric_that_only_some_trials_give_says_which_do_not(mistakes: Mistake
     assert mistakes(text) == [
         (
             "study.yaml:6:20: metrics.primary: metric `throughput_tpm` is not measured, with load=other "
-            "(name one that every trial gives)"
+            "(name a metric that every trial measures)"
         )
     ]
 
@@ -218,8 +218,8 @@ def test_a_metric_that_means_two_things_is_refused(mistakes: Mistakes) -> None:
     problems = mistakes(text.replace("throughput_tpm", "t"))
     assert problems == [
         (
-            "study.yaml:6:20: metrics.primary: metric `t` means something else, with load=b "
-            "(define it equally for all levels)"
+            "study.yaml:6:20: metrics.primary: metric `t` is defined differently, with load=b "
+            "(define it the same way for all levels)"
         )
     ]
 
@@ -262,9 +262,11 @@ def test_mistakes_on_the_command_line_name_the_option(mistakes: Mistakes) -> Non
 @pytest.mark.parametrize("override", ["include=other.yaml", "sizes.ci.trials.blocks=1"])
 def test_what_only_a_file_can_say_is_refused_on_the_command_line(mistakes: Mistakes, override: str) -> None:
     key = override.partition("=")[0].partition(".")[0]
-    assert mistakes(MINIMAL, overrides=[override]) == [f"--set: {key}: only a file says this (write it into the study)"]
+    assert mistakes(MINIMAL, overrides=[override]) == [
+        f"--set: {key}: it is available in a file only (write it in the study)"
+    ]
 
 
 def test_an_unknown_size_suggests_the_nearest(mistakes: Mistakes, small: ModuleType) -> None:
     assert mistakes(small.MGLRU, size="c1") == ["study.yaml:21:8: sizes: unknown size `c1`; expected one of `ci`"]
-    assert mistakes(MINIMAL, size="ci") == ["--size: sizes: unknown size `ci`; there is none"]
+    assert mistakes(MINIMAL, size="ci") == ["--size: sizes: unknown size `ci`; none is available"]

@@ -121,9 +121,9 @@ def test_one_diagnostic_block_if_there_are_probes_and_none_if_not(
     ("asked", "wrong"),
     [
         ("  probes: [perfstat]\n", "2:12 telemetry.probes.0: unknown probe `perfstat`; expected one of `perf_stat`"),
-        ("  probes: [bpftrace]\n", "2:12 telemetry.probes.0: `bpftrace` alone says too little; write `{bpftrace: …}`"),
+        ("  probes: [bpftrace]\n", "2:12 telemetry.probes.0: `bpftrace` needs a value; write `{bpftrace: …}`"),
         ("  probes: [{file: proc/stat}]\n", "2:19 telemetry.probes.0.file: expected an absolute path at the place"),
-        ("  probes: [{command: ' '}]\n", "2:22 telemetry.probes.0.command: an empty command line"),
+        ("  probes: [{command: ' '}]\n", "2:22 telemetry.probes.0.command: the command line is empty"),
         ('  probes: [{command: "a \'b"}]\n', "2:22 telemetry.probes.0.command: not a command line"),
         ("  probes: [{}]\n", "2:12 telemetry.probes.0: expected exactly one of perf_stat, perf_record, bpftrace"),
         (
@@ -134,7 +134,7 @@ def test_one_diagnostic_block_if_there_are_probes_and_none_if_not(
         ("  probes: [{perf_stat: {events: ['-e x']}}]\n", "2:34 telemetry.probes.0.perf_stat.events.0: expected text"),
         ("  probes: [{perf_record: {frequency: 0}}]\n", "2:38 telemetry.probes.0.perf_record.frequency: expected"),
         ("  probes: [{bpftrace: nowhere.bt}]\n", "2:23 telemetry.probes.0.bpftrace: cannot read"),
-        ("  diagnostic_blocks: 2\n", "2:3 telemetry: `diagnostic_blocks` without `probes` would measure nothing"),
+        ("  diagnostic_blocks: 2\n", "2:3 telemetry: `diagnostic_blocks` has no effect without `probes`"),
         (
             "  probes: [perf_stat]\n  diagnostic_blocks: 0\n",
             "3:22 telemetry.diagnostic_blocks: expected a value greater",

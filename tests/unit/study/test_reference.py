@@ -29,7 +29,7 @@ def test_a_workload_that_measures_points_to_its_metrics(small: ModuleType) -> No
     assert "What it measures" not in page(small.SMALL)
     tpcc = dataclasses.replace(small.SMALL.workloads["tpcc"], example={"duration": "60s"})
     shown = page(dataclasses.replace(small.SMALL, workloads={"tpcc": tpcc}))
-    assert "What it measures: see [metrics](metrics.md#of-the-workload-tpcc)" in shown
+    assert "Metrics: see [metrics](metrics.md#of-the-workload-tpcc)" in shown
 
 
 def test_rows_show_type_limits_default_and_meaning(small: ModuleType) -> None:
@@ -38,7 +38,7 @@ def test_rows_show_type_limits_default_and_meaning(small: ModuleType) -> None:
     assert "| `kernel` | text | `debian-6.1` | Which kernel it boots. |" in text
     assert "| `memory` | size | `1GiB` | Its memory. |" in text
     assert "| `margin` | share | `2%` |" in text
-    assert "Its value: `on` or `off`." in text
+    assert "Value: `on` or `off`." in text
 
 
 def test_tables_are_whole(small: ModuleType) -> None:

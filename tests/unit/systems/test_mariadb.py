@@ -14,8 +14,7 @@ from support.machines.places import place_in_memory, spawned
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.protocol import generated as wire
 from fairtrial.systems import Instance, Launch
-from fairtrial.systems.mariadb import SYSTEM as MARIADB
-from fairtrial.systems.mariadb import MariadbParameters
+from fairtrial.systems.mariadb import Mariadb, MariadbParameters
 from fairtrial.systems.server import PORTS
 from fairtrial.wire.fake import FakeTransport, Ran
 
@@ -28,9 +27,8 @@ LAUNCH = Launch(
 )
 
 
-def parameters(**options: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = MariadbParameters.model_validate({"options": options}).model_dump(mode="json")
-    return dumped
+def mariadb(base_directory: str | None = None, **options: Any) -> Mariadb:
+    return Mariadb(MariadbParameters.model_validate({"base_directory": base_directory, "options": options}))
 
 
 def server(
@@ -63,14 +61,14 @@ def configuration(fake: FakeTransport) -> list[str]:
 
 
 def test_the_server_sees_one_file_with_every_option_once() -> None:
-    asked = parameters(innodb_doublewrite=False, innodb_buffer_pool_size="128M", innodb_buffer_pool_load_at_startup=1)
+    asked = mariadb(innodb_doublewrite=False, innodb_buffer_pool_size="128M", innodb_buffer_pool_load_at_startup=1)
     effective = {
         "innodb_doublewrite": "OFF",
         "innodb_buffer_pool_size": "134217728",
         "innodb_buffer_pool_load_at_startup": "ON",
     }
     with place_in_memory(server(variables=effective)) as (place, fake):
-        instance = MARIADB.start(place, asked, LAUNCH)
+        instance = asked.start(place, LAUNCH)
         lines = configuration(fake)
         started = spawned(fake, "server")
     assert lines[0] == "[mysqld]", "the group that servers before 10.4 read, too"
@@ -88,38 +86,38 @@ def test_the_server_sees_one_file_with_every_option_once() -> None:
 
 
 def test_what_makes_loading_fast_never_reaches_a_trial() -> None:
-    asked = parameters(innodb_page_size="8k", innodb_flush_log_at_trx_commit=1)
-    loading = MARIADB.for_loading(asked, {"memory_bytes": 64 << 30})["options"]
+    asked = mariadb(innodb_page_size="8k", innodb_flush_log_at_trx_commit=1)
+    loading = asked.for_loading({"memory_bytes": 64 << 30}).parameters.options
     assert loading["innodb_buffer_pool_size"] == "1024M"
-    small = MARIADB.for_loading(asked, {"memory_bytes": 512 << 20})["options"]
+    small = asked.for_loading({"memory_bytes": 512 << 20}).parameters.options
     assert small["innodb_buffer_pool_size"] == "128M", "a small guest must hold more than the cache"
-    between = MARIADB.for_loading(asked, {"memory_bytes": 956 << 20})["options"]
+    between = asked.for_loading({"memory_bytes": 956 << 20}).parameters.options
     assert between["innodb_buffer_pool_size"] == "128M", "MySQL rounds up to whole chunks"
-    smallest = MARIADB.for_loading(asked, {"memory_bytes": 288 << 20})["options"]
+    smallest = asked.for_loading({"memory_bytes": 288 << 20}).parameters.options
     assert smallest["innodb_buffer_pool_size"] == "72M", "a chunk shrinks with the pool"
     assert loading["innodb_flush_log_at_trx_commit"] == 0, "no arm's own option is used to load"
     assert loading["innodb_page_size"] == "8k"
-    assert asked["options"] == {"innodb_page_size": "8k", "innodb_flush_log_at_trx_commit": 1}
+    assert asked.parameters.options == {"innodb_page_size": "8k", "innodb_flush_log_at_trx_commit": 1}
     effective = {"innodb_page_size": "8192", "innodb_flush_log_at_trx_commit": "1"}
     with place_in_memory(server(variables=effective)) as (place, fake):
-        MARIADB.start(place, asked, LAUNCH)
+        asked.start(place, LAUNCH)
         names = {line.partition("=")[0] for line in configuration(fake)}
-    assert not names & (set(loading) - set(asked["options"]))
+    assert not names & (set(loading) - set(asked.parameters.options))
 
 
 def test_a_server_that_ends_at_start_shows_its_own_last_lines() -> None:
     with (
         place_in_memory(server(exits=True)) as (place, _fake),
-        pytest.raises(SystemStartError, match="exited at start") as failed,
+        pytest.raises(SystemStartError, match="exited during startup") as failed,
     ):
-        MARIADB.start(place, parameters(colour="green"), LAUNCH)
+        mariadb(colour="green").start(place, LAUNCH)
     assert "unknown variable 'colour=green'" in str(failed.value)
 
 
 def test_an_option_that_is_not_in_effect_stops_the_server_and_names_both_values() -> None:
     with place_in_memory(server(variables={"max_connections": "10"})) as (place, fake):
-        with pytest.raises(SystemStartError, match="max_connections: asked 1, the server says 10"):
-            MARIADB.start(place, parameters(max_connections=1), LAUNCH)
+        with pytest.raises(SystemStartError, match="max_connections: expected 1, the server reports 10"):
+            mariadb(max_connections=1).start(place, LAUNCH)
         assert any(isinstance(request, wire.Signal) for request in fake.requests)
 
 
@@ -129,15 +127,15 @@ def test_a_server_that_does_not_answer_queries_is_not_left_running() -> None:
 
     with place_in_memory(mute) as (place, fake):
         with pytest.raises(PlaceError, match="no answer"):
-            MARIADB.start(place, parameters(), LAUNCH)
+            mariadb().start(place, LAUNCH)
         assert any(isinstance(request, wire.Signal) for request in fake.requests)
 
 
 @pytest.mark.parametrize("settled", [True, False])
 def test_it_purges_everything_only_where_its_data_are_kept(settled: bool) -> None:  # noqa: FBT001
     with place_in_memory(server()) as (place, fake):
-        instance = MARIADB.start(place, parameters(), LAUNCH)
-        MARIADB.stop(place, instance, settled=settled)
+        instance = mariadb().start(place, LAUNCH)
+        mariadb().stop(place, instance, settled=settled)
         statements = [
             statement
             for request in fake.requests
@@ -147,17 +145,16 @@ def test_it_purges_everything_only_where_its_data_are_kept(settled: bool) -> Non
         assert ("SET GLOBAL innodb_fast_shutdown = 0" in statements) == settled
         assert instance.process is not None
         assert instance.process.exited is not None
-        MARIADB.stop(place, instance, settled=settled)  # one that has ended is left alone
-    MARIADB.stop(place, Instance(endpoint=None, process=None), settled=settled)
+        mariadb().stop(place, instance, settled=settled)  # one that has ended is left alone
+    mariadb().stop(place, Instance(endpoint=None, process=None), settled=settled)
 
 
 def test_a_missing_server_is_told_with_where_it_was_looked_for() -> None:
-    given = {**parameters(), "base_directory": "/opt/mariadb"}
     with place_in_memory(server(found="nothing")) as (place, _fake):
         with pytest.raises(PlaceError, match="/opt/mariadb/bin/mariadbd, /opt/mariadb/sbin/mariadbd"):
-            MARIADB.identity(place, given)
+            mariadb("/opt/mariadb").identity(place)
         with pytest.raises(PlaceError, match="looked for mariadbd, mysqld, /usr/sbin/mariadbd, /usr/sbin/mysqld"):
-            MARIADB.identity(place, parameters())
+            mariadb().identity(place)
 
 
 def test_data_are_created_from_the_servers_own_scripts_with_what_is_fixed_then_and_by_the_servers_user() -> None:
@@ -168,7 +165,7 @@ def test_data_are_created_from_the_servers_own_scripts_with_what_is_fixed_then_a
 
     with place_in_memory(run) as (place, fake):
         place.server_user = "mysql"
-        MARIADB.create(place, parameters(innodb_page_size="8k", max_connections=5), LAUNCH)
+        mariadb(innodb_page_size="8k", max_connections=5).create(place, LAUNCH)
         asked = [each for each in fake.requests if isinstance(each, wire.Spawn)]
     appended, fed = asked[-2:]
     assert appended.argv[4:] == [
@@ -190,17 +187,20 @@ def test_data_are_created_from_the_servers_own_scripts_with_what_is_fixed_then_a
 def test_an_installation_without_its_scripts_cannot_make_data_and_says_so() -> None:
     with (
         place_in_memory(server()) as (place, _),
-        pytest.raises(PlaceError, match=r"no …_system_tables\.sql in /opt/mariadb/share"),
+        pytest.raises(PlaceError, match=r"/opt/mariadb/share has no …_system_tables\.sql"),
     ):
-        MARIADB.create(place, {**parameters(), "base_directory": "/opt/mariadb"}, LAUNCH)
+        mariadb("/opt/mariadb").create(place, LAUNCH)
 
 
 def test_a_mysql_is_no_mariadb() -> None:
     def run(spawn: wire.Spawn) -> Ran:
         return Ran(stdout=["mysqld  Ver 8.0.33 for Linux"]) if spawn.argv[-1] == "--version" else server()(spawn)
 
-    with place_in_memory(run) as (place, _), pytest.raises(PlaceError, match=r"is no mariadb: it says .*8\.0\.33"):
-        MARIADB.identity(place, parameters())
+    with (
+        place_in_memory(run) as (place, _),
+        pytest.raises(PlaceError, match=r"expected mariadb, but .* reports .*8\.0\.33"),
+    ):
+        mariadb().identity(place)
 
 
 def test_for_another_host_it_listens_on_one_address_with_a_user_of_this_start_only() -> None:
@@ -214,14 +214,14 @@ def test_for_another_host_it_listens_on_one_address_with_a_user_of_this_start_on
         return Ran(code=0 if len(taken) == 1 else 1)
 
     with place_in_memory(first_port_taken) as (place, fake):
-        one = MARIADB.start(place, parameters(), away)
+        one = mariadb().start(place, away)
         lines, first = configuration(fake), fake.files["/w/server/init.sql"].decode().splitlines()
         said = [
             json.loads(request.stdin or "{}")["statements"]
             for request in fake.requests
             if isinstance(request, wire.Spawn) and request.name == "sql"
         ]
-        two = MARIADB.start(place, parameters(), away)
+        two = mariadb().start(place, away)
     port = PORTS[1]
     assert taken[:2] == [f":{PORTS[0]:04X} ", f":{port:04X} "], "as /proc/net/tcp writes them"
     assert {"bind-address=10.0.0.2", f"port={port}"} <= set(lines)
@@ -240,7 +240,7 @@ def test_for_another_host_it_listens_on_one_address_with_a_user_of_this_start_on
 
 def test_beside_its_load_it_has_no_network() -> None:
     with place_in_memory(server()) as (place, fake):
-        instance = MARIADB.start(place, parameters(), LAUNCH)
+        instance = mariadb().start(place, LAUNCH)
         assert "skip-networking" in configuration(fake)
     assert instance.remote is None
 
@@ -249,5 +249,5 @@ def test_a_place_without_a_free_port_is_told() -> None:
     def all_taken(spawn: wire.Spawn) -> Ran:
         return Ran(code=0) if spawn.name == "grep" else server()(spawn)
 
-    with place_in_memory(all_taken) as (place, _), pytest.raises(PlaceError, match="are all taken"):
-        MARIADB.start(place, parameters(), replace(LAUNCH, address="10.0.0.2"))
+    with place_in_memory(all_taken) as (place, _), pytest.raises(PlaceError, match="are in use"):
+        mariadb().start(place, replace(LAUNCH, address="10.0.0.2"))

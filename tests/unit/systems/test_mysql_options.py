@@ -44,13 +44,13 @@ def test_a_binary_log_is_asked_for_by_name_and_read_back_as_a_switch() -> None:
     assert differences({"log_bin": "binlog"}, on) == []
     assert differences({"log_bin": True}, on) == []
     assert differences({"log_bin": False}, {"log_bin": "OFF", "log_bin_basename": ""}) == []
-    assert differences({"log_bin": "other"}, on) == ["log_bin: asked other, the server says binlog"]
+    assert differences({"log_bin": "other"}, on) == ["log_bin: expected other, the server reports binlog"]
     assert differences({"log_bin": "binlog"}, {"log_bin": "OFF", "log_bin_basename": ""})
 
 
 def test_an_option_that_is_no_variable_cannot_be_read_back_and_says_so() -> None:
     (sentence,) = differences({"no_such_option": 1}, {})
-    assert "no variable of this server" in sentence
+    assert "not a variable of this server" in sentence
 
 
 def test_one_option_in_two_spellings_is_refused() -> None:

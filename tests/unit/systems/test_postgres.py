@@ -14,7 +14,8 @@ from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.protocol import generated as wire
-from fairtrial.systems import Instance, Launch, postgres
+from fairtrial.systems import Instance, Launch
+from fairtrial.systems.postgres import Postgres, PostgresParameters
 from fairtrial.systems.server import PORTS
 from fairtrial.wire.fake import FakeTransport, Ran
 
@@ -27,9 +28,8 @@ LAUNCH = Launch(
 )
 
 
-def parameters(**options: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = postgres.PostgresParameters.model_validate({"options": options}).model_dump(mode="json")
-    return dumped
+def postgres(base_directory: str | None = None, **options: Any) -> Postgres:
+    return Postgres(PostgresParameters.model_validate({"base_directory": base_directory, "options": options}))
 
 
 def server(
@@ -70,7 +70,7 @@ def statements(fake: FakeTransport) -> list[str]:
 
 
 def test_the_server_sees_one_file_with_every_option_once_and_nobody_else_reaches_it() -> None:
-    asked = parameters(synchronous_commit=False, shared_buffers="128MB", autovacuum="off")
+    asked = postgres(synchronous_commit=False, shared_buffers="128MB", autovacuum="off")
     effective = {
         "synchronous_commit": ("off", None),
         "shared_buffers": ("16384", "8kB"),
@@ -78,7 +78,7 @@ def test_the_server_sees_one_file_with_every_option_once_and_nobody_else_reaches
         "deadlock_timeout": ("1000", "ms"),
     }
     with place_in_memory(server(settings=effective)) as (place, fake):
-        instance = postgres.start(place, asked, LAUNCH)
+        instance = asked.start(place, LAUNCH)
         lines = configuration(fake)
         started = spawned(fake, "server")
         access = {path: fake.files[f"/w/server/{path}"] for path in ("pg_hba.conf", "pg_ident.conf")}
@@ -106,34 +106,34 @@ def test_the_server_sees_one_file_with_every_option_once_and_nobody_else_reaches
 
 
 def test_what_makes_loading_fast_never_reaches_a_trial() -> None:
-    asked = parameters(wal_segment_size="64MB", autovacuum=True)
-    loading = postgres.for_loading(asked, {"memory_bytes": 64 << 30})["options"]
+    asked = postgres(wal_segment_size="64MB", autovacuum=True)
+    loading = asked.for_loading({"memory_bytes": 64 << 30}).parameters.options
     assert (loading["shared_buffers"], loading["maintenance_work_mem"]) == ("512MB", "256MB")
-    small = postgres.for_loading(asked, {"memory_bytes": 512 << 20})["options"]
+    small = asked.for_loading({"memory_bytes": 512 << 20}).parameters.options
     assert (small["shared_buffers"], small["maintenance_work_mem"]) == ("128MB", "64MB")
     assert loading["autovacuum"] == "off", "the load vacuums once, at its end"
     assert loading["wal_segment_size"] == "64MB"
     effective = {"wal_segment_size": ("67108864", "B"), "autovacuum": ("on", None)}
     with place_in_memory(server(settings=effective)) as (place, fake):
-        postgres.start(place, asked, LAUNCH)
+        asked.start(place, LAUNCH)
         names = {line.partition(" ")[0] for line in configuration(fake)}
-    assert not names & (set(loading) - set(asked["options"]))
+    assert not names & (set(loading) - set(asked.parameters.options))
     assert "wal_segment_size" not in names, "fixed in the data, and no line of a file"
 
 
 def test_a_server_that_ends_at_start_shows_its_own_last_lines() -> None:
     with (
         place_in_memory(server(exits=True)) as (place, _fake),
-        pytest.raises(SystemStartError, match="exited at start") as failed,
+        pytest.raises(SystemStartError, match="exited during startup") as failed,
     ):
-        postgres.start(place, parameters(shared_buffers="900GB"), LAUNCH)
+        postgres(shared_buffers="900GB").start(place, LAUNCH)
     assert "could not map anonymous shared memory" in str(failed.value)
 
 
 def test_an_option_that_is_not_in_effect_stops_the_server_and_names_both_values() -> None:
     with place_in_memory(server(settings={"max_connections": ("100", None)})) as (place, fake):
-        with pytest.raises(SystemStartError, match="max_connections: asked 10, the server says 100"):
-            postgres.start(place, parameters(max_connections=10), LAUNCH)
+        with pytest.raises(SystemStartError, match="max_connections: expected 10, the server reports 100"):
+            postgres(max_connections=10).start(place, LAUNCH)
         sent = [request.signal for request in fake.requests if isinstance(request, wire.Signal)]
     assert sent[0] == signal.SIGINT, "SIGTERM would wait for every client"
 
@@ -144,35 +144,34 @@ def test_a_server_that_does_not_answer_queries_is_not_left_running() -> None:
 
     with place_in_memory(mute) as (place, fake):
         with pytest.raises(PlaceError, match="no answer"):
-            postgres.start(place, parameters(), LAUNCH)
+            postgres().start(place, LAUNCH)
         assert any(isinstance(request, wire.Signal) for request in fake.requests)
 
 
 @pytest.mark.parametrize("settled", [True, False])
 def test_it_writes_everything_back_only_where_its_data_are_kept(settled: bool) -> None:  # noqa: FBT001
     with place_in_memory(server()) as (place, fake):
-        instance = postgres.start(place, parameters(), LAUNCH)
-        postgres.stop(place, instance, settled=settled)
+        instance = postgres().start(place, LAUNCH)
+        postgres().stop(place, instance, settled=settled)
         assert ("CHECKPOINT" in statements(fake)) == settled
         assert instance.process is not None
         assert instance.process.exited is not None
-        postgres.stop(place, instance, settled=settled)  # one that has ended is left alone
-    postgres.stop(place, Instance(endpoint=None, process=None), settled=settled)
+        postgres().stop(place, instance, settled=settled)  # one that has ended is left alone
+    postgres().stop(place, Instance(endpoint=None, process=None), settled=settled)
 
 
 def test_a_missing_server_is_told_with_where_it_was_looked_for() -> None:
-    given = {**parameters(), "base_directory": "/opt/pg"}
     with place_in_memory(server(found="nothing")) as (place, _fake):
         with pytest.raises(PlaceError, match="looked for /opt/pg/bin/postgres"):
-            postgres.identity(place, given)
+            postgres("/opt/pg").identity(place)
         with pytest.raises(PlaceError, match="looked for postgres"):
-            postgres.identity(place, parameters())
+            postgres().identity(place)
 
 
 def test_data_are_created_with_what_is_fixed_then_by_the_servers_user_and_the_initdb_beside_it() -> None:
     with place_in_memory(server()) as (place, fake):
         place.server_user = "postgres"
-        postgres.create(place, parameters(data_checksums=True, max_connections=5), LAUNCH)
+        postgres(data_checksums=True, max_connections=5).create(place, LAUNCH)
         created = [request for request in fake.requests if isinstance(request, wire.Spawn)][-1]
     assert created.argv[0] == "/opt/pg/bin/initdb"
     assert {"--pgdata=/w/data", "--data-checksums", "--locale=C", "--encoding=UTF8"} <= set(created.argv)
@@ -186,7 +185,7 @@ def test_for_another_host_it_listens_on_one_address_and_asks_for_a_password_of_t
         return Ran(code=1) if looks_for_port else server()(spawn)
 
     with place_in_memory(run) as (place, fake):
-        instance = postgres.start(place, parameters(), replace(LAUNCH, address="10.0.0.2"))
+        instance = postgres().start(place, replace(LAUNCH, address="10.0.0.2"))
         lines = configuration(fake)
         access = fake.files["/w/server/pg_hba.conf"].decode()
         said = statements(fake)

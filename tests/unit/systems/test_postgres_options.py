@@ -33,12 +33,12 @@ def test_the_same_value_in_other_words_is_the_same(asked: object, setting: str, 
 )
 def test_another_value_is_named_with_both_sides(asked: object, setting: str, unit: str) -> None:
     (sentence,) = differences({"option": asked}, {"option": (setting, unit)})
-    assert f"the server says {setting}" in sentence
+    assert f"the server reports {setting}" in sentence
 
 
 def test_an_option_that_is_no_setting_cannot_be_read_back_and_says_so() -> None:
     (sentence,) = differences({"no_such_option": 1}, {})
-    assert "no setting of this server" in sentence
+    assert "not a setting of this server" in sentence
 
 
 def test_one_option_in_two_spellings_is_refused() -> None:

@@ -86,7 +86,7 @@ def refused(run: Any, monkeypatch: pytest.MonkeyPatch, *, patience_s: float = 60
 
 def test_one_that_ends_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     error = refused(starting(looks_fail=10**6, ends=True), monkeypatch)
-    assert "the mariadb server exited at start; its own last lines:" in str(error)
+    assert "the mariadb server exited during startup; the end of its log:" in str(error)
     assert "[ERROR] cannot bind" in str(error)
     assert "system.mariadb.options" in error.hint
 
@@ -106,6 +106,6 @@ def test_as_many_lines_of_its_log_are_asked_for_as_a_reader_needs() -> None:
 
 def test_options_that_are_in_effect_are_no_error_and_others_are_all_named() -> None:
     server.require_in_effect([], hint="x")
-    with pytest.raises(SystemStartError, match="a: asked 1, the server says 2; b is no variable") as caught:
-        server.require_in_effect(["a: asked 1, the server says 2", "b is no variable"], hint="ask for less")
+    with pytest.raises(SystemStartError, match="a: expected 1, the server reports 2; b is not a variable") as caught:
+        server.require_in_effect(["a: expected 1, the server reports 2", "b is not a variable"], hint="ask for less")
     assert caught.value.hint == "ask for less"

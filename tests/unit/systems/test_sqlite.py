@@ -5,17 +5,17 @@ from typing import Any
 
 from support.machines.places import place_here, place_in_memory
 
-from fairtrial.systems import Launch, sqlite
+from fairtrial.systems import Launch
+from fairtrial.systems.sqlite import Sqlite, SqliteParameters
 
 
-def parameters(**given: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = sqlite.SqliteParameters.model_validate(given).model_dump(mode="json")
-    return dumped
+def sqlite(**given: Any) -> Sqlite:
+    return Sqlite(SqliteParameters.model_validate(given))
 
 
 def test_its_identity_is_the_agents_and_what_the_library_says(tmp_path: Path) -> None:
     with place_here(tmp_path) as place:
-        found = sqlite.identity(place, parameters())
+        found = sqlite().identity(place)
         assert found.sha256 == place.agent.hello.agent_sha256
     assert found.version.startswith("3.")
     assert len(found.facts["source_id"]) > 64
@@ -25,9 +25,8 @@ def test_its_endpoint_names_the_file_and_every_pragma() -> None:
     here = PurePosixPath("/data")
     launch = Launch(data_directory=here, work_directory=here, log_path=here / "log")
     with place_in_memory() as (place, _fake):
-        instance = sqlite.start(
-            place, parameters(pragmas={"journal_mode": "WAL", "cache_size": -2000}, busy_timeout="1500ms"), launch
-        )
+        asked = sqlite(pragmas={"journal_mode": "WAL", "cache_size": -2000}, busy_timeout="1500ms")
+        instance = asked.start(place, launch)
     assert instance.process is None
     assert instance.endpoint == {
         "kind": "sqlite",
@@ -38,16 +37,16 @@ def test_its_endpoint_names_the_file_and_every_pragma() -> None:
 
 
 def test_only_what_a_file_keeps_for_life_is_used_to_load() -> None:
-    given = parameters(pragmas={"journal_mode": "WAL", "page_size": 8192, "synchronous": "OFF"})
-    assert sqlite.initial(given) == {"page_size": "8192"}
-    assert sqlite.for_loading(given, {})["pragmas"] == {"page_size": "8192"}
+    asked = sqlite(pragmas={"journal_mode": "WAL", "page_size": 8192, "synchronous": "OFF"})
+    assert asked.initial() == {"page_size": "8192"}
+    assert asked.for_loading({}).parameters.pragmas == {"page_size": "8192"}
 
 
 def test_its_pragmas_are_in_effect_on_a_real_connection(tmp_path: Path) -> None:
     here = PurePosixPath(tmp_path)
     launch = Launch(data_directory=here, work_directory=here, log_path=here / "log")
     with place_here(tmp_path) as place:
-        instance = sqlite.start(place, parameters(pragmas={"journal_mode": "WAL", "page_size": 8192}), launch)
+        instance = sqlite(pragmas={"journal_mode": "WAL", "page_size": 8192}).start(place, launch)
         statements = ["pragma journal_mode", "pragma page_size"]
         task = {"endpoint": instance.endpoint, "statements": ["create table t (x)", *statements]}
         assert place.native("sql", task)["rows"] == [["8192"]], "the last statement's rows"

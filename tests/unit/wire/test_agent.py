@@ -66,7 +66,7 @@ def test_waiting_for_a_process_has_a_limit_and_stopping_it_does_not_hang() -> No
     fake = FakeTransport(run=lambda _spawn: Ran(code=None))
     with connect(fake) as agent:
         process = agent.spawn("it", ["sleep", "1000"])
-        with pytest.raises(TimeoutError, match="it still runs"):
+        with pytest.raises(TimeoutError, match="it is still running"):
             process.wait(0.01)
         assert process.stop(WAIT_S).signal == signal.SIGTERM
         assert process.stop(WAIT_S).signal == signal.SIGTERM, "it is stopped already"
@@ -113,7 +113,7 @@ def unanswered(number: int) -> wire.Pong:
 def test_an_agent_that_answers_and_never_greets_is_no_bug_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeTransport()
     monkeypatch.setattr(fake, "_welcome", unanswered)
-    with pytest.raises(PlaceError, match="does not greet within") as refused:
+    with pytest.raises(PlaceError, match="did not greet within") as refused:
         connect(fake, Limits(hello_s=0.05))
     assert "undo.jsonl" in refused.value.hint
 
@@ -133,7 +133,7 @@ def test_an_answer_of_another_kind_is_an_error() -> None:
     fake = FakeTransport()
     with connect(fake) as agent:
         fake._answer = lambda request: fake.say(wire.Done(id=request.id))  # type: ignore[method-assign]
-        with pytest.raises(AgentError, match="Done instead of Undone"):
+        with pytest.raises(AgentError, match="expected Undone, found Done"):
             agent.undo()
         del fake._answer
 
@@ -158,7 +158,7 @@ def test_a_farewell_is_heard_of_an_agent_that_ends_before_the_request_returns(mo
     fake = EndsAtOnce()
     agent = connect(fake)
     monkeypatch.setattr(fake, "_answer", lambda request: fake.say(wire.Farewell(id=request.id, failed=["swappiness"])))
-    with pytest.raises(PlaceError, match="not restored at the place: swappiness"):
+    with pytest.raises(PlaceError, match="the agent could not restore: swappiness"):
         agent.close()
 
 
@@ -191,7 +191,7 @@ def test_an_agent_that_is_gone_before_its_farewell_is_told(monkeypatch: pytest.M
     silent = FakeTransport()
     agent = connect(silent, Limits(bye_s=0.01))
     monkeypatch.setattr(silent, "_answer", lambda _request: None)
-    with pytest.raises(StreamLostError, match="does not say that the place is restored"):
+    with pytest.raises(StreamLostError, match="did not confirm that the place is restored"):
         agent.close()
 
 
@@ -206,7 +206,7 @@ def test_settings_that_stay_behind_are_told_when_leaving(monkeypatch: pytest.Mon
             answer(request)
 
     monkeypatch.setattr(fake, "_answer", stuck)
-    with pytest.raises(PlaceError, match=r"not restored at the place: vm\.swappiness: denied"), connect(fake):
+    with pytest.raises(PlaceError, match=r"the agent could not restore: vm\.swappiness: denied"), connect(fake):
         pass
 
 
@@ -226,7 +226,7 @@ def test_a_native_subcommand_gives_progress_then_a_result() -> None:
     ("ran", "message", "hint"),
     [
         (Ran(code=1, stderr=["note", '{"error":"no disk","hint":"buy one"}']), "load: no disk", "buy one"),
-        (Ran(code=101, stderr=["thread panicked"]), "exit code 101:\nthread panicked", "own words"),
+        (Ran(code=101, stderr=["thread panicked"]), "exit code 101:\nthread panicked", "output above"),
     ],
 )
 def test_a_native_subcommand_that_fails_is_told_in_its_own_words(ran: Ran, message: str, hint: str) -> None:

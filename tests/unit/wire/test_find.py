@@ -53,5 +53,5 @@ def test_its_absence_names_every_place_tried(nowhere: Path) -> None:
 def test_a_variable_that_leads_nowhere_is_not_passed_over(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     executable(nowhere / "bin" / "fairtrial-agent")
     monkeypatch.setenv("FAIRTRIAL_AGENT", "/no/such/file")
-    with pytest.raises(PlaceError, match="FAIRTRIAL_AGENT says /no/such/file"):
+    with pytest.raises(PlaceError, match="FAIRTRIAL_AGENT names /no/such/file"):
         find_agent()

@@ -11,19 +11,17 @@ from support.machines.places import place_here, place_in_memory, spawned
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import FileCounters, FileLoad
-from fairtrial.systems import Launch, files
+from fairtrial.systems import Launch
+from fairtrial.systems.files import Files, FilesParameters
 from fairtrial.wire.fake import Ran
 from fairtrial.workloads import prepared_files
-from fairtrial.workloads.prepared_files import skewed
+from fairtrial.workloads.engine.file_access import FileAccess, FileAccessParameters
+from fairtrial.workloads.prepared_files import FileWorkload, skewed
 
-PARAMETERS: dict[str, Any] = {
-    "jobs": 2,
-    "size": 8192,
-    "data_seed": 3,
-    "accesses": 5_000,
-    "duration": None,
-    "warm_up_accesses": 10_000,
-}
+
+def workload(**given: Any) -> FileWorkload[FileAccessParameters]:
+    asked = {"jobs": 2, "size": 8192, "data_seed": 3, "accesses": 5_000, "warm_up_accesses": 10_000, **given}
+    return FileAccess(FileAccessParameters.model_validate(asked))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +47,7 @@ def test_a_skew_is_a_shape_its_parameter_and_perhaps_a_centre(
 def test_loading_asks_for_a_file_per_job() -> None:
     loaded = {"content_sha256": "e" * 64, "rows": {"files": 2, "bytes": 16384}}
     with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(loaded)])) as (place, fake):
-        found = prepared_files.load(place, PARAMETERS, {"kind": "files", "directory": "/d"}, on_progress=lambda _: None)
+        found = workload().load(place, {"kind": "files", "directory": "/d"}, on_progress=lambda _: None)
         asked = FileLoad.model_validate_json(spawned(fake, "file-load").stdin or "")
     assert asked == FileLoad(directory="/d", files=2, bytes=8192, seed=3)
     assert (found.content_sha256, found.rows["bytes"]) == ("e" * 64, 16384)
@@ -58,10 +56,10 @@ def test_loading_asks_for_a_file_per_job() -> None:
 def test_the_real_loader_stamps_every_512_bytes_with_their_place(tmp_path: Path) -> None:
     with place_here(tmp_path) as place:
         endpoint = {"kind": "files", "directory": str(tmp_path)}
-        first = prepared_files.load(place, PARAMETERS, endpoint, on_progress=lambda _: None)
+        first = workload().load(place, endpoint, on_progress=lambda _: None)
         held = (tmp_path / "job.1").read_bytes()
-        again = prepared_files.load(place, PARAMETERS, endpoint, on_progress=lambda _: None)
-        other = prepared_files.load(place, {**PARAMETERS, "data_seed": 4}, endpoint, on_progress=lambda _: None)
+        again = workload().load(place, endpoint, on_progress=lambda _: None)
+        other = workload(data_seed=4).load(place, endpoint, on_progress=lambda _: None)
     assert len(held) == 8192
     places = [int.from_bytes(held[at : at + 8], "little") for at in range(0, 8192, 512)]
     assert places == list(range(16))
@@ -88,22 +86,23 @@ def test_a_system_without_files_is_refused_with_the_one_to_name() -> None:
 
 
 def test_a_window_by_count_is_guessed_with_its_warm_up() -> None:
-    assert prepared_files.duration_s(PARAMETERS) == 3
-    assert prepared_files.duration_s({**PARAMETERS, "duration": 7.0, "accesses": None}) == 9
-    assert prepared_files.disk_bytes(PARAMETERS) == 16384
+    assert workload().duration_s() == 3
+    assert workload(duration=7.0, accesses=None).duration_s() == 9
+    assert workload().disk_bytes() == 16384
 
 
 def test_the_system_is_a_directory_and_nothing_runs() -> None:
     here = PurePosixPath("/data")
     launch = Launch(data_directory=here, work_directory=here, log_path=here / "log")
+    files = Files(FilesParameters())
     with place_in_memory() as (place, fake):
-        files.create(place, {}, launch)
-        instance = files.start(place, {}, launch)
+        files.create(place, launch)
+        instance = files.start(place, launch)
         files.stop(place, instance, settled=True)
-        assert files.identity(place, {}).sha256 == ""
+        assert files.identity(place).sha256 == ""
         assert not [each for each in fake.requests if each.request == "spawn"]
     assert instance.process is None
     assert prepared_files.directory(instance.endpoint) == here
-    assert not files.has_server({})
-    assert files.initial({}) == {}
-    assert files.for_loading({}, {}) == {}
+    assert not files.has_server()
+    assert files.initial() == {}
+    assert files.for_loading({}) is files

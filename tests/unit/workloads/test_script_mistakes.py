@@ -83,7 +83,7 @@ def test_mistakes_of_every_kind_are_reported_together_with_those_of_the_study(mi
             "shop.yaml:11:25: transactions.order.statements.0.row: unknown key; expected one of `sql`, `rows`, `take` "
             "(did you mean `rows`?)"
         ),
-        "study.yaml:6:10: metrics.primary: required, but missing",
+        "study.yaml:6:10: metrics.primary: required but missing",
         (
             "study.yaml:6:11: metrics.primry: unknown key; "
             "expected one of `primary`, `secondary`, `guardrails`, `guardrail_margins` (did you mean `primary`?)"
@@ -97,13 +97,13 @@ def test_mistakes_of_every_kind_are_reported_together_with_those_of_the_study(mi
         ("= :customer", "= ':customer", "6:46: transactions.look.statements.0: the quote `'` is never closed"),
         ("= :customer", '= ":customer', '6:46: transactions.look.statements.0: the quote `"` is never closed'),
         ("= :customer", "= :customer /* why", "6:56: transactions.look.statements.0: the comment `/*` is never closed"),
-        ("= :customer", "= ?", "6:46: transactions.look.statements.0: a question mark means nothing here"),
+        ("= :customer", "= ?", "6:46: transactions.look.statements.0: a question mark is not a parameter here"),
         ("= :customer", "= :custmer", "6:46: transactions.look.statements.0: unknown parameter `custmer`"),
-        ("= :customer", "= 7", "2:3: parameters.customer: parameter `customer` is declared and never used"),
-        ("= :customer", "= :customer; SELECT 2", "6:55: transactions.look.statements.0: one statement ends here"),
+        ("= :customer", "= 7", "2:3: parameters.customer: parameter `customer` is declared but never used"),
+        ("= :customer", "= :customer; SELECT 2", "6:55: transactions.look.statements.0: expected one statement"),
         ("= :customer", r"= :customer AND name = 'a\'b'", "6:69: transactions.look.statements.0: a backslash before"),
         ("low: 1,", "low: 11,", "2:13: parameters.customer: `low` is above `high`"),
-        ("low: 1,", "", "2:13: parameters.customer.low: required, but missing"),
+        ("low: 1,", "", "2:13: parameters.customer.low: required but missing"),
         ("high: 10", "high: ten", "2:43: parameters.customer.high: expected a whole number, found 'ten'"),
         ("high: 10", "high: 10, distribution: normal", "2:61: parameters.customer.distribution: expected 'uniform'"),
         ("look:\n", "look:\n    weight: 0\n", "5:13: transactions.look.weight: expected a value greater than 0"),
@@ -111,9 +111,9 @@ def test_mistakes_of_every_kind_are_reported_together_with_those_of_the_study(mi
         (
             "look:\n",
             "look:\n    rollback: 1 %\n    transaction: none\n",
-            "5:5: transactions.look: statements that are each alone cannot be rolled back",
+            "5:5: transactions.look: statements outside a transaction cannot be rolled back",
         ),
-        ("look:", "Look it up:", "4:3: transactions.Look it up: expected text like"),
+        ("look:", "Look it up:", "4:3: transactions.Look it up: expected text that matches"),
         (
             "transactions:",
             "setup: {create: [CREATE TABLE t (a TEXT DEFAULT 'x]}\ntransactions:",
@@ -188,25 +188,25 @@ def test_values_taken_from_rows_are_used_after_they_are_taken(mistakes: Mistakes
     assert mistakes(script) == [
         (
             "shop.yaml:6:16: "
-            "transactions.order.statements.0: `:price` has no value yet: statement 2 takes it, and this is "
-            "statement 1 (use it after that statement)"
+            "transactions.order.statements.0: `:price` has no value yet in statement 1: statement 2 takes it "
+            "(use it after that statement)"
         ),
         (
             "shop.yaml:7:54: "
-            "transactions.order.statements.1.take.1: `customer` is a parameter already, drawn before the "
-            "transaction begins (take the value under another name)"
+            "transactions.order.statements.1.take.1: `customer` is already a parameter, drawn before the "
+            "transaction begins (take the value under a different name)"
         ),
         (
             "shop.yaml:8:41: "
-            "transactions.order.statements.2.take.0: `price` is taken already, by statement 2 (take the "
-            "value under another name)"
+            "transactions.order.statements.2.take.0: `price` is already taken by statement 2 (take the "
+            "value under a different name)"
         ),
     ]
 
 
 def test_a_value_that_is_taken_and_never_used_is_named(mistakes: Mistakes) -> None:
     (problem,) = mistakes("transactions: {order: {statements: [{sql: 'SELECT a', take: [price]}]}}\n")
-    assert problem.startswith("shop.yaml:1:62: transactions.order.statements.0.take.0: `price` is taken from a row and")
+    assert problem.startswith("shop.yaml:1:62: transactions.order.statements.0.take.0: `price` is taken from a row but")
 
 
 def test_a_script_that_is_not_there_is_named_where_it_was_asked_for(tmp_path: Path) -> None:
@@ -221,10 +221,10 @@ def test_a_script_that_is_not_there_is_named_where_it_was_asked_for(tmp_path: Pa
 @pytest.mark.parametrize(
     ("workload", "expected"),
     [
-        ("{duration: 1s}", "3:20: workload.script: no script: name its `file`"),
+        ("{duration: 1s}", "3:20: workload.script: expected a script: name its `file`"),
         ("{file: shop.yaml, duraton: 1s}", "3:38: workload.script.duraton: unknown key"),
         ("{file: [shop.yaml], duration: 1s}", "3:27: workload.script.file: expected text, found a list"),
-        ("{file: shop.yaml, duration: 1s, content: {}}", "3:52: script.content: `file` and `content` are both given"),
+        ("{file: shop.yaml, duration: 1s, content: {}}", "3:52: script.content: `file` and `content` are both present"),
     ],
 )
 def test_the_study_s_own_mistakes_about_a_script(tmp_path: Path, workload: str, expected: str) -> None:

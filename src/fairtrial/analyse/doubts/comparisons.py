@@ -53,7 +53,7 @@ def _missing(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
         yield Doubt(
             code="missing",
             message=f"{each.absent} of {each.absent + len(each.values)} used trials have no finite value",
-            advice="look into those trials: what keeps a metric from being measured may depend on the arm",
+            advice="look into those trials: the reason why the metric is missing may depend on the arm",
             arm=each.arm,
             **place,
         )
@@ -82,14 +82,14 @@ def _unequal(comparison: Comparison, baseline: Measured, arm: Measured) -> Itera
                 code="unequal_n",
                 message=f"{alone} trials have no partner in their block and are left out of the comparison: "
                 f"{sizes[0]} of {baseline.arm}, {sizes[1]} of {arm.arm}, {comparison.n} pairs",
-                advice="the means of the arms still contain them; prefer the ratio, which does not",
+                advice="the means of the arms include them; prefer the ratio, which does not",
             )
     elif sizes[0] != sizes[1]:
         yield of(
             comparison,
             code="unequal_n",
             message=f"{sizes[0]} trials of {baseline.arm} but {sizes[1]} of {arm.arm}",
-            advice="ask why trials are missing in one arm: if it is because they failed, the arms are not comparable",
+            advice="find out why trials are missing in one arm: if they failed, the arms are not comparable",
         )
 
 
@@ -99,16 +99,17 @@ def _not_computable(comparison: Comparison) -> Iterator[Doubt]:
     if deciding.low is not None:
         return
     if comparison.n < t_tests.SMALLEST_N:
-        message = f"no test can be computed (n = {comparison.n}); p = 1 stands for that"
+        message = f"no test can be computed (n = {comparison.n}); p = 1 stands in for it"
         advice = "add blocks"
     elif comparison.method in EXCHANGED:
         message = (
-            "the values show no spread: there is no interval, and p is that of exchanging arms, 1 where looks decide"
+            "the values have no spread: there is no interval, and p is that of exchanging arms, 1 in a run that may "
+            "stop early"
         )
-        advice = "quote what was seen as it is; if it is no exact count, measure more finely"
+        advice = "report the values as they are; if the metric is not an exact count, measure more finely"
     else:
-        message = f"the interval of the ratio is wider than any number (n = {comparison.n}): nothing is known of it"
-        advice = "look for what makes single values thousands of times larger than others, and add blocks"
+        message = f"the interval of the ratio is wider than any number (n = {comparison.n}): the data say nothing of it"
+        advice = "find out why single values are thousands of times larger than others, and add blocks"
     yield of(comparison, code="not_computable", message=message, advice=advice)
 
 
@@ -123,7 +124,7 @@ def _nothing_varies(baseline: Measured, arm: Measured, place: dict[str, str]) ->
     return Doubt(
         code="zero_variance",
         message=f"all {count} values of both arms are {arm.values[0]:g}: nothing tells the arms apart",
-        advice="fine for a count of what never happened; else the metric cannot resolve what varies",
+        advice="fine for a count of events that never happened; otherwise the metric is too coarse",
         arm=arm.arm,
         **place,
     )
@@ -135,7 +136,7 @@ def zero_variance(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
         yield Doubt(
             code="zero_variance",
             message=f"all {len(each.values)} values are {each.values[0]:g}",
-            advice="fine for an exact count; else the metric cannot resolve what varies here, and no spread is known",
+            advice="fine for an exact count; otherwise the metric is too coarse, and its spread is unknown",
             arm=each.arm,
             **place,
         )
@@ -149,8 +150,8 @@ def quantised(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
         share = step / t_tests.spread(each.values)
         yield Doubt(
             code="quantised",
-            message=f"only {len(distinct)} distinct values of {n}, {step:g} apart at the closest, "
-            f"which is {share:.2g} standard deviations",
+            message=f"only {len(distinct)} distinct values among {n}; the closest are {step:g} apart, "
+            f"{share:.2g} standard deviations",
             advice="the metric is rounded (histogram bins, timer ticks): spreads and intervals are approximate",
             arm=each.arm,
             **place,
@@ -164,9 +165,9 @@ def _interval_censored(comparison: Comparison, baseline: Measured, arm: Measured
         comparison,
         code="interval_censored",
         message=f"{len(baseline.values)} values of {baseline.arm} fall into {distinct[0]} histogram classes, "
-        f"{len(arm.values)} of {arm.arm} into {distinct[1]}: what varies within a class is not known, so the interval "
-        "is widened by the classes' widths and p is the largest they allow",
-        advice="no finer difference than a class can be seen: measure longer, or judge a finer metric",
+        f"{len(arm.values)} of {arm.arm} into {distinct[1]}: the variation within a class is unknown, so the interval "
+        "includes the widths of the classes and p is the largest they allow",
+        advice="differences finer than a class cannot be seen: measure longer, or judge a finer metric",
     )
 
 
@@ -194,10 +195,10 @@ def _disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
     figures = f"paired p = {comparison.p:.3g}, Welch's p = {welch.p:.3g}"
     if comparison.p < welch.p:
         message = f"only the paired test finds a difference ({figures}): blocks differ more than arms"
-        advice = "this is what blocks are for; look at drift before quoting the arms' own intervals"
+        advice = "this is the purpose of blocks; check for drift before quoting the arms' own intervals"
     else:
-        message = f"only Welch's test finds a difference ({figures}): pairing found more noise, not less"
-        advice = "look for single blocks in which the arms swap places; do not quote Welch's result instead"
+        message = f"only Welch's test finds a difference ({figures}): pairing adds noise instead of removing it"
+        advice = "look for single blocks in which the arms change places; do not quote Welch's result instead"
     yield of(
         comparison,
         code="disagreement",
@@ -223,7 +224,7 @@ def _rank_disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doub
         advice = "look at the trials one by one: the mean may differ while the typical trial does not"
     else:
         message = f"only the rank test finds a difference ({figures}): single values hide it from the mean"
-        advice = "find what makes single trials so different; the shift of most of them is the Hodges-Lehmann estimate"
+        advice = "find out why single trials are so different; the Hodges-Lehmann estimate is the shift of most trials"
     yield of(
         comparison,
         code="disagreement",
@@ -245,9 +246,9 @@ def _spreads_differ(comparison: Comparison) -> Iterator[Doubt]:
             comparison,
             code="spreads_differ",
             message=f"values of {comparison.arm} scatter {found.ratio:.2g} times as much as those of "
-            f"{comparison.baseline} (p = {found.p:.2g}): the arms' noise is their own",
-            advice="the ratio of means and the ratio of typical trials are then two things: look at the trials one by "
-            "one, and say which of them is meant",
+            f"{comparison.baseline} (p = {found.p:.2g}): the noise depends on the arm",
+            advice="the ratio of means then differs from the ratio of typical trials: look at the trials one by one, "
+            "and say which of the two you mean",
         )
 
 
@@ -259,9 +260,9 @@ def _thin_tails(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
     yield of(
         comparison,
         code="thin_tails",
-        message=f"Student's t alone gives p = {by_t:.3g}, which exact tests of the same trials raise to "
-        f"{comparison.p:.3g}: the interval leaves out no difference while p does not",
-        advice="look whether trials fall into two groups, and what decides it; add blocks to settle the difference",
+        message=f"Student's t alone gives p = {by_t:.3g}, and exact tests of the same trials give "
+        f"{comparison.p:.3g}: the interval excludes a difference of zero although p does not reach the level",
+        advice="check whether trials fall into two groups, and find out what decides between them; add blocks",
     )
 
 
@@ -291,10 +292,10 @@ def little_power(comparison: Comparison, baseline: Measured, arm: Measured, *, l
     yield of(
         comparison,
         code="little_power",
-        message=f"if the true difference is the margin, {_percent(comparison.margin)}, such a study finds it with a "
-        f"probability of {_percent(power)}, and estimates that pass are exaggerated by {_percent(more)} on average",
-        advice="do not plan with the size that was found: it is more likely too large than too small; more trials "
-        "tell it, or another run with as many",
+        message=f"if the true difference equals the margin, {_percent(comparison.margin)}, such a study finds it with "
+        f"probability {_percent(power)}, and significant estimates are exaggerated by {_percent(more)} on average",
+        advice="do not plan with this effect size: it is more likely too large than too small; determine it with more "
+        "trials, or with another run of the same size",
     )
 
 

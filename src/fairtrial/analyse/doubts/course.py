@@ -34,7 +34,7 @@ def course(
         yield Doubt(
             code="unfinished",
             message=f"the run ended after {selection.counts.finished} of {selection.counts.planned} planned trials",
-            advice="go on with `fairtrial run --resume`; until then there is no verdict",
+            advice="continue with `fairtrial run --resume`; until the run is finished there is no verdict",
         )
     yield from _voided(selection)
     yield from _restless(selection)
@@ -61,8 +61,8 @@ def _voided(selection: Selection) -> Iterator[Doubt]:
     yield Doubt(
         code="voided",
         message=f"{invalid} voided {blocks} ({where}), "
-        f"{counts.blocks_replaced} replaced; {counted(counts.finished - counts.used, 'finished trial')} in no estimate",
-        advice="read why in the trials' `invalid_reason`: if one arm breaks more often, that is a result too",
+        f"{counts.blocks_replaced} replaced; {counted(counts.finished - counts.used, 'finished trial')} excluded",
+        advice="see `invalid_reason` of these trials: if one arm fails more often, that is a result, too",
     )
 
 
@@ -77,9 +77,10 @@ def _restless(selection: Selection) -> Iterator[Doubt]:
         worst = max(dirty, key=lambda name: dirty[name])
         yield Doubt(
             code="not_at_rest",
-            message=f"{len(dirty)} of {selection.counts.used} used trials began while pages were still being written, "
-            f"{worst} with {dirty[worst] / 2**20:.0f} MiB",
-            advice="somebody else writes here, or the disk is slow: find who, or leave more time between trials",
+            message=f"{len(dirty)} of {selection.counts.used} used trials began while the kernel was still writing "
+            f"pages, {worst} with {dirty[worst] / 2**20:.0f} MiB",
+            advice="another program writes here, or the disk is slow: find out which, or leave more time between "
+            "trials",
         )
 
 
@@ -91,8 +92,8 @@ def _saturated(selection: Selection) -> Iterator[Doubt]:
         worst = max(full, key=lambda name: full[name])
         yield Doubt(
             code="client_saturated",
-            message=f"in {len(full)} of {selection.counts.used} used trials a thread of the client had hardly a pause, "
-            f"in {worst} it was busy {full[worst]:.0%} of the time",
+            message=f"in {len(full)} of {selection.counts.used} used trials a thread of the client was hardly ever "
+            f"idle, in {worst} it was busy for {100 * full[worst]:.0f} % of the time",
             advice="the client may have been the bottleneck: give it processors of its own, or fewer users",
         )
 
@@ -105,9 +106,10 @@ def _timed_out(selection: Selection) -> Iterator[Doubt]:
         worst = max(left, key=lambda name: left[name])
         yield Doubt(
             code="timed_out",
-            message=f"in {len(left)} of {selection.counts.used} used trials transactions were given up before they "
-            f"began, in {worst} {left[worst]:.2g} of those that should have begun",
-            advice=f"latency and lateness leave them out and look better for it: read them beside `{TIMED_OUT}`",
+            message=f"in {len(left)} of {selection.counts.used} used trials transactions were abandoned before they "
+            f"began, in {worst} a share of {left[worst]:.2g} of those that were due",
+            advice="latency and lateness exclude them and therefore look better: read both together with "
+            f"`{TIMED_OUT}`",
         )
 
 
@@ -119,9 +121,9 @@ def _beyond_histograms(selection: Selection) -> Iterator[Doubt]:
         yield Doubt(
             code="latency_saturated",
             message=f"{counted(sum(beyond.values()), 'transaction')} of {len(beyond)} used trials took longer than an "
-            f"hour and stand in the histograms as an hour, {max(beyond.values())} in "
+            f"hour and count as an hour in the histograms, {max(beyond.values())} of them in "
             f"{max(beyond, key=lambda name: beyond[name])}",
-            advice="maximum, mean and the percentiles that reach there are lower bounds: lower the load, or the rate",
+            advice="maximum, mean and percentiles that reach there are lower bounds: reduce the load or the rate",
         )
 
 
@@ -134,8 +136,8 @@ def _emulated(plan: Plan, selection: Selection) -> Iterator[Doubt]:
         yield Doubt(
             code="emulated",
             message=f"{emulated} of {selection.counts.used} used trials ran under software emulation, where "
-            f"{', '.join(clocks)} {'is' if len(clocks) == 1 else 'are'} no evidence",
-            advice="trust counts per transaction, and measure times where a kernel runs on the processor itself",
+            f"{', '.join(clocks)} {'is' if len(clocks) == 1 else 'are'} not evidence",
+            advice="read counts per transaction, and measure times where the kernel runs on the processor itself",
         )
 
 
@@ -163,8 +165,8 @@ def _left(expected: Mapping[str, tuple[ExpectationResult, ...]]) -> Iterator[Dou
                     code="arm_leaves_condition",
                     message=f"in {result.cell} the mean {result.metric} is {result.mean:.4g} with "
                     f"{result.by_arm[0].arm}, as expected ({result.text}), but {each.mean:.4g} with {each.arm}",
-                    advice="the arm may change the condition itself, and a part of its effect may be that: say so "
-                    "beside the verdict, or choose levels at which all arms keep to the range",
+                    advice="the arm may change the condition itself, and part of its effect may come from that: say so "
+                    "with the verdict, or choose levels at which all arms stay in the range",
                     cell=result.cell,
                     metric=result.metric,
                     arm=each.arm,
@@ -177,12 +179,12 @@ def _order(plan: Plan, selection: Selection) -> Iterator[Doubt]:
         yield Doubt(
             code="not_randomised",
             message="trials ran one arm after the other, so trials are not paired",
-            advice="whatever changed with time looks like the arm's effect; use randomised_blocks",
+            advice="whatever changes with time looks like an effect of the arm; use randomised_blocks",
         )
     elif order == "abba" and selection.contrast != plan.arm:
         yield Doubt(
             code="not_randomised",
             message=f"order `abba` balances {plan.arm} only; levels of {selection.contrast} ran in the same order in "
             "every round",
-            advice="what changes within a round looks like their effect; use randomised_blocks",
+            advice="whatever changes within a round looks like their effect; use randomised_blocks",
         )

@@ -33,13 +33,13 @@ def _footprint(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
     partial = {name: share for name, share in shares.items() if share < WHOLE}
     if partial:
         low, high = min(partial.values()), max(partial.values())
-        range_ = f"{low:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
+        range_ = f"{100 * low:.1f} %" if low == high else f"{100 * low:.1f} to {100 * high:.1f} %"
         yield Doubt(
             code="footprint",
-            message=f"in {len(partial)} of {len(used)} used trials the distribution can meet {range_} of a file's "
-            "blocks only: fio spreads ranks by a hash, which is a permutation for powers of two alone",
-            advice="another `size` would change the miss ratio whatever the arm: make size / block_size a power of "
-            "two, or use `file_access`, which meets every block",
+            message=f"in {len(partial)} of {len(used)} used trials the distribution can reach only {range_} of a "
+            "file's blocks: fio spreads ranks by a hash, which is a permutation only for powers of two",
+            advice="a different `size` would change the miss ratio in every arm: make size / block_size a power of "
+            "two, or use `file_access`, which reaches every block",
         )
 
 
@@ -56,8 +56,8 @@ def _invisible(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
             code="invisible_io",
             message=f"in {len(unseen)} of {len(used)} used trials the block layer saw less than the application moved "
             f"past the page cache, in {name} {block / 2**20:.1f} of {uncached / 2**20:.1f} MiB",
-            advice="DAX and file systems in memory need no block layer: iostat, /proc/diskstats and pgpgin say nothing "
-            "of them; compare the application's bytes",
+            advice="DAX and in-memory file systems bypass the block layer: iostat, /proc/diskstats and pgpgin do not "
+            "count them; compare the application's bytes",
         )
 
 
@@ -95,10 +95,10 @@ def _strangers(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
         name, (strange, own) = max(excess.items(), key=lambda item: item[1][0])
         yield Doubt(
             code="shared_device",
-            message=f"in {len(excess)} of {len(used)} used trials others read from the device too, in {name} "
-            f"{strange / 2**20:.1f} MiB beside {own / 2**20:.1f} MiB",
-            advice="they took bandwidth and page cache: find who, and trust `miss_ratio`, which leaves them out, "
-            "rather than `device_miss_ratio`",
+            message=f"in {len(excess)} of {len(used)} used trials other programs read from the device, too, in "
+            f"{name} {strange / 2**20:.1f} MiB in addition to the workload's {own / 2**20:.1f} MiB",
+            advice="they took bandwidth and page cache: find out which, and judge `miss_ratio`, which excludes them, "
+            "not `device_miss_ratio`",
         )
 
 
@@ -113,8 +113,8 @@ def _elsewhere(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
         name, (strange, own) = max(other.items(), key=lambda item: item[1][0] / item[1][1])
         yield Doubt(
             code="read_elsewhere",
-            message=f"in {len(other)} of {len(used)} used trials processes read what did not come from the files' "
-            f"device, in {name} {strange / 2**20:.1f} of {own / 2**20:.1f} MiB",
-            advice="their program and swapped memory are read again once they are evicted, and how much of them is may "
-            "depend on the arm: trust `device_miss_ratio` rather than `miss_ratio`",
+            message=f"in {len(other)} of {len(used)} used trials processes read data that did not come from the "
+            f"files' device, in {name} {strange / 2**20:.1f} of {own / 2**20:.1f} MiB",
+            advice="their program and swapped memory are read again after eviction, and how much is evicted may "
+            "depend on the arm: judge `device_miss_ratio`, not `miss_ratio`",
         )

@@ -43,7 +43,7 @@ def _one_node(plan: Plan, opened: PlaceOpened, *, several: bool) -> Iterator[Dou
             code="one_node",
             message=f"cross-node mechanism not testable here: the {_named(opened, several=several)} has one NUMA node "
             f"({processors}), so no lock's cache line travels between nodes",
-            advice="claim no more than what waiting does on one node; run again on a machine with several",
+            advice="limit the claim to waiting on one node; repeat the study on a machine with several nodes",
         )
 
 

@@ -58,14 +58,14 @@ def fixed_slots(metric: str, cells: Cells) -> Iterator[Doubt]:
         yield Doubt(
             code="fixed_slots",
             message="; ".join(found),
-            advice="if they ran so, what drifts within a block is in every difference: randomise the order, or give "
-            "the column of times",
+            advice="if they ran in this order, every difference contains the drift within a block: randomise the "
+            "order, or name the column of times",
             metric=metric,
         )
 
 
 def _side(arms: Sequence[Measured], number: int, *, after: bool, count: int) -> str:
-    return f"{arms[number].arm} stands {'after' if after else 'before'} {arms[0].arm} in all {count} blocks"
+    return f"{arms[number].arm} runs {'after' if after else 'before'} {arms[0].arm} in all {count} blocks"
 
 
 def _after(arms: Sequence[Measured], arm: Measured) -> list[bool]:
@@ -90,9 +90,9 @@ def dependent_blocks(metric: str, cells: Cells) -> Iterator[Doubt]:
         share = seen / sum(each.size for each in found)
         yield Doubt(
             code="dependent_blocks",
-            message=f"neighbouring blocks differ alike: their autocorrelation is {share:.2f} (p = {p:.2g})",
-            advice="p values and intervals take blocks as independent, and are then too sure: leave more time between "
-            "blocks, find what changes over several of them, or add blocks",
+            message=f"differences of neighbouring blocks are alike: their autocorrelation is {share:.2f} (p = {p:.2g})",
+            advice="p values and intervals treat blocks as independent and overstate the evidence: leave more time "
+            "between blocks, find out what changes over several of them, or add blocks",
             metric=metric,
         )
 
@@ -123,9 +123,9 @@ def dependent_rows(metric: str, arms: Sequence[Measured], *, unit: str = "row") 
         yield Doubt(
             code="dependent_rows",
             message=f"neighbouring {unit}s of an arm are alike: the autocorrelation of their ranks is "
-            f"{seen / count:.2f} (p = {p:.2g}, {count} {unit}s in {groups}), as of samples of one run",
-            advice="p values and intervals take each of them as a trial, and are then far too sure: name the column "
-            "that tells runs apart with `--cluster`, conditions with `--by`, trials side by side with `--block`",
+            f"{seen / count:.2f} (p = {p:.2g}, {count} {unit}s in {groups}), as in samples of one run",
+            advice="p values and intervals treat each of them as a trial and greatly overstate the evidence: name the "
+            "column that tells runs apart with `--cluster`, conditions with `--by`, trials side by side with `--block`",
             metric=metric,
         )
 

@@ -30,16 +30,16 @@ class Rule:
 
 
 POLICY: Final = re.compile(r"lru_gen|kernel")
-OF_PAGES: Final = "judge what both arms count alike: pages read, swapped in or reclaimed, major faults, misses"
+OF_PAGES: Final = "judge what both arms count by one rule: pages read, swapped in or reclaimed, major faults, misses"
 RULES: Final = (
     Rule(re.compile(r"refaults(_per_\w+)?"), POLICY, counter_notes.REFAULTS, OF_PAGES, alike_from=(6, 5)),
     Rule(re.compile(r"pages_scanned\w*"), POLICY, counter_notes.SCANS, OF_PAGES),
     Rule(
         re.compile(r"(server_data_written_bytes|log_written_bytes)(_per_\w+)?|disk_written_share"),
         counter_notes.OTHER_SERVER,
-        "what InnoDB calls written has the redo log in MySQL and in MariaDB up to 10.4, and has not in newer ones; "
-        "bytes of the log are those of its growth from MariaDB 10.11 on, and of padded blocks in others",
-        "judge `disk_written_bytes_per_transaction`, which no server counts by itself",
+        "what InnoDB counts as written includes the redo log in MySQL and in MariaDB up to 10.4, but not in newer "
+        "MariaDB; bytes of the log are its growth from MariaDB 10.11 on, and padded blocks in other servers",
+        "judge `disk_written_bytes_per_transaction`, which does not depend on a server's own counters",
     ),
 )
 

@@ -24,9 +24,9 @@ SMALLEST_DF_TO_DRIFT: Final = 3  # a slope through fewer residuals says nothing
 FACTOR: Final = 10  # a drift by so many times the mean is no matter of percents
 EXAMPLES: Final = 3  # places that a message names before it only counts
 
-PROTECTED: Final = "comparisons within blocks are protected, intervals of single arms are not; find what drifts"
+PROTECTED: Final = "comparisons within blocks are protected, intervals of single arms are not; find out what drifts"
 ONE_SIDE: Final = (
-    "an arm stood on one side of its baseline in all blocks of a cell: what drifts within a block is in its difference"
+    "an arm ran on one side of its baseline in all blocks of a cell: its difference contains the drift within a block"
 )
 NOT_INTERLEAVED: Final = "arms were not interleaved: the drift may be the difference that is reported"
 
@@ -130,7 +130,7 @@ def drift(metric: str, groups: Groups, *, unit: str, advice: str) -> Iterator[Do
     found = slope(groups)
     if found is None or found.p >= DRIFT_LEVEL:
         return
-    size = f"{found.change:+.1%} of the mean" if found.relative else f"{found.change:+.3g} {unit}"
+    size = f"{100 * found.change:+.1f} % of the mean" if found.relative else f"{found.change:+.3g} {unit}"
     if found.relative and found.change >= FACTOR:
         size = f"a factor of {1 + found.change:.3g}"
     yield Doubt(
@@ -151,7 +151,8 @@ def not_compared(absent: Sequence[tuple[str, str, str]], *, planned: int) -> Ite
             code="missing",
             message=f"{len(absent)} of {planned} comparisons cannot be made, because an arm has no value or shares no "
             f"block with the baseline: {where}{more}",
-            advice="they get no verdict and make no family smaller: see which trials are invalid or lack the metric",
+            advice="they get no verdict but still count in their family: find out which trials are invalid or lack "
+            "the metric",
         )
 
 
@@ -180,8 +181,8 @@ def few_blocks(comparisons: Sequence[Comparison], *, paired: bool, alpha: float,
     yield Doubt(
         code="few_blocks",
         message=f"{len(small)} of {len(comparisons)} comparisons rest on as few as {least} {unit}, {claimed} with a "
-        f"claim; {reason if best > asked else 'so few show next to nothing of their spread'}",
-        advice=f"claims rest on normality alone: run at least {enough} {unit}",
+        f"claim; {reason if best > asked else 'so few show almost nothing of their spread'}",
+        advice=f"claims rest on the assumption of normality alone: run at least {enough} {unit}",
     )
 
 

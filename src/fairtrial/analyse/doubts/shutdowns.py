@@ -21,7 +21,7 @@ def about(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
         where = ", ".join(f"{count} of {arm}" for arm, count in by_arm.items())
         yield Doubt(
             code="censored_shutdown",
-            message=f"{len(cut)} of {len(measured)} slow shutdowns were not over at their limit ({where})",
+            message=f"{len(cut)} of {len(measured)} slow shutdowns had not finished at their limit ({where})",
             advice=f"their `{TIME}` are lower bounds: differences between arms are larger than they look, or hidden; "
             "raise the system's `slow_shutdown`",
         )

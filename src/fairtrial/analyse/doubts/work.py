@@ -26,9 +26,9 @@ def about(used: Sequence[TrialRecord], *, primary: Sequence[str]) -> Iterator[Do
         cell, (least, most) = max(unequal.items(), key=lambda item: item[1][1] / item[1][0])
         yield Doubt(
             code="unequal_work",
-            message=f"trials did from {least:,.0f} to {most:,.0f} transactions in cell {cell or 'all'} "
+            message=f"trials did {least:,.0f} to {most:,.0f} transactions in cell {cell or 'all'} "
             f"({len(unequal)} of {len(work)} cells differ by more than a tenth), and {', '.join(counted)} "
-            "depends on how far a trial comes",
-            advice="end ramp-up and window by numbers (`ramp_up_transactions`, `transactions`), so that every trial "
-            "does the same work",
+            "depends on how far a trial gets",
+            advice="end ramp-up and window by a number of transactions (`ramp_up_transactions`, `transactions`), so "
+            "that every trial does the same work",
         )

@@ -29,7 +29,7 @@ def in_words(rule: Rule) -> str:
     if rule.kind == "anytime":
         return "always valid (normal mixture)"
     spent = f"adjusted for looks from {rule.first} to {rule.last} blocks ({_SPENDING[rule.spending]} spending)"
-    return f"interval stretched for stopping by its width, p {spent}" if rule.kind == "precision" else spent
+    return f"interval widened for stopping by its width, p {spent}" if rule.kind == "precision" else spent
 
 
 def adjusted(
@@ -53,7 +53,7 @@ def rests_on_normality(comparison: Comparison) -> Iterator[Doubt]:
             code="rests_on_normality",
             message=f"the claim comes from {comparison.n} blocks: no exact test can reach its level with fewer than "
             f"{BLOCKS_FOR_EXACT}, so it rests on log ratios being roughly normal",
-            advice=f"set `trials.min_blocks: {BLOCKS_FOR_EXACT}` if blocks of this metric can differ by jumps",
+            advice=f"set `trials.min_blocks: {BLOCKS_FOR_EXACT}` if this metric can jump between modes",
         )
 
 

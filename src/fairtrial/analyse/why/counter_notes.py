@@ -25,16 +25,18 @@ class Note:
 
 
 OTHER_SERVER: Final = re.compile(r"system\.(?!\w+\.(options|pragmas)\b).*")
-REFAULTS: Final = "until Linux 6.5 multi-generational LRU counts refaults only of pages that it evicted lately"
+REFAULTS: Final = "before Linux 6.5, multi-generational LRU counts only refaults of pages that it evicted recently"
 SCANS: Final = (
-    "multi-generational LRU counts as scanned the pages it takes off its lists, the other policy all it looks at"
+    "multi-generational LRU counts as scanned the pages that it takes off its lists, the other policy all pages that "
+    "it looks at"
 )
 
 NOTES: Final = (
     Note(
         counters=re.compile(r"vmstat:(workingset_(activate|restore)_.*|pgactivate|pgdeactivate|pgrefill|pgrotated)"),
         paths=re.compile(r"lru_gen|kernel"),
-        text="counted by another rule under multi-generational LRU: compare pgsteal_file or _anon, pgpgin or pswpin",
+        text="counted by a different rule under multi-generational LRU: compare pgsteal_file or _anon, pgpgin or "
+        "pswpin",
     ),
     Note(
         counters=re.compile(r"vmstat:workingset_refault.*"),
@@ -49,27 +51,27 @@ NOTES: Final = (
     Note(
         counters=re.compile(r"memory:(Active|Inactive).*"),
         paths=re.compile(r"lru_gen|kernel"),
-        text="generations are sorted into active and inactive by another rule under multi-generational LRU",
+        text="generations are divided into active and inactive by a different rule under multi-generational LRU",
     ),
     Note(
         counters=re.compile(r"vmstat:.*"),
         paths=re.compile(r"place.*kernel"),
-        text="another kernel may count it elsewhere or split it",
+        text="a different kernel may count it elsewhere or split it",
     ),
     Note(
         counters=re.compile(r"vmstat:workingset_refault.*"),
         paths=re.compile(r"drop_caches"),
-        text="dropping caches removes the traces that refaults are known by: fewer refaults than misses",
+        text="dropping caches removes the traces that identify refaults: fewer refaults than misses",
     ),
     Note(
         counters=re.compile(r"disks:.*|cpu:iowait.*"),
         paths=re.compile(r"dax|pmem"),
-        text="direct access to persistent memory passes these counters by",
+        text="direct access to persistent memory bypasses these counters",
     ),
     Note(
         counters=re.compile(r"server:.*"),
         paths=OTHER_SERVER,
-        text="another server may count it elsewhere",
+        text="a different server may count it elsewhere",
     ),
 )
 

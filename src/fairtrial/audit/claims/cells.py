@@ -204,7 +204,7 @@ def _percent(here: Place, where: str, *, compared: _Compared, test: TTest) -> It
         yield here.disagrees(
             f"{where}percent",
             text,
-            computed=f"[{low}, {high}] %" + (f"; printed is {place(owner)}" if owner else ""),
+            computed=f"[{low}, {high}] %" + (f"; the printed interval is that of {place(owner)}" if owner else ""),
             kind="elsewhere" if owner else "nowhere",
         )
     what = f"{where}claim"

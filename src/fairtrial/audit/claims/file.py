@@ -27,7 +27,7 @@ from fairtrial.study.tree.problems import Problems, did_you_mean, listed, valida
 _CLAIMS: Final = TypeAdapter(ClaimsFile)
 _DESCRIPTION: Final = TypeAdapter(PublicationDescription)
 _Table = tuple[Path, list[dict[str, str]]]  # a CSV file and its rows
-_HINT: Final = "docs/guides/auditing.md describes the file"
+_HINT: Final = "see docs/guides/auditing.md for the format of the file"
 
 
 def read(path: Path, *, data: Path | None = None) -> Dataset:
@@ -45,7 +45,7 @@ def read(path: Path, *, data: Path | None = None) -> Dataset:
     claims: ClaimsFile | None = validate(_CLAIMS, _texts(node), node=node, prefix=(), problems=problems)
     _raise_if_any(problems)
     if claims is None:  # _raise_if_any has raised
-        raise InputError([Problem(message="cannot be read", file=str(path))], hint=_HINT)
+        raise InputError([Problem(message="cannot read the claims", file=str(path))], hint=_HINT)
     tables = [(file, _rows(file)) for file in ([data] if data else [path.parent / name for name in claims.data])]
     rows = [row for _, each in tables for row in each]
     description = _description(path, claims, rows)
@@ -75,7 +75,7 @@ def _node(path: Path, problems: Problems) -> Node:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError([Problem(message=f"cannot be read: {error}", file=str(path))], hint=_HINT) from error
+        raise InputError([Problem(message=f"cannot read the file: {error}", file=str(path))], hint=_HINT) from error
     node = reading.parse(text, file=str(path), problems=problems)
     if not isinstance(node, Tree):
         raise InputError([Problem(message="expected a mapping with `claims`", file=str(path), line=1)], hint=_HINT)
@@ -97,18 +97,23 @@ def _rows(path: Path) -> list[dict[str, str]]:
             reader = csv.DictReader(file)
             header = reader.fieldnames or []
             if twice := sorted({name for name in header if header.count(name) > 1}):
-                problem = Problem(f"two columns are called `{twice[0]}`", str(path), reader.line_num, 1)
-                raise InputError([problem], hint="give every column a name of its own")
+                problem = Problem(f"two columns have the name `{twice[0]}`", str(path), reader.line_num, 1)
+                raise InputError([problem], hint="give every column a unique name")
             rows = []
             for row in reader:
                 if None in row or None in row.values():
                     message = f"expected {len(header)} fields"
-                    raise InputError([Problem(message, str(path), reader.line_num, 1)], hint="one row per trial")
+                    raise InputError(
+                        [Problem(message, str(path), reader.line_num, 1)],
+                        hint="give one row per trial, as wide as the header",
+                    )
                 rows.append(row)
             return rows
     except (OSError, UnicodeDecodeError) as error:
-        problem = Problem(message=f"cannot be read: {error}", file=str(path))
-        raise InputError([problem], hint="--data names a CSV file with one row per trial") from error
+        problem = Problem(message=f"cannot read the file: {error}", file=str(path))
+        raise InputError(
+            [problem], hint="name a CSV file with one row per trial in the claims, or with --data"
+        ) from error
 
 
 def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> PublicationDescription:
@@ -158,7 +163,7 @@ def _check_columns(tables: Sequence[_Table]) -> None:
         expected, found = set(tables[0][1][0] if tables[0][1] else ()), set(rows[0] if rows else ())
         if expected != found:
             message = (
-                f"columns differ from those of {tables[0][0]}: {listed(sorted(expected ^ found))} in one file only"
+                f"columns differ from those of {tables[0][0]}: {listed(sorted(expected ^ found))} in only one file"
             )
             raise InputError([Problem(message, str(file), 1, 1)], hint="give every file in `data` the same columns")
 
@@ -169,7 +174,7 @@ def _check_rows(path: Path, rows: list[dict[str, str]], description: Publication
     columns = list(rows[0]) if rows else []
     for name in (*description.factors, *description.metrics):
         if name not in columns:
-            message = f"no column `{name}`; expected one of {listed(columns)}"
+            message = f"expected a column `{name}`, found {listed(columns)}"
             found.append(Problem(message, str(path), 1, 1, suggestion=did_you_mean(name, columns)))
     for line, row in enumerate(rows, start=2):
         found += [
@@ -178,7 +183,7 @@ def _check_rows(path: Path, rows: list[dict[str, str]], description: Publication
             if name in row and not _is_number(row[name])
         ]
     if found:
-        raise InputError(found, hint="the data need a column for every factor and metric of the claims")
+        raise InputError(found, hint="give the data a column for every factor and metric of the claims")
 
 
 def _check_block(node: Node, tables: Sequence[_Table], description: PublicationDescription) -> None:
@@ -209,7 +214,7 @@ def _check_names(node: Node, claims: ClaimsFile, description: PublicationDescrip
         written = item.tree("milder_at") if isinstance(item, Tree) else Tree({}, item.at)
         _check_milder(claim, description, problems=problems, written=written, field=(*field, "milder_at"))
     if not claims.claims:
-        problems.add("no claims", entries.at, field=("claims",))
+        problems.add("expected at least one claim, found none", entries.at, field=("claims",))
     _raise_if_any(problems)
 
 

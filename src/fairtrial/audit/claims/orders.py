@@ -21,8 +21,8 @@ from fairtrial.audit.noise_floor import Floors
 from fairtrial.audit.reading import Dataset
 
 ALPHA: Final = 1 - CONFIDENCE
-UNRESOLVED: Final = "the data do not separate {first} from {second} ({p}); their means are in {order} order"
-ONE_VALUE: Final = "{level} has one value only: no test can be made"
+UNRESOLVED: Final = "the data do not separate {first} from {second} ({p}); their means are {order}"
+ONE_VALUE: Final = "{level} has only one value: no test is possible"
 MILDER: Final = "the data do not separate the two effects (p = {p:.2g})"
 NO_RATIO: Final = "the effects are compared as ratios, but a value is not positive"
 
@@ -42,7 +42,7 @@ class _Step:
     p: float
 
     def why(self) -> str:
-        order = "this" if self.lead > 0 else "the other" if self.lead < 0 else "no"
+        order = "in this order" if self.lead > 0 else "in the opposite order" if self.lead < 0 else "equal"
         return UNRESOLVED.format(first=self.first, second=self.second, p=f"Holm p = {self.p:.2g}", order=order)
 
 

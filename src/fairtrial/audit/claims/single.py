@@ -19,8 +19,8 @@ from fairtrial.audit.printed import read
 from fairtrial.audit.reading import Dataset
 
 ONE_VALUE: Final = "one value has no spread"
-NO_SPREAD: Final = "fewer than two values, or all of them equal: there is no confidence interval of the mean"
-TOO_FEW: Final = "{n} values are too few for a {confidence} % interval of the median: it takes {needed}"
+NO_SPREAD: Final = "no confidence interval of the mean is possible: fewer than two values, or all are equal"
+TOO_FEW: Final = "a {confidence} % interval of the median needs at least {needed} values, found {n}"
 # Publications seldom say which definition their percentiles follow (Hyndman and Fan 1996 count nine): a figure is
 # contradicted if it follows the default of none of these tools.
 DEFINITIONS: Final = (

@@ -92,7 +92,8 @@ def share(option: str, text: str, *, fits: Callable[[float], bool], limits: str)
     except ValueError as error:
         raise InputError([Problem(str(error), option)], hint=f"for example {option} 2%") from error
     if not fits(value):
-        raise InputError([Problem(f"expected a share {limits}, found {text!r}", option)], hint="did you mean percent?")
+        problem = Problem(f"expected a share {limits}, found {text!r}", option)
+        raise InputError([problem], hint="write a percentage with its sign: 2%, not 2")
     return value
 
 
@@ -109,4 +110,4 @@ def direction(text: str) -> Better:
     problem = Problem(
         f"expected {' or '.join(known)}, found {text!r}", "--better", suggestion=did_you_mean(text, known)
     )
-    raise InputError([problem], hint="--better says which direction is good")
+    raise InputError([problem], hint="give the direction in which the metric gets better")

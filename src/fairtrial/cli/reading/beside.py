@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fairtrial.record import Record
     from fairtrial.study.catalogue import MetricDefinition
 
-HEADER: Final = ("at", "there, %", "here, %", "verdict here", "together")
+HEADER: Final = ("at", "published, %", "re-run, %", "re-run's verdict", "agreement")
 
 
 def beside(directory: Path) -> None:
@@ -39,9 +39,11 @@ def render(found: Record) -> Iterator[str]:
 
     known = publications.rerun_by(found.plan.study)
     if known is None:
-        problem = Problem(f"the study `{found.plan.study}` re-runs no publication with raw data", str(found.directory))
+        problem = Problem(
+            f"the study `{found.plan.study}` does not re-run a publication with raw data", str(found.directory)
+        )
         raise InputError(
-            [problem], hint="`fairtrial studies` lists publications; docs/reference/publications says what re-runs them"
+            [problem], hint="`fairtrial studies` lists publications; docs/reference/publications names their re-runs"
         )
     name, rerun = known
     dataset = publications.load(name)
@@ -49,19 +51,20 @@ def render(found: Record) -> Iterator[str]:
     contrasts = [factor.name for factor in rerun.factors.values() if factor.name in several]
     analyses = {contrast: analysed(found, contrast=contrast) for contrast in contrasts}
     rows = publications.beside(dataset, rerun, analyses)
-    yield f"there: {dataset.description.title} ({dataset.description.source})"
-    yield f"here:  {found.directory.name}" + _how(found)
-    yield "Changes of the second level against the first, 95 % intervals of the ratio minus 1; significant there after"
-    yield "Holm over its table, here by this study's verdicts; equivalence rests on the interval of its own tests,"
-    yield "whose level stands beside it. What has no verdict here (an unfinished run, too few blocks, a condition that"
-    yield "was missed) or is a clock's under emulation counts neither for nor against the publication."
+    yield f"published: {dataset.description.title} ({dataset.description.source})"
+    yield f"re-run:    {found.directory.name}" + _how(found)
+    yield "Changes from the first level to the second: 95 % intervals of the ratio minus 1. A published change is"
+    yield "significant after Holm over its table, a change of the re-run by its verdict. Equivalence rests on the"
+    yield "interval of its own tests, shown with its confidence level. A comparison without a verdict (unfinished run,"
+    yield "too few blocks, missed condition), or of a clock's metric under emulation, counts neither for nor against"
+    yield "the publication."
     for table, metric in dict.fromkeys((row.table, row.metric) for row in rows):
         of = [row for row in rows if (row.table, row.metric) == (table, metric)]
-        yield from columns.heading(f"{table}: {of[0].published.metric} there, {metric} here")
+        yield from columns.heading(f"{table}: published {of[0].published.metric}, re-run {metric}")
         yield ""
         definition = analyses[found.plan.arm].metrics.get(metric)
         yield from columns.table(HEADER, [_row(row, definition) for row in of], left=1)
-    yield from columns.heading("Together")
+    yield from columns.heading("Agreement")
     yield ""
     yield from _counted(rows, found, analyses[found.plan.arm])
     for note in rerun.notes:

@@ -64,14 +64,17 @@ def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], l
     from fairtrial import record
     from fairtrial.history import gating
     from fairtrial.history.series import record_directories
+    from fairtrial.study.tree.problems import listed
 
     if len(paths) > 1:
-        problem = Problem(message="`--baseline` compares one run with another", file=str(paths[1]))
+        problem = Problem(message=f"`--baseline` compares one run: found {len(paths)} paths", file=str(paths[1]))
         raise InputError([problem], hint="name one run, or leave `--baseline` out")
     candidates = [record.read(each) for each in record_directories(paths) if each.resolve() != baseline.resolve()]
     runs = [each for each in candidates if not each.plan.against_itself]
     if not runs:
-        problem = Problem(message="no run to compare with the baseline; A/A runs do not count", file=str(paths[0]))
+        problem = Problem(
+            message="found no run to compare with the baseline; A/A runs do not count", file=str(paths[0])
+        )
         raise InputError([problem], hint="name another run")
     run = max(runs, key=lambda each: each.journal[0].time if each.journal else "")
     held_against = record.read(baseline)
@@ -84,9 +87,9 @@ def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], l
     planned = run.plan.metrics
     if unknown := [name for name in metrics if name not in planned.definitions]:
         problem = Problem(
-            message=f"no metric `{unknown[0]}`; there are {', '.join(planned.definitions)}", file="--metric"
+            message=f"unknown metric `{unknown[0]}`; expected one of {listed(planned.definitions)}", file="--metric"
         )
-        raise InputError([problem], hint="metrics of the study's plan")
+        raise InputError([problem], hint="name a metric of the study's plan")
     return gating.by_baseline(
         run,
         held_against,
@@ -108,5 +111,5 @@ def _write(path: Path | None, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise PlaceError(
-            f"{path} cannot be written: {error.strerror}", hint="name a file in a directory that exists"
+            f"cannot write {path}: {error.strerror}", hint="name a file in a directory that exists"
         ) from error

@@ -84,8 +84,8 @@ def examined(paths: Sequence[Path], *, metrics: Sequence[str], by: str, options:
     if not series:
         reasons = "; ".join(f"{run}: {reason}" for run, reason in runs.left_out.items())
         wanted = f" of {', '.join(metrics)}" if metrics else ""
-        problem = Problem(message=f"no series{wanted}: {reasons or 'no finished run'}", file=str(paths[0]))
-        raise InputError([problem], hint="`fairtrial verify RUN` says what a run is; --metric takes names of metrics")
+        problem = Problem(message=f"found no series{wanted}: {reasons or 'no finished run'}", file=str(paths[0]))
+        raise InputError([problem], hint="name finished runs, and with --metric a metric that they measure")
     return examine(series, options=options, left_out=runs.left_out)
 
 
@@ -100,7 +100,10 @@ def share(option: str, text: str) -> float:
     try:
         found = parse_share(text)
     except ValueError as error:
-        raise InputError([Problem(message=str(error), file=option)], hint="a share: `1 %` or `0.01`") from error
+        raise InputError([Problem(message=str(error), file=option)], hint="write a share as `1 %` or `0.01`") from error
     if not 0 < found < 1:
-        raise InputError([Problem(message=f"{text} is not between 0 and 1", file=option)], hint="`1 %` or `0.01`")
+        raise InputError(
+            [Problem(message=f"expected a share between 0 and 1, found {text}", file=option)],
+            hint="write `1 %` or `0.01`",
+        )
     return found

@@ -21,6 +21,6 @@ def verify(directory: Path) -> None:
         print(mismatch)
     files = sum(len(event.files) for event in found.events if event.event == "trial_finished")
     if mismatches:
-        print(f"{len(mismatches)} mismatches in {directory}")
+        print(f"{len(mismatches)} mismatch{'' if len(mismatches) == 1 else 'es'} in {directory}")
         sys.exit(FINDING)
-    print(f"{directory}: {len(found.committed)} trials, {files} files as written, every reported number recomputed")
+    print(f"{directory}: {len(found.committed)} trials, {files} files unchanged, every reported number recomputed")

@@ -6,7 +6,7 @@ import json
 
 from fairtrial.analyse.noise import profile as noise
 from fairtrial.analyse.selection import select
-from fairtrial.places.vm.machine import KEPT
+from fairtrial.places import KEPT
 from fairtrial.record import Record
 from fairtrial.run.noise import keep
 from fairtrial.run.opening import opened
@@ -27,4 +27,4 @@ def keep_noise(record: Record, *, progress: Progress) -> None:
         if profile.metrics:
             with opened(opening.place, directory=record.directory, progress=progress, disk=KEPT) as place:
                 keep(place, profile.model_dump(mode="json"), study=record.plan.study)
-            progress.note(f"the noise of this place ({next(iter(opening.place))}) is kept for later reports there")
+            progress.note(f"kept the noise floor of this place ({next(iter(opening.place))}) for later reports")

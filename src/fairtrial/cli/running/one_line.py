@@ -28,7 +28,7 @@ class OneLine:
             TextColumn("{task.fields[now]}", markup=False),
         )
         self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("trying out", total=None, now="")
+        self._task = self._bar.add_task("trying the commands", total=None, now="")
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[OneLine]:
@@ -41,7 +41,7 @@ class OneLine:
         so_far = {arm: fmean(values) for arm, values in sorted(self._values.items())}
         scale = scale_of(self._unit, list(so_far.values()))
         means = "  ".join(f"{arm} {scale.value(mean)} {scale.unit}".rstrip() for arm, mean in so_far.items())
-        now = "   ".join(part for part in (f"{trial.arm} runs", means, f"left {duration(left_s)}") if part)
+        now = "   ".join(part for part in (f"running {trial.arm}", means, f"{duration(left_s)} left") if part)
         self._bar.update(self._task, description=f"round {trial.round}", completed=number - 1, total=total, now=now)
 
     def phase(self, name: str) -> None:

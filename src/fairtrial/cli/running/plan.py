@@ -62,7 +62,7 @@ def render(plan: Plan, *, detectable: str = "") -> RenderableType:
 
 def _what_differs(plan: Plan) -> list[RenderableType]:
     if plan.against_itself:
-        return [Text("\nnothing differs between the arms: an A/A run, whose differences are the noise of the place")]
+        return [Text("\nnothing differs between the arms: an A/A run, whose differences are the place's noise floor")]
     arms = plan.factors[plan.arm]
     return [Text("\nwhat differs between the arms"), _differences(plan.differences, arms=arms)]
 
@@ -76,7 +76,7 @@ def _heading(plan: Plan) -> RenderableType:
         if name != plan.arm:
             lines.append(f"condition    {name}: {', '.join(levels)}")
     if plan.also_compare:
-        lines.append(f"compared too {', '.join(plan.also_compare)}")
+        lines.append(f"also compare {', '.join(plan.also_compare)}")
     for role, names in (
         ("primary", plan.metrics.primary),
         ("secondary", plan.metrics.secondary),
@@ -162,8 +162,9 @@ def _diagnostics(plan: Plan) -> list[RenderableType]:
     for trial in plan.diagnostics:
         table.add_row(*(Text(str(value)) for value in (trial.position, trial.block, trial.cell, trial.arm, trial.seed)))
     said = (
-        f"\n{counted(len(plan.diagnostics), 'diagnostic trial')} after them, in no estimate, about "
-        f"{duration(plan.diagnostic_duration_s)} more, each with {', '.join(probe.label for probe in plan.probes)}"
+        f"\n{counted(len(plan.diagnostics), 'diagnostic trial')} after them, about "
+        f"{duration(plan.diagnostic_duration_s)} more, excluded from estimates, each with "
+        f"{', '.join(probe.label for probe in plan.probes)}"
     )
     return [Text(said), table]
 
@@ -172,8 +173,8 @@ def _costs(plan: Plan) -> RenderableType:
     cells, blocks = counted(len(plan.cells), "cell"), counted(plan.design.blocks, "block")
     at_most = "at most " if plan.design.min_blocks else ""
     return Text(
-        f"{at_most}{len(plan.trials)} trials ({cells} × {blocks} × {len(plan.factors[plan.arm])} arms), each named "
-        f"CELL.bBLOCK.ARM, the first {plan.trials[0].id}\n"
+        f"{at_most}{len(plan.trials)} trials ({cells} × {blocks} × {len(plan.factors[plan.arm])} arms), named "
+        f"CELL.bBLOCK.ARM; the first is {plan.trials[0].id}\n"
         f"{_durations(plan)}\n"
         f"expected disk {size(plan.disk_bytes)}" + "".join(f"\nneeds {each}" for each in _needs(plan))
     )
@@ -188,7 +189,7 @@ def _needs(plan: Plan) -> list[str]:
         kvm = ", KVM" if guest["accelerator"] == "kvm" else ""
         processors = counted(guest["cpus"], "processor")
         found.append(f"a guest for every trial with {guest['kernel']}: {memory} of memory, {processors}, QEMU{kvm}")
-    found += [f"a way to {place['ssh']['host']} by ssh" for place in places if "ssh" in place]
+    found += [f"access to {place['ssh']['host']} over SSH" for place in places if "ssh" in place]
     return found
 
 
@@ -198,11 +199,11 @@ def _durations(plan: Plan) -> str:
 
     first, expected = plan.design.min_blocks, planning.expected_blocks(plan)
     if first is None or expected is None:
-        return f"expected duration {duration(plan.duration_s)}, an estimate before anything was measured"
+        return f"expected duration {duration(plan.duration_s)}, estimated before any measurement"
     each_s = plan.duration_s / plan.design.blocks
     largest_s = min(plan.duration_s, plan.design.time_budget_s or plan.duration_s)
     return (
-        f"smallest duration {duration(each_s * first)}, {counted(first, 'block')} per cell; largest "
+        f"shortest duration {duration(each_s * first)}, {counted(first, 'block')} per cell; longest "
         f"{duration(largest_s)}\n"
         f"expected duration {duration(min(largest_s, each_s * expected))}, {expected:.1f} blocks per cell "
         f"{planning.ASSUMED}"

@@ -56,9 +56,9 @@ def power(study: Path, *, size: str | None, overrides: Sequence[str], pilot: Pat
     if known is None or not known.pilots:
         where = "the place of this study" if pilot is None else str(pilot)
         raise RecordError(
-            f"{where} has no pilot: {planned.FEWEST_BLOCKS} whole blocks with positive values of "
-            f"{', '.join(plan.metrics.primary)} are needed",
-            hint=f"make one with `fairtrial run {study} --aa`, or name a run of it with --from",
+            f"{where} has no pilot run: expected at least {planned.FEWEST_BLOCKS} complete blocks with positive values "
+            f"of {', '.join(plan.metrics.primary)}",
+            hint=f"run `fairtrial run {study} --aa`, or name a run of the study with --from",
         )
     Console(highlight=False).print(render(plan, known, effect=wanted))
 
@@ -78,7 +78,7 @@ def share(text: str) -> float:
         cause = None
     if not 0 < found < 1:
         problem = Problem(message=f"expected a share above 0 and below 100 %, found {text!r}", file="--effect")
-        raise InputError([problem], hint="write --effect 3%") from cause
+        raise InputError([problem], hint="for example --effect 3%") from cause
     return found
 
 
@@ -101,7 +101,7 @@ def at_place(plan: Plan) -> Known | None:
         kept = noise.kept(place, study=plan.study)
         if kept is not None:
             profile = NoiseProfile.model_validate(kept)
-            source = f"A/A of this place, {profile.date[:10]}, {counted(profile.blocks, 'block')}"
+            source = f"A/A run of this place, {profile.date[:10]}, {counted(profile.blocks, 'block')}"
             return Known(planned.of_profile(profile, plan), source, block_s=plan.duration_s / plan.design.blocks)
     return None
 
@@ -122,7 +122,7 @@ def sentence(plan: Plan, known: Known) -> str:
     """What the planned blocks can show, in a line of `fairtrial plan`."""
     hardest = planned.hardest(known.pilots)
     if plan.design.blocks < planned.FEWEST_BLOCKS:
-        return f"detectable   nothing is promised of fewer than {planned.FEWEST_BLOCKS} blocks ({known.source})"
+        return f"detectable   unknown: needs at least {planned.FEWEST_BLOCKS} blocks ({known.source})"
     effect = planned.detectable(hardest.upper, blocks=plan.design.blocks, alpha=planned.level(plan))
     where = f"{hardest.metric}, cell {hardest.cell}"
     return f"detectable   {_percent(effect)} in {where}, with power {POWER:g} ({known.source})"
@@ -136,7 +136,7 @@ def render(plan: Plan, known: Known, *, effect: float | None) -> RenderableType:
         Text(
             f"{plan.study}: pilot is {known.source}; paired t on log ratios, power {POWER:g}, level "
             f"{1 - plan.design.confidence:g} over a family of {size} ({alpha:.3g} each); planned with the upper "
-            f"{PILOT_CONFIDENCE * 100:.0f} % bound of the pilot's deviation\n"
+            f"{PILOT_CONFIDENCE * 100:.0f} % confidence bound of the pilot's standard deviation\n"
         ),
         _pilots(known),
         Text(),
@@ -148,7 +148,7 @@ def render(plan: Plan, known: Known, *, effect: float | None) -> RenderableType:
 
 
 def _pilots(known: Known) -> Table:
-    table = _table("metric", "cell", "blocks", "sd", "sd at most", left=2)
+    table = _table("metric", "cell", "blocks", "sd", "sd, upper bound", left=2)
     for pilot in known.pilots:
         figures = (str(pilot.df + 1), f"{pilot.sd * 100:.2f} %", f"{pilot.upper * 100:.2f} %")
         table.add_row(pilot.metric, pilot.cell, *figures)
@@ -162,7 +162,7 @@ def _blocks(plan: Plan, known: Known, *, alpha: float) -> Table:
         for metric in plan.metrics.primary
         if any(pilot.metric == metric for pilot in known.pilots)
     }
-    table = _table("blocks", *(f"{metric} detects" for metric in metrics), "at the pilot's own sd", "takes", left=0)
+    table = _table("blocks", *(f"{metric} detects" for metric in metrics), "at the pilot's own sd", "duration", left=0)
     for blocks in sorted({*planned.TABLE, max(plan.design.blocks, planned.FEWEST_BLOCKS)}):
         upper = [planned.detectable(pilot.upper, blocks=blocks, alpha=alpha) for pilot in metrics.values()]
         own = [planned.detectable(pilot.sd, blocks=blocks, alpha=alpha) for pilot in metrics.values()]
@@ -173,7 +173,7 @@ def _blocks(plan: Plan, known: Known, *, alpha: float) -> Table:
             ", ".join(_percent(found) for found in own),
             duration(known.block_s * blocks),
         )
-    table.caption = "* as the study says" if plan.design.blocks else None
+    table.caption = "* as in the study" if plan.design.blocks else None
     return table
 
 
@@ -189,7 +189,7 @@ def _answers(known: Known, *, effect: float, alpha: float) -> list[Text]:
         takes = duration(known.block_s * max(every))
         whole = f"an effect of {effect * 100:g} % in every cell needs {_needed(max(every))}: {takes}"
     else:
-        whole = f"an effect of {effect * 100:g} % is out of reach of {planned.MOST_BLOCKS} blocks in some cell"
+        whole = f"an effect of {effect * 100:g} % needs more than {planned.MOST_BLOCKS} blocks in some cell"
     return [Text(whole, style="bold"), *(Text(f"  {line}") for line in lines if len(lines) > 1)]
 
 

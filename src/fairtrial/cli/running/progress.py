@@ -14,7 +14,7 @@ from fairtrial.record.models import Plan, PlannedTrial, TrialRecord
 from fairtrial.run import Progress as RunProgress
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.workloads import WORKLOADS
+from fairtrial.workloads import workload_of
 
 MINUTE_S = 60
 MILLISECOND_NS = 1e6
@@ -22,11 +22,8 @@ MILLISECOND_NS = 1e6
 
 def throughput_of(trial: ResolvedTrial) -> MetricDefinition | None:
     """The metric that says how much a trial's workload did per time; None if there is none."""
-    name, parameters = next(iter(trial.workload.items()))
-    kind = WORKLOADS[name].KIND
-    if not kind.throughput:
-        return None
-    return kind.metrics(kind.parameters.validate_python(parameters))[kind.throughput]
+    workload = workload_of(trial.workload)
+    return workload.metrics()[workload.throughput] if workload.throughput else None
 
 
 def rate(per_s: float, throughput: MetricDefinition | None) -> str:
@@ -41,7 +38,7 @@ def outcome(trial: TrialRecord) -> str:
     if not trial.valid:
         return f"invalid: {trial.invalid_reason}"
     if "highest_rate_per_s" in trial.scalars:
-        return f"{trial.scalars['highest_rate_per_s']:,.0f}/s at most"
+        return f"highest rate {trial.scalars['highest_rate_per_s']:,.0f}/s"
     throughput = throughput_of(trial.resolved)
     if throughput is not None and throughput.name in trial.scalars:
         return f"{trial.scalars[throughput.name]:,.0f} {throughput.unit}{_errors(trial.scalars.get('errors', 0))}"
@@ -77,7 +74,9 @@ def probing(line: Mapping[str, Any]) -> str:
 def probed(line: Mapping[str, Any]) -> str:
     """What came out of a probe, and the bounds that are believed now."""
     latency_ns = line.get("latency_ns")
-    measured = "nothing ended" if latency_ns is None else f"{line['percentile']} {latency_ns / MILLISECOND_NS:.3g} ms"
+    measured = (
+        "no request completed" if latency_ns is None else f"{line['percentile']} {latency_ns / MILLISECOND_NS:.3g} ms"
+    )
     text = f"{probing(line)} {'met' if line['met'] else 'missed'} ({measured})"
     met, missed = line.get("met_per_s"), line.get("missed_per_s")
     if met is not None or missed is not None:
@@ -110,7 +109,7 @@ class Lines:
 
     def trial_finished(self, trial: TrialRecord) -> None:
         """See `fairtrial.run.Progress`."""
-        left = f"left {duration(self._left_s)}"
+        left = f"{duration(self._left_s)} left"
         self._console.print(f"{self._where}  {outcome(trial)}  {left}", markup=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
@@ -139,7 +138,7 @@ class Bar:
             completed=number - 1,
             total=total,
             now=self._what,
-            left=f"left {duration(left_s)}",
+            left=f"{duration(left_s)} left",
         )
 
     def phase(self, name: str) -> None:

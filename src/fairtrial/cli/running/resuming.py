@@ -60,7 +60,7 @@ def resumed(
         writer = record.resume(directory)
         if _read(directory / "study.yaml") != _read(study):
             console.print(
-                f"note: {study} has changed since {directory.name} began; the run goes on with the plan it began with",
+                f"note: {study} has changed since {directory.name} began; the run continues with its original plan",
                 markup=False,
                 soft_wrap=True,
             )
@@ -90,11 +90,11 @@ def as_it_ran(directory: Path, study: Path, *, size: str | None, overrides: Sequ
 def _named(directory: Path, *, changed: bool) -> Writer:
     if changed:
         problem = Problem(
-            message=f"{directory} goes on as it began, so these change nothing", file="--size, --set, --aa"
+            message=f"{directory} continues with its original plan: these have no effect", file="--size, --set, --aa"
         )
-        raise InputError([problem], hint="leave them out, or start another run of the study")
+        raise InputError([problem], hint="leave these options out, or start a new run of the study")
     if _finished(directory):
-        raise RecordError(f"{directory} is finished", hint=f"`fairtrial report {directory}` writes its report again")
+        raise RecordError(f"{directory} is finished", hint=f"`fairtrial report {directory}` rewrites its report")
     return record.resume(directory)
 
 

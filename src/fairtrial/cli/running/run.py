@@ -67,7 +67,10 @@ def run(
             live = LiveFile(writer.directory / "live.json", progress)
             Run(writer=writer, progress=live, stopping=stopping_rule(writer.plan), study=source).execute()
     except KeyboardInterrupt:
-        print(f"stopped; every finished trial is kept: `fairtrial run {study} --resume` goes on", file=sys.stderr)
+        print(
+            f"stopped; every finished trial is kept: `fairtrial run {study} --resume` continues the run",
+            file=sys.stderr,
+        )
         raise
     finally:
         (writer.directory / "live.json").unlink(missing_ok=True)
@@ -91,7 +94,7 @@ def conclude(found: Record, *, console: Console, contrast: str | None = None, dr
         directory = found.directory / "report" if is_own else found.directory / "report" / f"by-{factor}"
         written = report.write(found, analysis, directory, drawn=drawn)
         if not is_own:
-            console.print(f"\nalso compared: {factor}, a family of its own", markup=False)
+            console.print(f"\nalso compared: {factor}, as a separate family", markup=False)
         print_whole(console, report.terminal(analysis))
         console.print(f"report: {written}", markup=False, soft_wrap=True)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -88,12 +89,20 @@ def read(directory: Path, *, file: str = FILE) -> dict[str, Distribution]:
         RecordError: a line cannot be decoded.
     """
     path = directory / file
-    if not path.exists():
+    try:
+        status = path.stat()
+    except FileNotFoundError:
         return {}
     try:
-        logged = histogram_log.counts(path)
+        return dict(_decoded(path, (status.st_ino, status.st_size, status.st_mtime_ns)))
     except ValueError as error:
         raise RecordError(f"{path} cannot be decoded: {error}", hint="restore the trial from a copy") from error
+
+
+@lru_cache(maxsize=2)
+def _decoded(path: Path, _version: tuple[int, int, int]) -> Mapping[str, Distribution]:
+    """Decoded once: scalars, sums and the comparison of files each ask for a trial's log as it is committed."""
+    logged = histogram_log.counts(path)
     return {
         tag or "all": merged(_distribution(counts, shape) for shape, counts in shapes.items())
         for tag, shapes in logged.items()
@@ -133,12 +142,12 @@ def definitions(types: Iterable[str] = (), *, exact: Mapping[str, str] | None = 
         types: of transactions.
         exact: the sources of scalars that are no histogram's because a program tells them itself, by metric name.
     """
-    statistics = {"p50": "median", "p95": "95 %", "p99": "99 %", "p999": "99.9 %", "max": "maximum", "mean": "mean"}
+    statistics = {"p50": "median", "p95": "p95", "p99": "p99", "p999": "p99.9", "max": "maximum", "mean": "mean"}
     defined = {}
     for kind in ("", *types):
         for statistic, words in statistics.items():
             name = f"{kind}_latency_ns_{statistic}".removeprefix("_")
-            label = f"{kind.replace('_', '-')} latency, {words}".strip()
+            label = " ".join([words, *([kind.replace("_", "-")] if kind else []), "latency"])
             defined[name] = MetricDefinition(
                 name=name,
                 label=label,

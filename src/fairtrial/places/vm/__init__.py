@@ -8,15 +8,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
-from pydantic import TypeAdapter
-
-from fairtrial.places import local
+from fairtrial.places.local import Local, LocalParameters
+from fairtrial.places.place import BootedPlace, Disk
 from fairtrial.places.vm import accelerators, images, kernels, unpacked
 from fairtrial.places.vm.guest import STATE, Guest
-from fairtrial.places.vm.machine import Disk, Machine
+from fairtrial.places.vm.machine import Machine
 from fairtrial.places.vm.parameters import VmParameters
-from fairtrial.study.catalogue import Kind
+from fairtrial.programs import Program
 from fairtrial.wire import Agent, Limits
 from fairtrial.wire.open_place import OpenPlace
 
@@ -24,52 +24,83 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # a guest
 OWN = (STATE, "/tmp", "/run", "/dev", "/proc", "/sys")  # noqa: S108 - where a guest has files of its own
 BOOT_S = 16.0  # to a ready agent, through a trial's steps around its load, and off again, under emulation
 
-KIND = Kind(
-    name="vm",
-    summary="A virtual machine on this machine that boots a kernel of its own, afresh for every trial.",
-    parameters=TypeAdapter(VmParameters),
-    duration_s=lambda _parameters: BOOT_S,
-)
 
+class Vm(BootedPlace[VmParameters]):
+    """A guest of QEMU, whose root is this machine's."""
 
-def boot(parameters: VmParameters, *, holder: str, lock: bool, disk: Disk) -> Guest:
-    """Boots a guest; this machine's lock is held until it ends.
+    name = "vm"
+    summary = "A virtual machine on this machine that boots a kernel of its own, afresh for every trial."
+    model = VmParameters
+    example = MappingProxyType({"kernel": "debian-6.1"})
+    programs = (
+        Program("qemu-system-x86_64", "the place `vm` runs it", "qemu-system-x86"),
+        Program("qemu-img", "the place `vm` lays a trial's disk over the kept one with it", "qemu-utils"),
+        Program("mkfs.xfs", "the place `vm` makes its disk with it", "xfsprogs", "-V"),
+        Program("apt-get", "the place `vm` downloads kernels with it", "apt"),
+        Program("dpkg-deb", "the place `vm` unpacks kernels with it", "dpkg"),
+    )
 
-    Args:
-        parameters: the guest.
-        holder: who asks, in words that a refused second user can act upon.
-        lock: take this machine's lock.
-        disk: which disk it gets; what a trial writes to it goes with the guest.
+    def duration_s(self) -> float:
+        """Of its boot."""
+        return BOOT_S
 
-    Raises:
-        PlaceError: no QEMU, no such kernel, or the guest did not come up; the message holds its last lines.
-    """
-    limits = Limits.from_environment()
-    carrier = local.LocalParameters(state_directory=parameters.state_directory)
-    # What is prepared for guests here is prepared by the programs that they would find.
-    host = Agent(local.connect(carrier, limits, path=PATH), holder=holder, lock=lock, limits=limits)
-    try:
-        state = Path(host.hello.state_directory) / KIND.name
-        kernel = kernels.find(parameters.kernel, cache=state / "kernels")
-        accelerator = accelerators.choose(parameters.asked_accelerator, kernel, state=state)
-        running = state / "running"
-        if lock:
-            shutil.rmtree(running, ignore_errors=True)  # of guests whose control plane was killed
-        running.mkdir(parents=True, exist_ok=True)
-        machine = Machine(
-            parameters=parameters,
-            kernel=kernel,
-            directory=Path(tempfile.mkdtemp(dir=running)),
-            disk=_disk(state, parameters, disk),
-            keep=disk.keep,
-            accelerator=accelerator,
-            limits=limits.emulated() if accelerator == "tcg" else limits,
-            image=_image(kernel, accelerator, state=state),
-        )
-        return Guest(machine, host)
-    except BaseException:
-        host.close()
-        raise
+    def boot(self, *, holder: str, lock: bool, disk: Disk) -> Guest:
+        """Boots a guest; this machine's lock is held until it ends.
+
+        Args:
+            holder: who asks, in words that a refused second user can act upon.
+            lock: take this machine's lock.
+            disk: which disk it gets; what a trial writes to it goes with the guest.
+
+        Raises:
+            PlaceError: no QEMU, no such kernel, or the guest did not come up; the message holds its last lines.
+        """
+        parameters, limits = self.parameters, Limits.from_environment()
+        carrier = Local(LocalParameters(state_directory=parameters.state_directory))
+        # What is prepared for guests here is prepared by the programs that they would find.
+        host = Agent(carrier.connect(limits, path=PATH), holder=holder, lock=lock, limits=limits)
+        try:
+            state = Path(host.hello.state_directory) / self.name
+            kernel = kernels.find(parameters.kernel, cache=state / "kernels")
+            accelerator = accelerators.choose(parameters.asked_accelerator, kernel, state=state)
+            running = state / "running"
+            if lock:
+                shutil.rmtree(running, ignore_errors=True)  # of guests whose control plane was killed
+            running.mkdir(parents=True, exist_ok=True)
+            machine = Machine(
+                parameters=parameters,
+                kernel=kernel,
+                directory=Path(tempfile.mkdtemp(dir=running)),
+                disk=_disk(state, parameters, disk),
+                keep=disk.keep,
+                accelerator=accelerator,
+                limits=limits.emulated() if accelerator == "tcg" else limits,
+                image=_image(kernel, accelerator, state=state),
+            )
+            return Guest(machine, host)
+        except BaseException:
+            host.close()
+            raise
+
+    def shares(self, path: PurePosixPath) -> bool:
+        """Whether a file of this machine is the same file in a guest, whose root is this machine's."""
+        real = Path(path).resolve()
+        return not any(real.is_relative_to(own) for own in OWN)
+
+    def has_disk(self, host: OpenPlace, *, key: str) -> bool:
+        """Whether there is a disk with the prepared data of a key."""
+        return images.path(self._state(host), key=key, size=self.parameters.disk).exists()
+
+    def make_disk(self, host: OpenPlace, *, key: str) -> bool:
+        """Makes a disk with data of a key that were prepared on this machine; false where that is not possible.
+
+        Raises:
+            PlaceError: mkfs failed.
+        """
+        return images.make(host, self._state(host), key=key, size=self.parameters.disk)
+
+    def _state(self, host: OpenPlace) -> Path:
+        return Path(host.state_directory) / self.name
 
 
 def _disk(state: Path, parameters: VmParameters, asked: Disk) -> Path:
@@ -85,27 +116,3 @@ def _image(kernel: kernels.Kernel, accelerator: str, *, state: Path) -> Path:
     if accelerator != "tcg":
         return kernel.image
     return unpacked.kept(kernel.image, sha256=kernel.sha256, cache=state / "unpacked")
-
-
-def shares(path: PurePosixPath) -> bool:
-    """Whether a file of this machine is the same file in a guest, whose root is this machine's."""
-    real = Path(path).resolve()
-    return not any(real.is_relative_to(own) for own in OWN)
-
-
-def has_disk(parameters: VmParameters, host: OpenPlace, *, key: str) -> bool:
-    """Whether there is a disk with the prepared data of a key."""
-    return images.path(_state(host), key=key, size=parameters.disk).exists()
-
-
-def make_disk(parameters: VmParameters, host: OpenPlace, *, key: str) -> bool:
-    """Makes a disk with data of a key that were prepared on this machine; false where that is not possible.
-
-    Raises:
-        PlaceError: mkfs failed.
-    """
-    return images.make(host, _state(host), key=key, size=parameters.disk)
-
-
-def _state(host: OpenPlace) -> Path:
-    return Path(host.state_directory) / KIND.name

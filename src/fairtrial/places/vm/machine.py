@@ -29,22 +29,6 @@ ALIGNMENT = 128 * MIB  # persistent memory begins and ends at a memory section, 
 
 
 @dataclass(frozen=True)
-class Disk:
-    """Which disk a guest gets.
-
-    Attributes:
-        keep: whether what the guest writes to it stays.
-        key: of the prepared data that it shall hold, if there is such a disk; else it is the guests' own.
-    """
-
-    keep: bool = False
-    key: str | None = None
-
-
-KEPT, PASSING = Disk(keep=True), Disk()
-
-
-@dataclass(frozen=True)
 class Machine:
     """One guest.
 

@@ -46,8 +46,8 @@ def dips(scene: Scene, cell: CellResult) -> Dips:
     deep = sum(dip.lowest_share < DEEP_DIP for _, dip in found)
     which = "" if len(found) <= MARKED else f", the {MARKED} that cost most"
     note = (
-        f" Upright bands: {counted(len(found), 'dip')} below 80 % of the rolling median{which}, in the colour of the "
-        f"trial's arm; {deep} below 50 %. The charts of telemetry have the same bands."
+        f" Vertical bands: {counted(len(found), 'dip')} below 80 % of the rolling median{which}, in the colour of the "
+        f"trial's arm; {deep} below 50 %. The telemetry charts have the same bands."
     )
     return Dips(shown=shown, note=note)
 
@@ -63,7 +63,7 @@ def marked(scene: Scene, shown: list[dict[str, Any]], drawing: Drawing, *, legen
         alt.Tooltip("t:N", title="trial"),
         alt.Tooltip("from:Q", title="dip from, s"),
         alt.Tooltip("to:Q", title="to, s"),
-        alt.Tooltip("lowest:N", title="of the median, at its lowest"),
+        alt.Tooltip("lowest:N", title="lowest, share of the median"),
         alt.Tooltip("recovered:Q", title="recovered, s"),
     ]
     colour = arm_colour(scene, legend=legend)

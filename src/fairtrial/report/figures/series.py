@@ -42,7 +42,9 @@ def timelines(scene: Scene, cell: CellResult) -> Figure | None:
     hovered = alt.selection_point(fields=["t"], on="pointerover", nearest=True, empty=False)
     drawing = Drawing()
     base = alt.Chart(drawing.rows(drawn)).encode(
-        x=alt.X("s:Q", title="seconds since the measured window began", axis=alt.Axis(grid=False, tickCount=10)),
+        x=alt.X(
+            "s:Q", title="seconds since the start of the measurement window", axis=alt.Axis(grid=False, tickCount=10)
+        ),
         y=alt.Y("v:Q", title="transactions/s", scale=alt.Scale(zero=True)),
         detail=alt.Detail("t:N"),
         color=arm_colour(scene),
@@ -63,7 +65,7 @@ def timelines(scene: Scene, cell: CellResult) -> Figure | None:
         )
         .add_params(hovered),
     )
-    note = "One line per trial; the dashed line is the start of the measured window."
+    note = "One line per trial; the dashed line is the start of the measurement window."
     if shortened:
         note += " Long timelines are thinned; the smallest and largest value of every stretch is kept."
     note += found.note
@@ -105,7 +107,7 @@ def latencies(scene: Scene, cell: CellResult) -> Figure | None:
         ),
     )
     note = (
-        "Thick: counts of all used trials of an arm, merged; thin: single trials. A curve ends where fewer than"
+        "Thick: merged counts of all used trials of an arm; thin: single trials. A curve ends where fewer than"
         " one observation lies beyond."
     )
     return Figure(

@@ -66,7 +66,7 @@ def shift(scene: Scene, cell: CellResult, curves: Sequence[ShiftCurve]) -> Figur
     )
     band = f"The band holds for the whole curve at once, with {numbers.percent(own[0].confidence)} confidence."
     few = any(curve.n < SMALLEST_N for curve in own)
-    without = f"fewer than {SMALLEST_N} blocks" if few else "blocks hardly vary but for a few, and it would have no end"
+    without = f"fewer than {SMALLEST_N} blocks" if few else "all but a few blocks hardly vary, so it would be unbounded"
     note = band if all(banded) else f"No band{' for some arms' if any(banded) else ''}: {without}."
     title = f"Shift of latency against {baseline}, all transaction types"
     return Figure(

@@ -127,7 +127,7 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
     return Figure(
         name=f"ratio-{table.definition.name}",
         title=f"{table.definition.label} ({table.definition.better} is better)",
-        note=f"Point and {share} interval{aside}; the grey band is the margin of equivalence, ±"
+        note=f"Point and {share} interval{aside}; the grey band is the equivalence margin, ±"
         f" {numbers.percent(analysis.margin)}.",
         spec=drawing.finished(chart, height=FOREST_ROW_HEIGHT * max(1, len(rows)) + 10),
     )

@@ -63,7 +63,7 @@ def render(record: Record, analysis: Analysis) -> str:
 def _summary(analysis: Analysis) -> list[str]:
     lines = heading("Summary")
     if not analysis.finished:
-        lines += [*prose("The run has not reached its planned end: figures are preliminary and carry no verdict."), ""]
+        lines += [*prose("The run is not finished: results are preliminary and have no verdict."), ""]
     for sentence in summary.sentences(analysis):
         lines += prose(sentence)
     return lines
@@ -79,7 +79,7 @@ def _matrix(record: Record, analysis: Analysis) -> list[str]:
             ("cells × arms", f"{len(analysis.cells)} × {len(analysis.levels)}"),
             ("blocks per cell", f"{design.min_blocks} to {design.blocks}" if design.min_blocks else str(design.blocks)),
             ("order", f"{design.order.replace('_', ' ')}, seed {design.seed}"),
-            ("size", record.plan.size or "as the study stands"),
+            ("size", record.plan.size or "as in the study"),
         ]
     )
     return lines
@@ -106,13 +106,13 @@ def _in_effect(arms: Sequence[str], behind: Background) -> list[str]:
     if not behind.in_effect:
         return []
     if len(arms) > ARMS_BESIDE:
-        return ["", f"{len(behind.in_effect)} options in effect differ, asked or not: report.html shows them."]
+        return ["", f"{len(behind.in_effect)} options in effect differ, set by the study or not: see report.html."]
     rows = [[name, *(values.get(arm, numbers.ABSENT) for arm in arms)] for name, values in behind.in_effect]
     both = [[_cut(text) for text in row] for row in rows if numbers.ABSENT not in row][:OPTIONS_SHOWN]
     lines = table(["option", *arms], both, left=len(arms) + 1) if both else []
     more = len(rows) - len(both)
-    end = [f"{more} more, most of which not every arm has, are in report.html"] if more else []
-    return ["", "Options in effect that differ, asked or not:", *lines, *end]
+    end = [f"{more} more are in report.html; most of them do not exist in every arm"] if more else []
+    return ["", "Options in effect that differ, set by the study or not:", *lines, *end]
 
 
 def _cut(text: str) -> str:
@@ -141,7 +141,8 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
     for arm in analysis.levels[1:]:
         if lines_of_grid := grid(metric, factors=factors, arm=arm):
             means = (
-                f"Means of {analysis.levels[0]} / {arm} in {metric.scale.unit}, and the difference's {share} interval."
+                f"Means of {analysis.levels[0]} / {arm} in {metric.scale.unit}, and the {share} interval of the "
+                "difference."
             )
             lines += [*lines_of_grid, *prose(means), ""]
     lines += table(header, rows, left=len(factors) + 1)
@@ -150,20 +151,20 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
     for floor in noise.floors(analysis, metric.definition.name):
         lines += prose(f"{floor[0].upper()}{floor[1:]}.")
     in_units = (
-        f"Difference from {analysis.levels[0]} in {metric.scale.unit}; equivalence p is of two one-sided tests against"
-        f" the margin of {numbers.percent(analysis.margin)}; detectable is the change of the ratio (without a ratio: of"
-        " the value) that this n and spread would have found with power 0.8."
+        f"Difference from {analysis.levels[0]} in {metric.scale.unit}. Equivalence p: two one-sided tests against the"
+        f" margin of {numbers.percent(analysis.margin)}. Detectable: the change of the ratio (without a ratio: of the"
+        " value) that this n and spread detect with power 0.8."
     )
     ranks = (
-        f"{opinions(metric)}: the exact test beside it and the Hodges-Lehmann shift, which need no shape of the noise;"
-        " an interval is absent where n is too small for any. Ties are counted, and p is exact given them. The last"
-        " column is what is left open of the mean, for all comparisons together: a claim is about the mean only if it"
-        " bears that claim out."
+        f"{opinions(metric)}: the exact test and the Hodges-Lehmann shift, which assume no distribution of the noise."
+        " An interval is absent where n is too small for any. Ties are counted, and p is exact given them. The last"
+        " column is the range that unseen stalls leave open for the ratio of means, for all comparisons together: a"
+        " claim is about the mean only if this range supports it."
     )
-    welch = "Welch's two-sample t on the raw values: the unpaired classic, beside the estimate above."
+    welch = "Welch's two-sample t test on the raw values, unpaired, for comparison with the estimate above."
     descriptive = (
-        "Each arm by itself: descriptive only; overlap of these intervals decides nothing, and with trials that are"
-        " slow now and then they cover far less often than they say."
+        "Each arm by itself, descriptive only: overlap of these intervals decides nothing, and with trials that are"
+        " occasionally slow they cover the mean far less often than their confidence level."
     )
     tables = ((_in_units, in_units), (_ranks, ranks), (_welch, welch), (_descriptive, descriptive))
     for letter, (make, caption) in zip("bcde", tables, strict=True):
@@ -303,7 +304,7 @@ def _diagnostics(record: Record, analysis: Analysis) -> list[str]:
             shown = output.lines[: diagnostics.LINES_IN_TEXT]
             left_out = output.left_out + len(output.lines) - len(shown)
             lines += [output.caption, *(f"  {line}".rstrip() for line in shown)]
-            lines += [f"  … and {left_out} more lines, in the trial's directory"] if left_out else []
+            lines += [f"  … and {left_out} more lines in the trial's directory"] if left_out else []
     return lines
 
 
@@ -327,7 +328,7 @@ def _doubts(analysis: Analysis, drew: Sequence[Fidelity]) -> list[str]:
     lines = heading("Doubts")
     found = concerns(doubts(analysis) + fidelity.doubts(drew))
     if not found:
-        return [*lines, "None of the checks made found a reason for doubt."]
+        return [*lines, "No check found a reason for doubt."]
     for concern in found:
         kind = " · ".join(part for part in (concern.code, concern.where) if part)
         lines += prose(f"* {kind}", indent="    ")
@@ -383,7 +384,7 @@ def _cautions(place: Place) -> list[str]:
     """What was found of the place before the run and is not fine; what could not be seen is only counted."""
     seen = [finding for finding in place.cautions if finding["grade"] != "unknown"]
     unseen = len(place.cautions) - len(seen)
-    lines = ["", f"How fit it was: {len(place.findings)} findings, {unseen} not seen"] if place.findings else []
+    lines = ["", f"Fitness before the run: {len(place.findings)} findings, {unseen} unknown"] if place.findings else []
     for finding in seen:
         host = "host's " if finding["of_host"] else ""
         said = f"* {finding['grade']}: {host}{finding['name']}: {finding['value']}. {finding['fix']}"
@@ -396,7 +397,7 @@ def _pairs(facts: Iterable[Fact]) -> list[tuple[str, str]]:
 
 
 def _again(record: Record) -> list[str]:
-    return [*heading("Again"), *pairs(again(record)), "", f"fairtrial {record.plan.fairtrial_version}"]
+    return [*heading("Run again and check"), *pairs(again(record)), "", f"fairtrial {record.plan.fairtrial_version}"]
 
 
 def _raw_data(analysis: Analysis) -> list[str]:

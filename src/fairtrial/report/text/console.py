@@ -39,7 +39,7 @@ def render(analysis: Analysis) -> RenderableType:
     """A table per metric, primary first, and every doubt in a line."""
     parts: list[RenderableType] = []
     if not analysis.finished:
-        parts.append(Text("the run has not reached its planned end: no verdict yet", style="yellow"))
+        parts.append(Text("the run is not finished: no verdict yet", style="yellow"))
     for table in metric_tables(analysis):
         floors = [Text(f"  {floor}", style="dim") for floor in noise.floors(analysis, table.definition.name)]
         parts += [_title(analysis, table), _table(analysis, table), *floors, Text()]
@@ -63,7 +63,7 @@ def _fate(analysis: Analysis) -> str:
     if counts.rows:
         fate.append(f"{counted(counts.rows, 'row')} in {counted(counts.used, 'cluster')}")
     if counts.diagnostic:
-        fate.append(f"{counted(counts.diagnostic, 'diagnostic trial')} beside them")
+        fate.append(f"{counted(counts.diagnostic, 'diagnostic trial')} in addition")
     if counts.invalid:
         fate.append(f"{counts.invalid} invalid")
     if counts.blocks_voided:

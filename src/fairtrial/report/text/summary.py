@@ -69,12 +69,12 @@ def _about(subject: str, analysis: Analysis, found: Sequence[tuple[MetricTable, 
     if of_mean and typical:
         said.append(f"{subject} are about the typical trial, and about the mean as well at {_joined(of_mean)}.")
     elif of_mean:
-        said.append(f"{subject} are about the typical trial and the mean: unseen stalls could not account for them.")
+        said.append(f"{subject} are about the typical trial and the mean: unseen stalls cannot explain them.")
     elif typical:
         said.append(f"{subject} are about the typical trial, not about the mean.")
     if some:
         where = f" at {_joined(some)}" if of_mean or typical else ""
-        said.append(f"{subject}{where} are about some trials only: the typical one does not change.")
+        said.append(f"{subject}{where} are about some trials only: the typical trial does not change.")
     return " ".join(said)
 
 
@@ -97,7 +97,7 @@ def _open(judged: Sequence[Comparison]) -> str:
     most = max(found, key=lambda each: each.share)
     share, depth, worth = (f"{100 * value:.3g} %" for value in (most.share, most.depth, most.worth))
     unseen = f"Even if no trial stalled, stalls in up to {share} of an arm's trials cannot be excluded"
-    return f"{unseen}: at {depth} each they are worth up to {worth}."
+    return f"{unseen}: with a loss of {depth} each, they cost the arm up to {worth}."
 
 
 def breaches(analysis: Analysis) -> tuple[str, ...]:

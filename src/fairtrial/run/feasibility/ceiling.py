@@ -9,7 +9,6 @@ from fairtrial.run.kinds import parts_of
 from fairtrial.run.trial import workspace
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads.engine import drive as native
 
 PER_CORE_S = "client_operations_per_core_s"
 INTERFACE = "client_interface"
@@ -37,4 +36,4 @@ def facts(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> dict[str, Any]:
 
 def _drives_a_server(trial: ResolvedTrial) -> bool:
     parts = parts_of(trial)
-    return native.drives(parts.workload_parameters) and parts.system.has_server(parts.system_parameters)
+    return parts.workload.is_native and parts.system.has_server()

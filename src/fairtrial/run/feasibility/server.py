@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairtrial.run.trial import workspace
-from fairtrial.systems import SYSTEMS, Identity, Launch
+from fairtrial.systems import Identity, Launch, System
 from fairtrial.wire.open_place import OpenPlace
 
 
@@ -29,29 +29,27 @@ class Checked:
     started_s: float
 
 
-def check(place: OpenPlace, kind: str, parameters: Mapping[str, Any]) -> Checked:
+def check(place: OpenPlace, system: System[Any]) -> Checked:
     """Creates, starts, asks and stops a server; leaves nothing behind.
 
     Args:
         place: where; its lock is held.
-        kind: of the system.
-        parameters: its own, as JSON values.
+        system: the server, with its parameters.
 
     Raises:
         PlaceError: it cannot be had, or does not run there, in its own words.
     """
-    system = SYSTEMS[kind]
-    identity = system.identity(place, parameters)
-    work = workspace.work_directory(place, "check", kind, identity.sha256)
+    identity = system.identity(place)
+    work = workspace.work_directory(place, "check", system.name, identity.sha256)
     launch = Launch(data_directory=work / "data", work_directory=work / "server", log_path=work / "server.log")
     workspace.remove(place, work)
     for directory in (launch.data_directory, launch.work_directory):
         workspace.make_private(place, directory)
     try:
         begun = time.monotonic()
-        system.create(place, parameters, launch)
+        system.create(place, launch)
         created = time.monotonic()
-        instance = system.start(place, parameters, launch)
+        instance = system.start(place, launch)
         started = time.monotonic()
         system.stop(place, instance, settled=False)
     finally:

@@ -40,7 +40,7 @@ def require(place: OpenPlace, trials: Iterable[ResolvedTrial], *, rehearse: bool
     Raises:
         PlaceError: files or programs are not there, by setting; or the place cannot do it, by its facts or in fact.
     """
-    effects = [settings.effects(trial.settings, elsewhere.facts(place.facts, trial)) for trial in trials]
+    effects = [settings.effects(trial.settings, place.facts, elsewhere.context(trial)) for trial in trials]
     needs: dict[str, Need] = {}
     for effect in effects:
         for need in _needs(effect):
@@ -58,7 +58,7 @@ def require_of_client(place: OpenPlace, client: elsewhere.Client, trials: Iterab
         PlaceError: it does not have it.
     """
     for trial in trials:
-        settings.effects(trial.settings, elsewhere.facts(place.facts, trial, client))
+        settings.effects(trial.settings, place.facts, elsewhere.context(trial, client))
 
 
 def _look(place: OpenPlace, needs: Mapping[str, Need]) -> None:

@@ -5,49 +5,33 @@ Owns the question only. What a study needs is read from its plan: place, system,
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from fairtrial.doctor.kernel import booted_kernels, perf
-from fairtrial.doctor.looking import PROGRAMS, Seen
-from fairtrial.doctor.programs import install
+from fairtrial.doctor.looking import Seen
+from fairtrial.doctor.programs import PROGRAMS
 from fairtrial.errors import InputError, PlaceError
-from fairtrial.places import BOOTED
+from fairtrial.places import is_booted
 from fairtrial.record.models import Plan
 from fairtrial.run import elsewhere
 from fairtrial.run.feasibility import disk as room
 from fairtrial.run.feasibility import emulation
 from fairtrial.run.feasibility import settings as settable
-from fairtrial.run.kinds import parts_of
 from fairtrial.settings import effects
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.tree.quantities import format_bytes
-from fairtrial.systems import mysql_options, postgres_options
-from fairtrial.systems.installation import awaited
+from fairtrial.systems import system_of
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads.hammerdb import running as hammerdb
-from fairtrial.workloads.pgbench import running as pgbench
+from fairtrial.workloads import Workload, workload_of
 
 LOCAL: Final = "local"
 ROOT: Final = 0
 KERNEL: Final = "kernel_source"  # a fact that guests only have
 # What QEMU takes beside its guest's memory, and what this machine needs to go on.
 BESIDE_GUEST_BYTES: Final = 256 << 20
-# A server's cache, which it is given at once or grows to.
-CACHES: Final[Mapping[str, tuple[str, Callable[[str], str | float]]]] = {
-    "mariadb": ("innodb_buffer_pool_size", mysql_options.normal),
-    "mysql": ("innodb_buffer_pool_size", mysql_options.normal),
-    "postgres": ("shared_buffers", postgres_options.normal),
-}
-# Programs that must be of some version, or that no PATH leads to: asked as a drive asks them.
-IDENTIFIED: Final[Mapping[str, Callable[[OpenPlace, Mapping[str, Any]], object]]] = {
-    "pgbench": lambda place, _parameters: pgbench.identify(place),
-    "hammerdb": lambda place, parameters: hammerdb.identify(place, hammerdb.find(place, parameters)),
-}
 PROGRAMS_OF_PROBES: Final[Mapping[str, str]] = {"perf_stat": "perf", "perf_record": "perf", "bpftrace": "bpftrace"}
 
 
@@ -125,7 +109,7 @@ def outlook(
 def _here(place: Mapping[str, Any], at: Mapping[str, Any]) -> bool:
     """Whether what was looked at tells about a place. A guest has its programs and memory from the machine it is on."""
     kind = next(iter(place))
-    return kind == LOCAL or dict(place) == dict(at) or (kind in BOOTED and next(iter(at)) == LOCAL)
+    return kind == LOCAL or dict(place) == dict(at) or (is_booted(place) and next(iter(at)) == LOCAL)
 
 
 def _named(place: Mapping[str, Any]) -> str:
@@ -135,9 +119,9 @@ def _named(place: Mapping[str, Any]) -> str:
 
 def _argument(place: Mapping[str, Any]) -> str:
     """A place as this command takes it."""
-    kind, parameters = next(iter(place.items()))
-    if kind in BOOTED:
+    if is_booted(place):
         return LOCAL  # what a guest needs, its machine has
+    kind, parameters = next(iter(place.items()))
     given = {name: value for name, value in (parameters or {}).items() if value is not None}
     if kind == "ssh" and given.keys() <= {"host", "user", "port"}:
         user = f"{given['user']}@" if "user" in given else ""
@@ -147,7 +131,7 @@ def _argument(place: Mapping[str, Any]) -> str:
 
 def _disk_is_seen(trial: ResolvedTrial, seen: Seen) -> bool:
     """Whether a trial's data are on the disk that was looked at: a guest has one of its own."""
-    return next(iter(trial.place)) not in BOOTED or KERNEL in seen.facts
+    return not is_booted(trial.place) or KERNEL in seen.facts
 
 
 def _of_plan(plan: Plan, place: OpenPlace, seen: Seen, *, trials: Sequence[ResolvedTrial]) -> Iterator[Lack]:
@@ -164,59 +148,52 @@ def _of_plan(plan: Plan, place: OpenPlace, seen: Seen, *, trials: Sequence[Resol
 
 
 def _of_trial(trial: ResolvedTrial, place: OpenPlace, seen: Seen, *, plan: Plan) -> Iterator[Lack]:
-    kind, parameters = next(iter(trial.place.items()))
+    is_guest = is_booted(trial.place)
     inside = KERNEL in seen.facts  # looked at was a guest itself
-    if kind in BOOTED and not inside:
-        yield from _guest(parameters, plan, seen)
+    if is_guest and not inside:
+        yield from _guest(next(iter(trial.place.values())), plan, seen)
     try:
         elsewhere.require(plan, trial)
     except (PlaceError, InputError) as error:
         yield Lack(str(error), error.hint)
     if elsewhere.of(trial) is None:
-        yield from _workload(trial.workload, place, seen)
-    if kind not in BOOTED or inside:  # a guest's settings are of the guest's kernel
+        yield from _workload(workload_of(trial.workload), place, seen)
+    if not is_guest or inside:  # a guest's settings are of the guest's kernel
         yield from _settings(trial, place, seen)
 
 
 def _server(trial: ResolvedTrial, place: OpenPlace, seen: Seen, *, known: dict[str, list[Lack]]) -> Iterator[Lack]:
     """Its program, which depends on where it comes from and on none of its options; memory for its cache."""
-    kind, parameters = next(iter(trial.system.items()))
-    source = json.dumps({kind: {**parameters, "options": None}}, sort_keys=True)
+    system = system_of(trial.system)
+    source = f"{system.name} {system.parameters.model_dump_json(exclude={'options'})}"
     if source not in known:
-        parts = parts_of(trial)
         known[source] = []
         try:
-            if awaited(kind, parts.system_parameters) is None:  # looking downloads nothing
-                parts.system.identity(place, parts.system_parameters)
+            if system.awaited() is None:  # looking downloads nothing
+                system.identity(place)
         except (PlaceError, InputError) as error:
             known[source] = [Lack(str(error), error.hint)]
     yield from known[source]
-    name, normal = CACHES.get(kind, ("", mysql_options.normal))
-    cache_bytes = normal(str(parameters.get("options", {}).get(name, 0)))
+    name, cache_bytes = system.cache_bytes() or ("", 0.0)
     memory_bytes = (seen.kibibytes("MemTotal") or 0) << 10
-    is_guest = next(iter(trial.place)) in BOOTED  # whose memory is its own
-    if isinstance(cache_bytes, float) and memory_bytes and not is_guest and cache_bytes > memory_bytes:
+    is_guest = is_booted(trial.place)  # whose memory is its own
+    if memory_bytes and not is_guest and cache_bytes > memory_bytes:
         yield Lack(
             f"{name} is {format_bytes(int(cache_bytes))}, and this place has {memory_bytes >> 20}MiB of memory",
-            f"use a larger machine, a smaller size, or `--set system.{kind}.options.{name}=…`",
+            f"use a larger machine, a smaller size, or `--set system.{system.name}.options.{name}=…`",
         )
 
 
-def _workload(workload: Mapping[str, Any], place: OpenPlace, seen: Seen) -> Iterator[Lack]:
-    """The program that a workload is named after, or that its command line begins with; native ones need none."""
-    kind, parameters = next(iter(workload.items()))
-    if kind in PROGRAMS:
-        yield from _program(seen, kind)
-    if kind in IDENTIFIED and (kind not in PROGRAMS or kind in seen.programs):
+def _workload(workload: Workload[Any], place: OpenPlace, seen: Seen) -> Iterator[Lack]:
+    """The programs it runs, by name and then as a drive looks for them; native ones run none."""
+    missing = [program.name for program in workload.programs if program.name not in seen.programs]
+    for program in missing:
+        yield from _program(seen, program)
+    if not missing:
         try:
-            IDENTIFIED[kind](place, parameters)
+            workload.require(place)
         except PlaceError as error:
             yield Lack(str(error), error.hint)
-    run = parameters.get("run") if isinstance(parameters, Mapping) else None
-    if isinstance(run, str) and run:
-        program = shlex.split(run)[0]
-        if place.execute(["sh", "-c", 'command -v -- "$0"', program]).code != 0:
-            yield Lack(f"no {program} at this place", "install it there, or write its whole path")
 
 
 def _settings(trial: ResolvedTrial, place: OpenPlace, seen: Seen) -> Iterator[Lack]:
@@ -225,7 +202,7 @@ def _settings(trial: ResolvedTrial, place: OpenPlace, seen: Seen) -> Iterator[La
     except PlaceError as error:
         yield Lack(str(error), error.hint)
         return
-    steps = effects(trial.settings, elsewhere.facts(seen.facts, trial)).steps
+    steps = effects(trial.settings, seen.facts, elsewhere.context(trial)).steps
     names = dict.fromkeys(step.name for _phase, step in steps)
     if names and seen.facts.get("user_id") != ROOT:
         yield Lack(f"{', '.join(names)} can only be set by root", "run as root, or reach the place as root")
@@ -264,4 +241,4 @@ def _processor(parameters: Mapping[str, Any], plan: Plan, seen: Seen) -> Iterato
 
 def _program(seen: Seen, program: str) -> Iterator[Lack]:
     if program not in seen.programs:
-        yield Lack(f"no {program} at this place", install(program))
+        yield Lack(f"no {program} at this place", PROGRAMS[program].install)

@@ -44,7 +44,7 @@ class Outcome:
             return None
         return self.window.end_ns - (self.clock_shift.shift_ns if self.clock_shift else 0)
 
-    def doubt(self, reason: str) -> None:
+    def invalidate(self, reason: str) -> None:
         """Marks the trial invalid if there is a reason; the first one stays, it is the cause of the later ones."""
         self.invalid_reason = self.invalid_reason or reason
 

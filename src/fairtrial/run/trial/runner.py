@@ -19,7 +19,7 @@ from fairtrial.errors import AgentError, PlaceError, RecordError, StreamLostErro
 from fairtrial.metrics import per_transaction
 from fairtrial.metrics import telemetry as telemetry_metrics
 from fairtrial.metrics.latency import merged_latency
-from fairtrial.metrics.telemetry import shutdown
+from fairtrial.metrics.telemetry import counters, shutdown
 from fairtrial.metrics.telemetry.probes import DIRECTORY as PROBES
 from fairtrial.protocol.generated import Changed, Step, Undone
 from fairtrial.record import Writer
@@ -41,7 +41,6 @@ from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 from fairtrial.workloads import Drive, OnProgress, agreement
-from fairtrial.workloads.engine import drive as native
 
 REST_DIRTY_BYTES = 4 << 20  # dirty plus writeback below this is rest: a second of the slowest disk's writing
 SETTLE_LIMIT_S = 60.0
@@ -127,7 +126,7 @@ class TrialRunner:
             except SystemStartError as error:
                 if not has_started:
                     raise
-                attempt.outcome.doubt(str(error))
+                attempt.outcome.invalidate(str(error))
             attempt.collect(local)
         except StreamLostError as error:
             attempt.outcome.lose(f"{STREAM_LOST}: {error}")
@@ -185,9 +184,9 @@ class Attempt:
         self.desk = self.remote
         if self.client is not None:
             self.desk = workspace.work_directory(self.driver, self.runner.writer.directory.name, self.planned.id)
-        facts = elsewhere.facts(self.place.facts, self.resolved, self.client)
-        effect = settings.effects(self.resolved.settings, facts, trial_directory=self.remote)
-        self.served = self.parts.system.has_server(self.parts.system_parameters)
+        context = elsewhere.context(self.resolved, self.client, directory=self.remote)
+        effect = settings.effects(self.resolved.settings, self.place.facts, context)
+        self.served = self.parts.system.has_server()
         beside = self.served and self.client is None  # a client elsewhere takes no processors here
         self.effect: Effect = separated(effect, self.place.facts, served=beside)
         self.data = self.effect.data_directory or self.remote / "data"
@@ -216,7 +215,7 @@ class Attempt:
             undone = self.place.agent.undo()
         _require_undone(undone)
         if undone.disturbed:
-            self.outcome.doubt("changed by another process during the trial: " + ", ".join(undone.disturbed))
+            self.outcome.invalidate("changed by another process during the trial: " + ", ".join(undone.disturbed))
 
     def _directories(self) -> list[tuple[OpenPlace, PurePosixPath]]:
         """The trial's directory at each place that takes part."""
@@ -258,7 +257,7 @@ class Attempt:
         )
         killed = memory_kills.count(self.place)
         with self._phase("start"), memory_kills.named(self.place, since=killed):
-            instance = self.parts.system.start(self.place, self.parts.system_parameters, launch)
+            instance = self.parts.system.start(self.place, launch)
         self.outcome.options = dict(instance.options)
         try:
             with memory_kills.named(self.place, since=killed):
@@ -277,7 +276,7 @@ class Attempt:
         with self._phase("stop"):
             if instance.process is not None and instance.process.exited is not None:
                 exited = instance.process.exited
-                self.outcome.doubt(f"the server ended during the trial ({how(exited)})")
+                self.outcome.invalidate(f"the server ended during the trial ({how(exited)})")
             self.parts.system.stop(self.place, instance, settled=False)
         preloading.keep(self.place, self.effect, self.remote)
         self._ran_out_of_memory(memory_kills.told(self.place, since=killed))
@@ -285,7 +284,7 @@ class Attempt:
     def _ran_out_of_memory(self, killed: str) -> None:
         """A guest runs nothing but the trial; elsewhere what was killed may be anyone's, unless something broke."""
         if self.place.facts.get("accelerator") is not None and not self.outcome.invalid_reason:
-            self.outcome.doubt(killed)
+            self.outcome.invalidate(killed)
         else:
             self.outcome.explain(killed)
 
@@ -364,7 +363,7 @@ class Attempt:
             yield
         finally:
             with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
-                self.outcome.doubt(governing.ended(governor))
+                self.outcome.invalidate(governing.ended(governor))
 
     def _probed_drive(self, instance: Instance) -> None:
         """Drives, in a diagnostic trial with the plan's probes at work inside the measured window."""
@@ -379,7 +378,7 @@ class Attempt:
             processors=self.effect.client_processors,
         )
         # What warms up says when its window begins; the window of a command is its whole life.
-        if native.announces(self.parts.workload_parameters):
+        if self.parts.workload.announces:
             probing.begin_when_measuring()
         else:
             probing.begin()
@@ -387,7 +386,7 @@ class Attempt:
             self._drive(instance, on_progress=probing.listening(load))
         finally:
             with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
-                self.outcome.doubt(probing.end(self.outcome.window))
+                self.outcome.invalidate(probing.end(self.outcome.window))
 
     def _drive(self, instance: Instance, *, on_progress: OnProgress) -> None:
         if self.client is not None:
@@ -403,15 +402,15 @@ class Attempt:
             groups=self._load_groups(),
         )
         try:
-            driven = self.parts.workload.drive(self.driver, self.parts.workload_parameters, drive)
+            driven = self.parts.workload.drive(self.driver, drive)
         except (StreamLostError, AgentError):
             raise
         except PlaceError as error:
-            self.outcome.doubt(f"the load failed: {error}")
+            self.outcome.invalidate(f"the load failed: {error}")
             return
         self.outcome.window = driven.window
         self.outcome.options |= driven.effective
-        self.outcome.doubt(driven.invalid_reason)
+        self.outcome.invalidate(driven.invalid_reason)
 
     def _load_processors(self) -> tuple[int, ...] | None:
         """The client's set; without a server, the system runs in the load's process and the server's set is its."""
@@ -431,27 +430,27 @@ class Attempt:
 
     def _stop(self, sampler: telemetry.Sampler) -> None:
         with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
-            self.outcome.doubt(sampler.stop())
+            self.outcome.invalidate(sampler.stop())
 
     def _check(self, instance: Instance) -> None:
         """Checks the data where the workload asks for it; a failing database has measured something else."""
-        when = self.parts.workload.checks_after(self.parts.workload_parameters)
+        when = self.parts.workload.checks_after()
         subject = (self.planned.cell, self.planned.arm)  # an arm may be what breaks the data
         due = when == "every_trial" or (when == "once_per_cell" and subject not in self.runner.checked)
         if not due or instance.endpoint is None or self.outcome.invalid_reason:
             return
         with self._phase("check"):
             try:
-                checks = self.parts.workload.check(self.place, self.parts.workload_parameters, instance.endpoint)
+                checks = self.parts.workload.check_data(self.place, instance.endpoint)
             except (StreamLostError, AgentError):
                 raise
             except PlaceError as error:
-                self.outcome.doubt(f"the check failed: {error}")
+                self.outcome.invalidate(f"the check failed: {error}")
                 return
         self.outcome.checks = checks
         broken = [check.name for check in checks if check.violations]
         if broken:
-            self.outcome.doubt("consistency conditions violated: " + ", ".join(broken))
+            self.outcome.invalidate("consistency conditions violated: " + ", ".join(broken))
         else:
             self.runner.checked.add(subject)
 
@@ -471,17 +470,18 @@ class Attempt:
         try:
             common = telemetry_metrics.compute(local, window=self.outcome.window, facts=self.place.facts)
             common |= shutdown.compute(local)
-            own = self.parts.workload.scalars(local, self.parts.workload_parameters, self.outcome.window)
+            own = self.parts.workload.scalars(local, self.outcome.window)
             merged_latency.write(local)
-            disagreeing = agreement.contradictions(local, self.parts.workload, self.parts.workload_parameters)
+            counters.write(local, window=self.outcome.window, sources=self.outcome.telemetry)
+            disagreeing = agreement.contradictions(local, self.parts.workload)
         except (PlaceError, RecordError) as error:
-            self.outcome.doubt(f"its figures cannot be computed: {error}")
+            self.outcome.invalidate(f"its figures cannot be computed: {error}")
             return
         scalars = per_transaction.joined(common, own)
         self.outcome.scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
         self.outcome.contradict(disagreeing)
         for name in scalars.keys() - self.outcome.scalars.keys():
-            self.outcome.doubt(f"metric {name} is {scalars[name]}, which is no number")
+            self.outcome.invalidate(f"metric {name} is {scalars[name]}, which is not a number")
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -70,4 +70,4 @@ def shut_down_slowly(place: OpenPlace, parts: Parts, loaded: Loaded, *, phase: P
     if not complete:
         return replace(instance, process=None, endpoint=None)
     with phase("start"):
-        return parts.system.start(place, parts.system_parameters, launch)
+        return parts.system.start(place, launch)

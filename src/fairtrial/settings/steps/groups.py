@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Any
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import Step, WriteAction
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, Limit, Phase, Side
 from fairtrial.settings.steps.shared import program, shell
 
 ROOT = 0
-LOAD = "load"  # among the facts: `beside` a server, `within` the system's process, or `elsewhere`, at another place
 PHASE: Phase = "before_server"  # what is restored for the trial is not charged to its server
 TAKE_AWAY = 'echo "$2" > "$1" || :'  # somebody else may need the controller by now, and then the kernel keeps it
 
@@ -53,22 +52,22 @@ def controller(name: str, facts: Mapping[str, Any], *, setting: str) -> Mapping[
     return found
 
 
-def directory(side: Side, name: str, facts: Mapping[str, Any]) -> str:
-    """The group of a side in a controller's hierarchy."""
-    trial = PurePosixPath(facts["trial_directory"]).name
-    return f"{facts['controllers'][name]['directory']}/fairtrial-{trial}-{side}"
+def directory(limit: Limit, facts: Mapping[str, Any], trial: TrialContext) -> str:
+    """The group of a limit's side in its controller's hierarchy."""
+    return f"{facts['controllers'][limit.controller]['directory']}/fairtrial-{trial.directory.name}-{limit.side}"
 
 
-def made(effect: Effect, facts: Mapping[str, Any]) -> Effect:
+def made(effect: Effect, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
     """The effect with its limits as steps: groups made, files written, and the sides told where they start."""
     if not effect.limits:
         return effect
-    _require_sides({limit.side for limit in effect.limits}, facts)
-    data = str(effect.data_directory or PurePosixPath(facts["trial_directory"]) / "data")
-    groups = {side: _groups(side, effect.limits, facts) for side in ("server", "client")}
+    _require_sides({limit.side for limit in effect.limits}, trial)
+    data = str(effect.data_directory or trial.directory / "data")
+    paths = [(limit, directory(limit, facts, trial)) for limit in effect.limits]
+    groups = {side: _groups(side, paths) for side in ("server", "client")}
     empty = [*_enabled(_controllers(effect.limits, facts), facts)]
-    empty += [_group(path, name=f"group.{side}") for side, paths in groups.items() for path in paths]
-    limits = [limit.step(directory(limit.side, limit.controller, facts), data) for limit in effect.limits]
+    empty += [_group(path, name=f"group.{side}") for side, own in groups.items() for path in own]
+    limits = [limit.step(path, data) for limit, path in paths]
     return replace(
         effect,
         steps=(*effect.steps, *((PHASE, step) for step in [*empty, *limits])),
@@ -79,18 +78,13 @@ def made(effect: Effect, facts: Mapping[str, Any]) -> Effect:
     )
 
 
-def has_group_of_its_own(facts: Mapping[str, Any]) -> bool:
-    """Whether the load runs in processes of its own at this place."""
-    return bool(facts.get(LOAD, "beside") == "beside")
-
-
-def _require_sides(sides: set[Side], facts: Mapping[str, Any]) -> None:
-    if "client" in sides and facts.get(LOAD) == "elsewhere":
+def _require_sides(sides: set[Side], trial: TrialContext) -> None:
+    if "client" in sides and trial.load == "elsewhere":
         raise PlaceError(
             "settings limit the client, and it runs at another place, where nothing is set",
             hint="limit the server only, or leave `workload.place` out",
         )
-    if len(sides) > 1 and facts.get(LOAD) == "within":
+    if len(sides) > 1 and trial.load == "within":
         raise PlaceError(
             "settings limit server and client apart, but system and load are one process here",
             hint="give `server` or `client`, not both",
@@ -104,11 +98,9 @@ def _controllers(limits: Iterable[Limit], facts: Mapping[str, Any]) -> set[str]:
     return names | {"memory"} if "io" in names and both else names
 
 
-def _groups(side: str, limits: Iterable[Limit], facts: Mapping[str, Any]) -> tuple[str, ...]:
+def _groups(side: str, paths: Iterable[tuple[Limit, str]]) -> tuple[str, ...]:
     """Each directory once: in version 2 all controllers have the same."""
-    return tuple(
-        dict.fromkeys(directory(limit.side, limit.controller, facts) for limit in limits if limit.side == side)
-    )
+    return tuple(dict.fromkeys(path for limit, path in paths if limit.side == side))
 
 
 def _group(path: str, *, name: str) -> Step:

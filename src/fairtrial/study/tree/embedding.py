@@ -48,10 +48,10 @@ def _parameters(tree: Tree, *, kind: Kind, problems: Problems) -> Tree:
             continue
         if content in tree.entries:
             problems.add(
-                f"`{key}` and `{content}` are both given",
+                f"`{key}` and `{content}` are both present",
                 tree.where(content),
                 field=(kind.name, content),
-                suggestion=f"`{content}` is what stands in the file: keep one of them",
+                suggestion=f"`{content}` holds the text of the file: keep one of them",
             )
             continue
         try:

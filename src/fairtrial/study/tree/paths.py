@@ -17,7 +17,7 @@ def expanded(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise ValueError(f"whose home directory is {Path(path).parts[0]}? Nobody of that name is known here") from error
+        raise ValueError(f"{Path(path).parts[0]} is not a home directory here: no user of that name exists") from error
 
 
 def _with_a_home(path: str) -> str:

@@ -89,7 +89,7 @@ class Problems:
     def unknown(self, what: str, name: str, known: Iterable[str], *, at: Position, field: Sequence[str]) -> None:
         """Notes a name that is none of those known."""
         names = list(known)
-        expected = f"expected one of {listed(names)}" if names else "there is none"
+        expected = f"expected one of {listed(names)}" if names else "none is available"
         self.add(f"unknown {what} `{name}`; {expected}", at, field=field, suggestion=did_you_mean(name, names))
 
     def raise_if_any(self) -> None:
@@ -101,7 +101,8 @@ class Problems:
         if self._noted:
             ordered = sorted(self._noted, key=lambda problem: (problem.file, problem.line, problem.column))
             raise InputError(
-                ordered, hint="mend the lines named; `fairtrial schema` describes every key to your editor"
+                ordered,
+                hint="fix the lines listed above; with `fairtrial schema` your editor checks and completes every key",
             )
 
 
@@ -152,7 +153,7 @@ def _owner(node: Node, path: Path) -> Tree | None:
 def _worded(details: list[ErrorDetails], *, known: Callable[[], list[str]]) -> tuple[str, str]:
     first = details[0]
     if first["type"] == "missing":
-        return "required, but missing", ""
+        return "required but missing", ""
     if first["type"] == "extra_forbidden":
         names = known()
         key = str(first["loc"][-1])
@@ -174,7 +175,7 @@ def _tag_in_words(detail: ErrorDetails) -> tuple[str, str]:
     """One of several models, chosen by a key that names none of them or is not there."""
     key = detail["ctx"]["discriminator"].strip("'")
     if detail["type"] == "union_tag_not_found":
-        return f"`{key}` is required, but missing", ""
+        return f"`{key}` is required but missing", ""
     names = [name.strip("'") for name in detail["ctx"]["expected_tags"].split(", ")]
     tag = str(detail["ctx"]["tag"])
     return f"unknown {key} `{tag}`; expected one of {listed(names)}", did_you_mean(tag, names)
@@ -187,7 +188,7 @@ def _expected(detail: ErrorDetails) -> str:
     if detail["type"] == "too_short":
         return f"at least {detail['ctx']['min_length']}"
     if detail["type"] == "string_pattern_mismatch":
-        return f"text like {detail['ctx']['pattern']}"
+        return f"text that matches {detail['ctx']['pattern']}"
     message = detail["msg"]
     if message.startswith(("Input should be greater", "Input should be less")):
         return message.replace("Input should be", "a value")

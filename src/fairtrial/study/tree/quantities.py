@@ -59,10 +59,10 @@ def _parse(value: object, units: Mapping[str, Decimal], *, expected: str) -> Dec
         raise ValueError(f"expected {expected}, found {value!r}")
     number, unit = Decimal(match[1]), match[2].replace("µ", "u")
     if unit and unit not in units:
-        raise ValueError(f"expected {expected}, found {value!r}: {unit!r} is none of {', '.join(units)}")
+        raise ValueError(f"expected {expected}, found {value!r}: {unit!r} is not one of {', '.join(units)}")
     result = number * (units[unit] if unit else 1)
     if result > _LARGEST:
-        raise ValueError(f"expected {expected}, found {value!r}, which is out of any range")
+        raise ValueError(f"expected {expected}, found {value!r}, which is out of range")
     return result
 
 
@@ -190,7 +190,7 @@ def _command_line(text: str) -> str:
     except ValueError as error:
         raise ValueError(f"not a command line: {error}") from error
     if not words:
-        raise ValueError("an empty command line")
+        raise ValueError("the command line is empty")
     return text
 
 

@@ -28,7 +28,7 @@ _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = ("str", "timestamp", "value")  # a date is text to a study, and so is a lone `=`
 _VALUE_TAGS = ("int", "float", "bool", "null")
 _DIRECTIVE = re.compile(r"^%YAML", re.MULTILINE)  # 1.1 would make `on` true
-_SYNTAX_HINT = "mend the YAML; a value that starts with one of > | * & % @ ` must stand in quotes"
+_SYNTAX_HINT = "fix the YAML; quote values that start with one of > | * & % @ `"
 
 
 @dataclass
@@ -81,7 +81,7 @@ class _Converter:
             written = self.text[node.start_mark.index : node.end_mark.index]
             return Scalar(text, text, at, written)
         if tag not in _VALUE_TAGS:
-            self.problems.add(f"the YAML tag `{node.tag}` means nothing in a study", at)
+            self.problems.add(f"the YAML tag `{node.tag}` is not supported", at)
             return Scalar(text, text, at)
         value = self.yaml.constructor.construct_object(node)
         if isinstance(value, float) and not math.isfinite(value):
@@ -90,7 +90,7 @@ class _Converter:
         return Scalar(value, text, at)
 
 
-def _refusal(message: str, at: Position, *, hint: str = "mend the file") -> InputError:
+def _refusal(message: str, at: Position, *, hint: str = "fix the file") -> InputError:
     return InputError([Problem(message, at.file, at.line, at.column)], hint=hint)
 
 
@@ -172,7 +172,7 @@ def _text(path: Path, asked: Position) -> str:
             raise _refusal(f"larger than {MAXIMUM_BYTES >> 20} MiB: not a study", Position(str(path)))
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        hint = "check the path; it is relative to the file that names it"
+        hint = "check the path, which is relative to the file that names it"
         raise _refusal(f"cannot read {path}: {error.strerror}", asked, hint=hint) from error
     except UnicodeDecodeError as error:
         raise _refusal(f"not UTF-8 at byte {error.start}", Position(str(path)), hint="save it as UTF-8") from error

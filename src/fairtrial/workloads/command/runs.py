@@ -6,6 +6,7 @@ its figures are means over the runs, so what varies between trials keeps its say
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 from fairtrial.protocol import generated as wire
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
+from fairtrial.workloads.command.parameters import CommandParameters
 from fairtrial.workloads.workload import Drive
 
 STOP_S = 10.0
@@ -69,7 +71,7 @@ class Ran:
         """Wall time."""
         return (self.end_ns - self.start_ns) / 1e9
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, float]:
         """Its accounting and its wall time, by metric name."""
         return {**self.usage.model_dump(), "elapsed_s": self.elapsed_s}
 
@@ -89,41 +91,40 @@ def reaching(endpoint: Mapping[str, Any] | None) -> dict[str, str]:
     }
 
 
-def measured(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> list[Ran]:
+def measured(place: OpenPlace, parameters: CommandParameters, drive: Drive) -> list[Ran]:
     """Warms up, then runs and measures. The last run is the one that failed, if one did."""
-    for _ in range(parameters["warm_ups"]):
+    for _ in range(parameters.warm_ups):
         ran = _prepared_run(place, parameters, drive, output=UNMEASURED)
         if ran.failure:
             return [ran]
     found: list[Ran] = []
-    for _ in range(parameters["runs"]):
+    for _ in range(parameters.runs):
         found.append(_prepared_run(place, parameters, drive, output=OUTPUT))
         if found[-1].failure:
             break
     return found
 
 
-def mean_figures(runs: Sequence[Ran]) -> dict[str, Any]:
-    """Of all runs together, by metric name; each run's own below `runs` where there are several."""
+def accounting(runs: Sequence[Ran]) -> bytes:
+    """`usage.json`: figures of all runs by metric name; each run's own below `runs` where there are several."""
     each = [run.figures() for run in runs]
     if len(each) == 1:
-        return each[0]
-    together: dict[str, Any] = {name: sum(run[name] for run in each) / len(each) for name in each[0]}
+        return json.dumps(each[0]).encode()
+    together = {name: sum(run[name] for run in each) / len(each) for name in each[0]}
     together[LARGEST] = max(run[LARGEST] for run in each)
-    return together | {"runs": each}
+    return json.dumps({**together, "runs": each}).encode()
 
 
-def _prepared_run(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive, *, output: str) -> Ran:
-    if parameters["prepare"] is not None:
-        before = run_once(
-            place, {**parameters, "run": parameters["prepare"], "exit_codes": [0]}, drive, output=UNMEASURED
-        )
+def _prepared_run(place: OpenPlace, parameters: CommandParameters, drive: Drive, *, output: str) -> Ran:
+    if parameters.prepare is not None:
+        preparing = parameters.model_copy(update={"run": parameters.prepare, "exit_codes": [0]})
+        before = run_once(place, preparing, drive, output=UNMEASURED)
         if before.failure:
             return before
     return run_once(place, parameters, drive, output=output)
 
 
-def run_once(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive, *, output: str) -> Ran:
+def run_once(place: OpenPlace, parameters: CommandParameters, drive: Drive, *, output: str) -> Ran:
     """Runs the program once, its output appended to a file of the trial's directory."""
     starting = drive.starting
     starting["environment"] = {**reaching(drive.endpoint), **starting["environment"]}
@@ -131,21 +132,21 @@ def run_once(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive, *, o
         starting["environment"][METRICS_VARIABLE] = str(drive.work_directory / "metrics-unmeasured.json")
     process = place.agent.spawn(
         name="load",
-        argv=[*WITHOUT.get((drive.endpoint or {}).get("kind", ""), []), *shlex.split(parameters["run"])],
-        directory=parameters["directory"] or str(drive.work_directory),
+        argv=[*WITHOUT.get((drive.endpoint or {}).get("kind", ""), []), *shlex.split(parameters.run)],
+        directory=parameters.directory or str(drive.work_directory),
         **starting,
         stdout=_file(drive.directory / output),
         stderr=_file(drive.directory / ERRORS),
     )
     failure = ""
     try:
-        exited = process.wait(parameters["timeout"])
+        exited = process.wait(parameters.timeout)
     except TimeoutError:
         process.signal(signal.SIGTERM, group=True)  # what it started must not load the next trial
         exited = process.stop(STOP_S)
-        failure = f"`{parameters['run']}` ran longer than {parameters['timeout']:g} s and was stopped"
-    if not failure and exited.code not in parameters["exit_codes"]:
-        failure = f"`{parameters['run']}` ended with {how(exited)}{_last_words(place, drive.directory / ERRORS)}"
+        failure = f"`{parameters.run}` ran longer than {parameters.timeout:g} s and was stopped"
+    if not failure and exited.code not in parameters.exit_codes:
+        failure = f"`{parameters.run}` ended with {how(exited)}{_last_words(place, drive.directory / ERRORS)}"
     return Ran(start_ns=process.started_ns, end_ns=exited.time_ns, usage=exited.usage, failure=failure)
 
 
@@ -153,7 +154,7 @@ def _last_words(place: OpenPlace, path: PurePosixPath) -> str:
     """What stands at the end of the trial's errors: this run's, or of one before it that was not so silent."""
     said = place.execute(["tail", "-n", str(LAST_LINES), str(path)])
     words = said.output.strip()[-MOST_CHARACTERS:] if said.code == 0 else ""
-    return f"; the last of {path.name}: {words}" if words else ""
+    return f"; the end of {path.name}: {words}" if words else ""
 
 
 def _file(path: PurePosixPath) -> dict[str, str]:

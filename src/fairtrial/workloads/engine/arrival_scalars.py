@@ -11,7 +11,7 @@ from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 
 FILE: Final = "lateness.hlog"
-STATISTICS: Final = {"p50": "median", "p99": "99 %", "max": "maximum"}
+STATISTICS: Final = {"p50": "median", "p99": "p99", "max": "maximum"}
 
 
 def compute(directory: Path, driven: drive.Driven, *, window: Window) -> dict[str, float]:
@@ -45,7 +45,7 @@ def _timed_out(arrived: drive.Arrived) -> dict[str, float]:
 def _lateness(statistic: str, words: str) -> MetricDefinition:
     return MetricDefinition(
         name=f"lateness_ns_{statistic}",
-        label=f"lateness, {words}",
+        label=f"{words} lateness",
         unit="ns",
         better="lower",
         kind="wall_clock",

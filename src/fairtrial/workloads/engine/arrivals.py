@@ -6,7 +6,6 @@ Owns what a study may say of them and what the engine is told. Times count from 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -38,8 +37,8 @@ class ArrivalsModel(BaseModel):
 class Step(ArrivalsModel):
     """A rate and how long it lasts."""
 
-    rate: Rate = Field(le=HIGHEST_PER_S, description="All users together; 0 is a pause.")
-    length: Seconds = Field(ge=SMALLEST, le=LONGEST_S, description="How long it lasts.")
+    rate: Rate = Field(le=HIGHEST_PER_S, description="Rate of all virtual users together; 0 is a pause.")
+    length: Seconds = Field(ge=SMALLEST, le=LONGEST_S, description="Length of the step.")
 
 
 class Ramp(ArrivalsModel):
@@ -60,7 +59,7 @@ class Sine(ArrivalsModel):
     """A rate of mean + amplitude · sin(2π · time / period)."""
 
     mean: Rate = Field(ge=SMALLEST, le=HIGHEST_PER_S, description="Mean rate.")
-    amplitude: Rate = Field(description="Largest difference from the mean, at most the mean itself.")
+    amplitude: Rate = Field(description="Largest difference from the mean; at most the mean itself.")
     period: Seconds = Field(ge=SMALLEST, le=LONGEST_S, description="Length of a wave.")
 
     @model_validator(mode="after")
@@ -68,7 +67,7 @@ class Sine(ArrivalsModel):
         if self.amplitude > self.mean:
             raise ValueError(
                 f"`amplitude` ({format_rate(self.amplitude)}) above `mean` ({format_rate(self.mean)}): "
-                "no rate is negative"
+                "the rate would become negative"
             )
         return self
 
@@ -77,18 +76,20 @@ class Replay(ArrivalsModel):
     """Arrivals at recorded times."""
 
     file: RecordingFile = Field(
-        description="One number of seconds per line, relative to the first; relative to the file that names it."
+        description="File with one number of seconds per line, counted from the first; the path is relative to the "
+        "file that names it."
     )
     at_end: Literal["end", "again"] = Field(
         "end",
-        description="`end`: the drive ends when the last transaction has, if `duration` or `transactions` does not "
-        "end it before. `again`: from the beginning, after the mean time between two arrivals.",
+        description="What happens after the last time. `end`: the drive ends when the last transaction has ended, "
+        "if `duration` or `transactions` does not end it before. `again`: the times start over, after the mean "
+        "time between two arrivals.",
     )
 
     @model_validator(mode="after")
     def _two_times(self) -> Self:
         if self.at_end == "again" and not self.file.length_s:
-            raise ValueError("what begins again needs two different times")
+            raise ValueError("`again` needs at least two different times")
         return self
 
 
@@ -96,17 +97,19 @@ class Search(ArrivalsModel):
     """A search for the highest rate that meets a latency objective: one trial is one search."""
 
     objective: dict[Percentile, Seconds] = Field(
-        description="One percentile of latency, from when a transaction should have begun, and its limit: "
-        "`{p99: 10ms}`."
+        description="Latency objective: one percentile of latency, counted from when a transaction should have "
+        "begun, and its limit: `{p99: 10ms}`."
     )
     from_: Rate = Field(alias="from", ge=SMALLEST, le=HIGHEST_PER_S, description="Rate of the first probe.")
-    to: Rate = Field(ge=SMALLEST, le=HIGHEST_PER_S, description="No higher rate is probed.")
-    precision: Share = Field(0.05, ge=0.001, le=1, description="How far apart the bounds found may be.")
-    window: Seconds = Field(10.0, ge=SMALLEST, le=LONGEST_S, description="Measured length of a probe.")
+    to: Rate = Field(ge=SMALLEST, le=HIGHEST_PER_S, description="Highest rate to probe.")
+    precision: Share = Field(
+        0.05, ge=0.001, le=1, description="Largest relative distance between the bounds at the end of the search."
+    )
+    window: Seconds = Field(10.0, ge=SMALLEST, le=LONGEST_S, description="Length of the measurement window of a probe.")
     settle: Seconds = Field(
         2.0,
         le=LONGEST_S,
-        description="Load before it, at the probe's rate; `ramp_up` before the first, if that is longer.",
+        description="Ramp-up before each window, at the probe's rate; before the first, `ramp_up` if that is longer.",
     )
 
     @field_validator("objective")
@@ -115,7 +118,7 @@ class Search(ArrivalsModel):
         if len(value) != 1:
             raise ValueError("expected exactly one percentile with its limit, such as {p99: 10ms}")
         if min(value.values()) < SMALLEST:
-            raise ValueError("a limit of 0 is met by nothing")
+            raise ValueError("no latency meets a limit of 0")
         return value
 
     @model_validator(mode="after")
@@ -128,11 +131,12 @@ class Search(ArrivalsModel):
         if held < needed:
             raise ValueError(
                 f"a `window` of {format_seconds(self.window)} at {format_rate(self.from_)} holds {held:g} "
-                f"transactions, but {percentile} needs {needed}: lengthen it, or begin `from` more"
+                f"transactions, but {percentile} needs {needed}: lengthen it, or raise `from`"
             )
         if self.window < LIMITS_IN_A_WINDOW * limit_s:
             raise ValueError(
                 f"a `window` of {format_seconds(self.window)} is too short for a limit of {format_seconds(limit_s)}: "
+                "expected "
                 f"at least {LIMITS_IN_A_WINDOW} times as long"
             )
         return self
@@ -145,12 +149,12 @@ class Arrivals(ArrivalsModel):
         None,
         min_length=1,
         max_length=MOST_STEPS,
-        description="Rates one after the other, then from the beginning again.",
+        description="Rates one after the other, repeated from the beginning.",
     )
-    ramp: Ramp | None = Field(None, description="From one rate evenly to another.")
-    sine: Sine | None = Field(None, description="A wave.")
-    replay: Replay | None = Field(None, description="Recorded times.")
-    search: Search | None = Field(None, description="The highest rate that meets a latency objective.")
+    ramp: Ramp | None = Field(None, description="Linear change from one rate to another.")
+    sine: Sine | None = Field(None, description="Sine wave around a mean rate.")
+    replay: Replay | None = Field(None, description="Arrivals at recorded times.")
+    search: Search | None = Field(None, description="Search for the highest rate that meets a latency objective.")
 
     @field_validator("steps")
     @classmethod
@@ -166,60 +170,63 @@ class Arrivals(ArrivalsModel):
         return self
 
 
-def task(parameters: Mapping[str, Any], *, spacing: str, path: str) -> dict[str, Any]:
-    """What the engine is told.
+def task(arrivals: Arrivals, *, spacing: str, path: str) -> dict[str, Any]:
+    """What the load generator gets.
 
     Args:
-        parameters: of `Arrivals`, as a resolved trial holds them.
+        arrivals: of the study.
         spacing: of arrivals.
         path: of recorded times at the place.
     """
-    kind, asked = next((kind, asked) for kind, asked in parameters.items() if asked is not None)
-    if kind == "steps":
-        steps = [{"rate_per_s": step["rate"], "length_s": step["length"]} for step in asked]
-        return {"kind": kind, "steps": steps, "spacing": spacing}
-    if kind == "replay":
-        return {"kind": kind, "path": path, "again": asked["at_end"] == "again"}
-    if kind == "search":
-        return {"kind": kind, "search": _search(asked, spacing=spacing)}
-    names = {
-        "ramp": {"from_per_s": "from", "to_per_s": "to", "over_s": "over"},
-        "sine": {"mean_per_s": "mean", "amplitude_per_s": "amplitude", "period_s": "period"},
-    }[kind]
-    return {"kind": kind, **{theirs: asked[ours] for theirs, ours in names.items()}, "spacing": spacing}
+    if arrivals.replay is not None:
+        return {"kind": "replay", "path": path, "again": arrivals.replay.at_end == "again"}
+    if arrivals.search is not None:
+        return {"kind": "search", "search": _search(arrivals.search, spacing=spacing)}
+    return {**_curve(arrivals), "spacing": spacing}
 
 
-def _search(asked: Mapping[str, Any], *, spacing: str) -> dict[str, Any]:
-    ((percentile, limit_s),) = asked["objective"].items()
+def _curve(arrivals: Arrivals) -> dict[str, Any]:
+    if arrivals.ramp is not None:
+        ramp = arrivals.ramp
+        return {"kind": "ramp", "from_per_s": ramp.from_, "to_per_s": ramp.to, "over_s": ramp.over}
+    if arrivals.sine is not None:
+        sine = arrivals.sine
+        return {"kind": "sine", "mean_per_s": sine.mean, "amplitude_per_s": sine.amplitude, "period_s": sine.period}
+    steps = [{"rate_per_s": step.rate, "length_s": step.length} for step in arrivals.steps or ()]
+    return {"kind": "steps", "steps": steps}
+
+
+def _search(search: Search, *, spacing: str) -> dict[str, Any]:
+    ((percentile, limit_s),) = search.objective.items()
     return {
         "percentile": percentile,
         "limit_s": limit_s,
-        "lowest_per_s": asked["from"],
-        "highest_per_s": asked["to"],
-        "precision": asked["precision"],
-        "window_s": asked["window"],
-        "settle_s": asked["settle"],
+        "lowest_per_s": search.from_,
+        "highest_per_s": search.to,
+        "precision": search.precision,
+        "window_s": search.window,
+        "settle_s": search.settle,
         "spacing": spacing,
     }
 
 
-def duration_s(search: Mapping[str, Any]) -> float:
+def duration_s(search: Search) -> float:
     """How long a search is expected to take: half the way up, both bounds repeated, then bisection."""
     up, halvings = _rates(search)
     return (math.ceil(up / 2) + 3 + 2 * halvings) * _probe_s(search, extra_s=PROBE_OVERHEAD_S)
 
 
-def longest_s(search: Mapping[str, Any]) -> float:
+def longest_s(search: Search) -> float:
     """How long it may take: every rate probed as often as any is."""
     return PROBES_MOST * (sum(_rates(search)) + 1) * _probe_s(search, extra_s=PROBE_GRACE_S)
 
 
-def _rates(search: Mapping[str, Any]) -> tuple[int, int]:
+def _rates(search: Search) -> tuple[int, int]:
     """Rates on the way up at most, and halvings of the last step."""
-    up = math.ceil(math.log(search["to"] / search["from"], GROWTH)) + 1
-    halvings = math.ceil(math.log2(math.log(GROWTH) / math.log1p(search["precision"])))
+    up = math.ceil(math.log(search.to / search.from_, GROWTH)) + 1
+    halvings = math.ceil(math.log2(math.log(GROWTH) / math.log1p(search.precision)))
     return up, max(halvings, 0)
 
 
-def _probe_s(search: Mapping[str, Any], *, extra_s: float) -> float:
-    return float(search["settle"] + search["window"] + extra_s)
+def _probe_s(search: Search, *, extra_s: float) -> float:
+    return search.settle + search.window + extra_s

@@ -66,7 +66,7 @@ class Contention(BaseModel):
         if not (lost or self.intruded or self.torn_lines):
             return ""
         return (
-            f"the lock did not exclude: of {self.acquired} acquisitions {self.guarded} were counted under it, "
+            f"the lock failed to exclude: of {self.acquired} acquisitions {self.guarded} were counted under it, "
             f"{self.intruded} times another thread was inside, {self.torn_lines} guarded lines lost an addition"
         )
 
@@ -100,7 +100,7 @@ def read(directory: Path) -> tuple[Contention, Result]:
         result = Result.model_validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError) as error:
         raise RecordError(
-            f"{path} cannot be read: {error}", hint="restore the trial from a copy, or run it again"
+            f"cannot read {path}: {error}", hint="restore the trial from a backup, or run it again"
         ) from error
     return contention, result
 

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, TypeAdapter, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from fairtrial.metrics import consistency, latency
-from fairtrial.record.models import Check, Window
-from fairtrial.study.catalogue import Kind
+from fairtrial.record.models import Window
+from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.quantities import Share
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import prepared_files
 from fairtrial.workloads.engine import file_scalars
-from fairtrial.workloads.prepared_files import COUNTERS, FileParameters, skewed
+from fairtrial.workloads.prepared_files import FileParameters, skewed
 from fairtrial.workloads.workload import Drive, Driven
 
 DRIVE_GRACE_S = 300.0  # beyond what is asked for, for files to be opened and written
@@ -27,12 +27,16 @@ KEYS = {"zipf": "theta", "pareto": "h", "normal": "deviation_percent"}
 class FileAccessParameters(FileParameters):
     """Access to one file per job, each block checked to be the right one."""
 
-    engine: Literal["pread", "mmap", "io_uring"] = Field("pread", description="How a block reaches the process.")
-    iodepth: int = Field(1, ge=1, le=4096, description="Accesses under way per job; more than one with `io_uring`.")
+    engine: Literal["pread", "mmap", "io_uring"] = Field(
+        "pread", description="Way in which a block reaches the process."
+    )
+    iodepth: int = Field(
+        1, ge=1, le=4096, description="Queue depth: outstanding accesses per job; more than one with `io_uring` only."
+    )
     distribution: str = Field(
         "random",
-        description="`random`, `zipf:THETA`, `pareto:H` or `normal:PERCENT` (standard deviation, percent of the file); "
-        "ranks lie in the file by a permutation that the trial's seed decides.",
+        description="Distribution of accesses: `random`, `zipf:THETA`, `pareto:H` or `normal:PERCENT` (standard "
+        "deviation, percent of the file); the trial's seed decides the permutation by which ranks lie in the file.",
     )
     write_share: Share = Field(0.0, ge=0, le=1, description="Share of accesses that write.")
 
@@ -43,102 +47,75 @@ class FileAccessParameters(FileParameters):
         if text != "random" and (found is None or found[2] is not None):
             raise ValueError(f"expected `random`, `zipf:0.8`, `pareto:0.2` or `normal:14`, found {text!r}")
         if found is not None and (found[1] <= 0 or (found[0] == "pareto" and found[1] >= 1)):
-            raise ValueError(f"{found[1]:g} is no parameter of `{found[0]}`")
+            raise ValueError(f"{found[1]:g} is not a valid parameter of `{found[0]}`")
         return text
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
-        self.one_end()
         if self.iodepth > 1 and self.engine != "io_uring":
-            raise ValueError("only `io_uring` has several accesses under way: leave `iodepth` out")
+            raise ValueError("only `io_uring` allows more than one outstanding access: leave `iodepth` out")
         if self.direct and self.engine == "mmap":
-            raise ValueError("a mapping is the page cache: `mmap` cannot be `direct`")
+            raise ValueError("`mmap` goes through the page cache and cannot be `direct`")
         return self
 
 
-KIND = Kind(
-    name="file_access",
-    summary="Access to files by the native load engine, uniform or skewed, buffered, direct, mapped or by io_uring.",
-    parameters=TypeAdapter(FileAccessParameters),
-    metrics=lambda _parameters: file_scalars.definitions(),
-    throughput="throughput_iops",
-    example={"accesses": 10000},
-    duration_s=prepared_files.duration_s,
-    disk_bytes=prepared_files.disk_bytes,
-    systems=frozenset({"files"}),
-)
+class FileAccess(prepared_files.FileWorkload[FileAccessParameters]):
+    """Access to files by the native load engine, which checks every block when it is read."""
 
+    name = "file_access"
+    summary = "Access to files by the native load engine, uniform or skewed, buffered, direct, mapped or by io_uring."
+    model = FileAccessParameters
 
-data = prepared_files.data
-load = prepared_files.load
+    def metrics(self) -> Mapping[str, MetricDefinition]:
+        """All of access to files."""
+        return file_scalars.definitions()
 
+    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+        """Warms up and measures; leaves `result.json`, `latency.hlog`, `timeline.arrows` and `counters.json`.
 
-def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driven:
-    """Warms up and measures; leaves `result.json`, `latency.hlog`, `timeline.arrows` and `counters.json`.
+        Raises:
+            PlaceError: an access failed, or gave a block of another place.
+        """
+        asked = self.parameters
+        task = {
+            "directory": str(prepared_files.directory(drive.endpoint)),
+            "jobs": asked.jobs,
+            "bytes": asked.size,
+            "block_bytes": asked.block_size,
+            "engine": asked.engine,
+            "direct": asked.direct,
+            "depth": asked.iodepth,
+            "distribution": _distribution(asked.distribution),
+            "write_share": asked.write_share,
+            "accesses": asked.accesses,
+            "duration_s": asked.duration,
+            "warm_up_accesses": asked.warm_up_accesses,
+            "seed": drive.seed,
+            "interval_ms": round(asked.interval * 1000),
+            "output_directory": str(drive.directory),
+        }
+        counted = (asked.accesses or 0) + asked.warm_up_accesses
+        limit_s = (asked.duration or 0) + counted / COUNTED_PER_S + DRIVE_GRACE_S
+        place.native("file-drive", task, timeout_s=limit_s, on_progress=drive.on_progress, **drive.starting)
+        result = json.loads(place.agent.get(str(drive.directory / "result.json")))
+        medium = json.loads(place.agent.get(str(drive.directory / file_scalars.COUNTERS)))[0]["medium"]
+        done = sum(outcome["committed"] for outcome in result["transactions"].values())
+        return Driven(
+            window=Window.model_validate(result["window"]),
+            effective={**result["effective"], **file_scalars.said_of(medium)},
+            invalid_reason="" if done else "no access ended inside the measurement window",
+        )
 
-    Raises:
-        PlaceError: an access failed, or gave a block of another place.
-    """
-    task = {
-        "directory": str(prepared_files.directory(drive.endpoint)),
-        "jobs": parameters["jobs"],
-        "bytes": parameters["size"],
-        "block_bytes": parameters["block_size"],
-        "engine": parameters["engine"],
-        "direct": parameters["direct"],
-        "depth": parameters["iodepth"],
-        "distribution": _distribution(parameters["distribution"]),
-        "write_share": parameters["write_share"],
-        "accesses": parameters["accesses"],
-        "duration_s": parameters["duration"],
-        "warm_up_accesses": parameters["warm_up_accesses"],
-        "seed": drive.seed,
-        "interval_ms": round(parameters["interval"] * 1000),
-        "output_directory": str(drive.directory),
-    }
-    place.native(
-        "file-drive",
-        task,
-        timeout_s=_limit_s(parameters),
-        on_progress=drive.on_progress,
-        **drive.starting,
-    )
-    result = json.loads(place.agent.get(str(drive.directory / "result.json")))
-    medium = json.loads(place.agent.get(str(drive.directory / COUNTERS)))[0]["medium"]
-    done = sum(outcome["committed"] for outcome in result["transactions"].values())
-    return Driven(
-        window=Window.model_validate(result["window"]),
-        effective={**result["effective"], **file_scalars.said_of(medium)},
-        invalid_reason="" if done else "no access ended inside the measured window",
-    )
+    def scalars(self, directory: Path, window: Window) -> dict[str, float]:
+        """Accesses, misses and what they cost, from `result.json`, `counters.json` and `latency.hlog`."""
+        own = file_scalars.compute(directory, window=window, direct=self.parameters.direct)
+        return {**own, "footprint_share": 1.0, **latency.compute(directory)}
+
+    def contradictions(self, directory: Path) -> list[str]:
+        """Where the engine's files disagree: each counts all accesses."""
+        return consistency.contradictions(directory)
 
 
 def _distribution(text: str) -> Mapping[str, Any]:
     found = skewed(text)
     return {"kind": "random"} if found is None else {"kind": found[0], KEYS[found[0]]: found[1]}
-
-
-def _limit_s(parameters: Mapping[str, Any]) -> float:
-    counted = (parameters["accesses"] or 0) + parameters["warm_up_accesses"]
-    return float((parameters["duration"] or 0) + counted / COUNTED_PER_S + DRIVE_GRACE_S)
-
-
-def checks_after(_parameters: Mapping[str, Any]) -> str:
-    """Every block read was checked when it was read."""
-    return "never"
-
-
-def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[str, Any]) -> list[Check]:
-    """Nothing more to check."""
-    return []
-
-
-def scalars(directory: Path, parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
-    """Accesses, misses and what they cost, from `result.json`, `counters.json` and `latency.hlog`."""
-    own = file_scalars.compute(directory, window=window, direct=parameters["direct"])
-    return {**own, "footprint_share": 1.0, **latency.compute(directory)}
-
-
-def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
-    """Where the engine's files disagree: each counts all accesses."""
-    return consistency.contradictions(directory)

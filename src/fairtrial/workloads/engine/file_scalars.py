@@ -26,7 +26,7 @@ from fairtrial.metrics.telemetry.definitions import RECLAIMED, SCANNED, SECTOR_B
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
-COUNTERS: Final = "counters.json"
+COUNTERS: Final = "counters.json"  # the kernel's counters before and after the window
 PGPGIN_BYTES: Final = 1024  # pgpgin and pgpgout count KiB (mm/vmstat.c)
 NANOSECONDS_PER_SECOND: Final = 1e9
 
@@ -173,7 +173,7 @@ def read(directory: Path) -> tuple[Accessed, Edges]:
         before, after = TypeAdapter(tuple[Counters, Counters]).validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError) as error:
         raise RecordError(
-            f"{path} cannot be read: {error}", hint="restore the trial from a copy, or run it again"
+            f"cannot read {path}: {error}", hint="restore the trial from a backup, or run it again"
         ) from error
     return accessed, Edges(before, after)
 
@@ -251,7 +251,8 @@ _OWN: Final = (
         "device_miss_ratio",
         "miss ratio by the device",
         unit="share",
-        source="block_read_bytes over application_read_bytes, with the reads of everybody else; not for direct access "
+        source="block_read_bytes over application_read_bytes, including the reads of other programs; not for direct "
+        "access "
         "and DAX",
     ),
     _definition(

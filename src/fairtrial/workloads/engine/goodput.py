@@ -7,18 +7,14 @@ intended start. Failed transactions are in neither.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
 
 from fairtrial.metrics import latency
 from fairtrial.metrics.drive import NANOSECONDS_PER_SECOND, Driven, definition
 from fairtrial.study.catalogue import MetricDefinition
 
-OBJECTIVE: Final = "objective"  # the parameter of a workload, seconds or None
 
-
-def committed(directory: Path, driven: Driven, parameters: Mapping[str, Any]) -> float:
+def committed(directory: Path, driven: Driven, objective_s: float | None) -> float:
     """Transactions of the window that committed in time.
 
     Latencies do not tell a commit from a rollback by rule, so the latter (1 % of TPC-C's new orders) are taken out in
@@ -28,7 +24,6 @@ def committed(directory: Path, driven: Driven, parameters: Mapping[str, Any]) ->
     Raises:
         RecordError: the histogram log cannot be decoded.
     """
-    objective_s = parameters.get(OBJECTIVE)
     if objective_s is None:
         return float(sum(outcome.committed for outcome in driven.transactions.values()))
     objective_ns = objective_s * NANOSECONDS_PER_SECOND

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fairtrial.metrics import drive
 from fairtrial.record.models import Window
@@ -13,13 +12,13 @@ from fairtrial.workloads.engine import goodput
 from fairtrial.workloads.engine import search_scalars as search
 
 
-def compute(directory: Path, *, window: Window, parameters: Mapping[str, Any] | None = None) -> dict[str, float]:
+def compute(directory: Path, *, window: Window, objective_s: float | None = None) -> dict[str, float]:
     """Scalars of one trial, by metric name; see `DEFINITIONS`.
 
     Args:
         directory: the trial's.
         window: the measured one.
-        parameters: of the workload; its `objective` shapes goodput.
+        objective_s: latency within which a committed transaction counts as goodput; None: every one does.
 
     Raises:
         RecordError: `result.json` is damaged, or the window has no length.
@@ -34,7 +33,7 @@ def compute(directory: Path, *, window: Window, parameters: Mapping[str, Any] | 
     )
     return common | {
         "throughput_tps": driven.done / seconds,
-        "goodput_tps": goodput.committed(directory, driven, parameters or {}) / seconds,
+        "goodput_tps": goodput.committed(directory, driven, objective_s) / seconds,
         "statements_per_s": statements / seconds,
     }
 

@@ -69,11 +69,11 @@ def content(recording: Recording) -> bytes:
     Raises:
         InputError: it is not what it was when the study was read.
     """
-    hint = "put it back as it was, or start a new run"
+    hint = "restore the file, or start a new run"
     try:
         times, digest = _read(Path(recording.path))
     except (OSError, ValueError) as error:
-        raise InputError([Problem(f"cannot be read any more: {error}", recording.path)], hint=hint) from error
+        raise InputError([Problem(f"is no longer readable: {error}", recording.path)], hint=hint) from error
     if digest != recording.sha256:
         raise InputError([Problem("has changed since the study was read", recording.path)], hint=hint)
     if sys.byteorder == "big":
@@ -89,7 +89,7 @@ def _read(path: Path) -> tuple[array[int], str]:
     with path.open("rb") as lines:
         for number, time_s in _times(lines, digest, path=path):
             if before is not None and time_s < before:
-                raise ValueError(f"{path}:{number}: {time_s} comes after {before}; times must not fall")
+                raise ValueError(f"{path}:{number}: expected times that do not decrease, found {time_s} after {before}")
             first, before = (time_s if first is None else first), time_s
             if time_s - first > LONGEST_S:
                 raise ValueError(f"{path}:{number}: {time_s} is more than a year after the first, {first}")
@@ -97,7 +97,7 @@ def _read(path: Path) -> tuple[array[int], str]:
                 raise ValueError(f"{path}:{number}: more than {MOST} times")
             times.append(int((time_s - first).scaleb(NANOSECONDS)))
     if not times:
-        raise ValueError(f"{path} holds no times; expected one number of seconds per line")
+        raise ValueError(f"{path} has no times: expected one number of seconds per line")
     return times, digest.hexdigest()
 
 
@@ -133,5 +133,5 @@ def _from_study(value: object, info: ValidationInfo) -> object:
 RecordingFile = Annotated[
     Recording,
     BeforeValidator(_from_study),
-    WithJsonSchema({"type": "string", "description": "A file of times."}),
+    WithJsonSchema({"type": "string", "description": "File of times."}),
 ]

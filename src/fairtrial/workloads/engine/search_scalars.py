@@ -18,7 +18,7 @@ from fairtrial.study.catalogue import MetricDefinition
 
 ACHIEVED_SHARE: Final = 0.99
 AGREEING: Final = 2
-HINT: Final = "restore the trial from a copy, or run it again"
+HINT: Final = "restore the trial from a backup, or run it again"
 
 
 def compute(directory: Path, driven: drive.Driven) -> dict[str, float]:
@@ -68,16 +68,16 @@ def why_censored(searched: Mapping[str, Any]) -> str:
     asked = searched["asked"]
     objective = f"{asked['percentile']} within {asked['limit_s'] * 1000:g} ms"
     if not searched["complete"]:
-        return f"the search was ended after {len(searched['probes'])} probes, before its bounds were known"
+        return f"the search ended after {len(searched['probes'])} probes, before its bounds were known"
     if searched["met_per_s"] is None:
         return (
             f"not even the lowest rate of the search, {asked['lowest_per_s']:g}/s, meets the objective ({objective}): "
-            "begin it `from` less"
+            "lower its `from`"
         )
     if searched["missed_per_s"] is None:
         return (
             f"even the highest rate of the search, {asked['highest_per_s']:g}/s, meets the objective ({objective}): "
-            "what was searched for lies above, lead it `to` more"
+            "raise its `to`"
         )
     return ""
 
@@ -93,7 +93,7 @@ def _verdict(directory: Path, probe: drive.Probe, *, asked: drive.Asked) -> bool
     if (own.window, offered, own.done) != (probe.window, probe.offered, probe.done) or (
         observed.n and percentile_ns != said
     ):
-        raise RecordError(f"{below}: its files do not say what result.json says of this probe", hint=HINT)
+        raise RecordError(f"{below}: its files disagree with result.json about this probe", hint=HINT)
     met = bool(observed.n) and percentile_ns / 1e9 <= asked.limit_s and own.done >= ACHIEVED_SHARE * offered
     if met != probe.met:
         raise RecordError(f"{below}: its files give another verdict than result.json", hint=HINT)

@@ -6,9 +6,8 @@ it; NOPM counts committed new orders only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fairtrial.metrics import drive
 from fairtrial.metrics.drive import FILE
@@ -23,13 +22,13 @@ TYPES: Final = ("new_order", "payment", "order_status", "delivery", "stock_level
 SECONDS_PER_MINUTE: Final = 60
 
 
-def compute(directory: Path, *, window: Window, parameters: Mapping[str, Any] | None = None) -> dict[str, float]:
+def compute(directory: Path, *, window: Window, objective_s: float | None = None) -> dict[str, float]:
     """Scalars of one trial, by metric name; see `DEFINITIONS`.
 
     Args:
         directory: the trial's.
         window: the measured one.
-        parameters: of the workload; its `objective` shapes goodput.
+        objective_s: latency within which a committed transaction counts as goodput; None: every one does.
 
     Raises:
         RecordError: `result.json` is damaged, or the window has no length.
@@ -44,7 +43,7 @@ def compute(directory: Path, *, window: Window, parameters: Mapping[str, Any] | 
     )
     return common | {
         "throughput_tpm": driven.done / minutes,
-        "goodput_tpm": goodput.committed(directory, driven, parameters or {}) / minutes,
+        "goodput_tpm": goodput.committed(directory, driven, objective_s) / minutes,
         "throughput_nopm": (new_orders.committed if new_orders else 0) / minutes,
     }
 

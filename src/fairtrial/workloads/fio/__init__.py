@@ -9,108 +9,137 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
-
-from pydantic import TypeAdapter
+from types import MappingProxyType
+from typing import Final
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency, latency
-from fairtrial.record.models import Check, Window
-from fairtrial.study.catalogue import Kind, MetricDefinition
+from fairtrial.programs import Program
+from fairtrial.record.models import Window
+from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.tree.nodes import Branch
+from fairtrial.study.tree.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import prepared_files, program
+from fairtrial.workloads import prepared_files, tool
 from fairtrial.workloads.engine import file_scalars
-from fairtrial.workloads.fio import checking, footprint, job_file
+from fairtrial.workloads.fio import agreeing, checking, footprint, job_file, output
+from fairtrial.workloads.fio.agreeing import DOCUMENT
 from fairtrial.workloads.fio.job_file import HISTOGRAMS, Life
-from fairtrial.workloads.fio.parameters import FioParameters, reaches_by_hash
-from fairtrial.workloads.prepared_files import COUNTERS
-from fairtrial.workloads.program import Program, Ran, Running
+from fairtrial.workloads.fio.parameters import FioParameters
+from fairtrial.workloads.tool import Ran, Running
 from fairtrial.workloads.workload import Drive, Driven
 
 DRIVE_GRACE_S: Final = 600.0  # beyond what is asked for: fio lays its tables out, and writes its files
 COUNTED_PER_S: Final = 100.0  # accesses of one job; slower storage is broken
 STOP_S: Final = 30.0  # after SIGINT, at which fio prints what it has
-DOCUMENT: Final = "fio.json"
 JOB_FILE: Final = "fio.job"
 HINT: Final = "install fio at the place (apt install fio), version 3.28 or newer"
 WORDS: Final = 40  # lines of fio's own that are kept of a failure
-PROGRAM: Final = Program("fio", HINT, words=lambda lines: checking.words(lines[-WORDS:]), stop_s=STOP_S)
+PROGRAM: Final = tool.Tool("fio", HINT, words=lambda lines: checking.words(lines[-WORDS:]), stop_s=STOP_S)
 
 
-def _definitions(parameters: FioParameters) -> Mapping[str, MetricDefinition]:
-    from fairtrial.workloads.fio import output  # noqa: PLC0415 - a command's help needs no numpy
+class Fio(prepared_files.FileWorkload[FioParameters]):
+    """The real fio; it lays nothing out itself, and says by its exit code and its jobs' errors what went wrong."""
 
-    found = dict(file_scalars.definitions(resolution=output.RESOLUTION))
-    if not parameters.is_random:
-        del found["footprint_share"]
-    return found
+    name = "fio"
+    summary = "The real fio, with any options, on prepared files."
+    model = FioParameters
+    programs = (Program("fio", "the workload `fio` runs it"),)
+    builds = MappingProxyType({"fio_sha256": "fio"})
+
+    @classmethod
+    def check(cls, parameters: FioParameters, branch: Branch, problems: Problems) -> None:
+        """Notes every option that cannot be."""
+        checking.check(parameters, branch, problems)
+
+    def metrics(self) -> Mapping[str, MetricDefinition]:
+        """All of access to files; what sequential access can meet is not told."""
+        found = dict(file_scalars.definitions(resolution=output.RESOLUTION))
+        if not self.parameters.is_random:
+            del found["footprint_share"]
+        return found
+
+    def duration_s(self) -> float:
+        """Warm-up and window; what goes by count is guessed."""
+        return super().duration_s() + self.parameters.warm_up
+
+    def require(self, place: OpenPlace) -> None:
+        """Looks for fio.
+
+        Raises:
+            PlaceError: there is none.
+        """
+        PROGRAM.identify(place)
+
+    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+        """Warms up, then measures one life of fio; leaves fio's own files and ours made from them.
+
+        Raises:
+            PlaceError: there is no fio, or it refuses the job.
+        """
+        asked = self.parameters
+        run = _Run(place, asked, drive, directory=prepared_files.directory(drive.endpoint))
+        effective = PROGRAM.identify(place)
+        measured = run.life("window", asked.accesses, asked.duration)
+        run.parse(measured)
+        if asked.warm_up_accesses or asked.warm_up:
+            warm = run.life("warm-up", asked.warm_up_accesses or None, asked.warm_up or None)
+            effective["warm_up_randseed"] = str(warm.seed)
+            ended = run.execute(warm, name="warm-up", output=drive.work_directory / DOCUMENT)
+            if ended.failure:
+                return Driven(window=ended.life, effective=effective, invalid_reason=f"warming up: {ended.failure}")
+        before = prepared_files.counters(place, run.directory)
+        drive.on_progress({"progress": "measuring", "time_ns": before["time_ns"]})
+        ended = run.execute(measured, name="load", output=drive.directory / DOCUMENT)
+        edges = [before, prepared_files.counters(place, run.directory)]
+        place.agent.put(str(drive.directory / file_scalars.COUNTERS), json.dumps(edges).encode(), mode=0o644)
+        effective |= {"randseed": str(measured.seed), "random_distribution": run.chosen}
+        effective |= file_scalars.said_of(before["medium"])
+        failure = ended.failure or run.convert(ended)
+        return Driven(window=ended.life, effective=effective, invalid_reason=failure)
+
+    def scalars(self, directory: Path, window: Window) -> dict[str, float]:
+        """Accesses, misses and what they cost; latencies from fio's bins, their mean and maximum as fio keeps them."""
+        own = file_scalars.compute(directory, window=window, direct=self.parameters.direct)
+        latencies = latency.compute(directory)
+        known = json.loads((directory / "result.json").read_bytes())["latency"]
+        exact = {f"{side}_": found for side, found in known.items() if found}
+        if exact:
+            count = sum(found["n"] for found in exact.values())
+            mean_ns = sum(found["n"] * found["mean_ns"] for found in exact.values()) / count
+            exact[""] = {"mean_ns": mean_ns, "max_ns": max(found["max_ns"] for found in exact.values())}
+        for prefix, found in exact.items():
+            latencies |= {f"{prefix}latency_ns_{name}": found[f"{name}_ns"] for name in ("mean", "max")}
+        return {**own, **latencies, **_footprint(self.parameters)}
+
+    def contradictions(self, directory: Path) -> list[str]:
+        """Where our files disagree, or are not what fio wrote."""
+        result = json.loads((directory / "result.json").read_bytes())
+        return [*agreeing.contradictions(directory, result), *consistency.contradictions(directory)]
 
 
-def _duration_s(parameters: Mapping[str, Any]) -> float:
-    return prepared_files.duration_s(parameters) + float(parameters["warm_up"])
-
-
-KIND = Kind(
-    name="fio",
-    summary="The real fio, with any options, on prepared files.",
-    parameters=TypeAdapter(FioParameters),
-    metrics=_definitions,
-    throughput="throughput_iops",
-    example={"accesses": 10000},
-    duration_s=_duration_s,
-    disk_bytes=prepared_files.disk_bytes,
-    systems=frozenset({"files"}),
-    check=checking.check,
-)
-
-
-data = prepared_files.data
-load = prepared_files.load  # fio itself lays nothing out
-
-
-def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driven:
-    """Warms up, then measures one life of fio; leaves fio's own files and ours made from them.
-
-    Raises:
-        PlaceError: there is no fio, or it refuses the job.
-    """
-    run = _Run(place, parameters, drive, directory=prepared_files.directory(drive.endpoint))
-    effective = PROGRAM.identify(place)
-    measured = run.life("window", parameters["accesses"], parameters["duration"])
-    run.parse(measured)
-    if parameters["warm_up_accesses"] or parameters["warm_up"]:
-        warm = run.life("warm-up", parameters["warm_up_accesses"] or None, parameters["warm_up"] or None)
-        effective["warm_up_randseed"] = str(warm.seed)
-        ended = run.execute(warm, name="warm-up", output=drive.work_directory / DOCUMENT)
-        if ended.failure:
-            return Driven(window=ended.life, effective=effective, invalid_reason=f"warming up: {ended.failure}")
-    before = prepared_files.counters(place, run.directory)
-    drive.on_progress({"progress": "measuring", "time_ns": before["time_ns"]})
-    ended = run.execute(measured, name="load", output=drive.directory / DOCUMENT)
-    edges = [before, prepared_files.counters(place, run.directory)]
-    place.agent.put(str(drive.directory / COUNTERS), json.dumps(edges).encode(), mode=0o644)
-    effective |= {"randseed": str(measured.seed), "random_distribution": run.chosen}
-    effective |= file_scalars.said_of(before["medium"])
-    failure = ended.failure or run.convert(ended)
-    return Driven(window=ended.life, effective=effective, invalid_reason=failure)
+def _footprint(parameters: FioParameters) -> dict[str, float]:
+    if parameters.reaches_by_hash:
+        share = footprint.share(parameters.size // parameters.block_size)
+    else:
+        share = 1.0 if parameters.is_random and parameters.distribution == "random" else None
+    return {} if share is None else {"footprint_share": share}
 
 
 class _Run:
     """A trial's processes of fio."""
 
-    def __init__(
-        self, place: OpenPlace, parameters: Mapping[str, Any], drive: Drive, *, directory: PurePosixPath
-    ) -> None:
+    def __init__(self, place: OpenPlace, parameters: FioParameters, drive: Drive, *, directory: PurePosixPath) -> None:
         self.place = place
         self.parameters = parameters
         self.drive = drive
         self.directory = directory
-        self.chosen = job_file.distribution(parameters, trial_seed=drive.seed)
+        self.chosen = job_file.distribution(parameters.distribution, trial_seed=drive.seed)
 
     def life(self, part: str, accesses: int | None, duration_s: float | None) -> Life:
         """One process; only the window's keeps histograms."""
         logs = self.drive.work_directory if part == "window" else None
-        seed = program.seed_of(self.drive.seed, part)
+        seed = tool.seed_of(self.drive.seed, part)
         return Life(accesses=accesses, duration_s=duration_s, seed=seed, logs=logs)
 
     def parse(self, life: Life) -> None:
@@ -123,7 +152,9 @@ class _Run:
         parsed = self.place.execute(["fio", "--parse-only", str(path)])
         if parsed.code != 0:
             said = checking.words(parsed.output.splitlines())
-            raise PlaceError(f"fio refuses the job: {said}", hint="mend workload.fio; fio's manual has every option")
+            raise PlaceError(
+                f"fio rejects the job: {said}", hint="fix workload.fio; fio's manual describes every option"
+            )
 
     def _put(self, life: Life, path: PurePosixPath) -> PurePosixPath:
         text = job_file.text(self.parameters, life, directory=str(self.directory), chosen=self.chosen)
@@ -140,12 +171,10 @@ class _Run:
         return ran
 
     def _limit_s(self, life: Life) -> float:
-        return float((life.duration_s or 0) + (life.accesses or 0) / COUNTED_PER_S + DRIVE_GRACE_S)
+        return (life.duration_s or 0) + (life.accesses or 0) / COUNTED_PER_S + DRIVE_GRACE_S
 
     def convert(self, ended: Ran) -> str:
         """Makes our files of fio's; returns why the trial cannot count, empty if it can."""
-        from fairtrial.workloads.fio import output  # noqa: PLC0415 - a command's help needs no numpy
-
         found = output.document(self._text(self.drive.directory / DOCUMENT))
         if failure := output.failure(found):
             return failure
@@ -153,12 +182,12 @@ class _Run:
         began_ns = max(ended.life.start_ns, ended.life.end_ns - result["runtime_ms"] * output.NANOSECONDS_PER_MS)
         logs = [
             self._text(self.drive.work_directory / f"{HISTOGRAMS}_clat_hist.{job}.log")
-            for job in range(1, self.parameters["jobs"] + 1)
+            for job in range(1, self.parameters.jobs + 1)
         ]
         intervals = output.intervals(
             logs,
             output.whole(found),
-            width_ms=round(self.parameters["interval"] * 1000),
+            width_ms=round(self.parameters.interval * 1000),
             life_ns=(began_ns, ended.life.end_ns),
         )
         result |= {
@@ -174,49 +203,7 @@ class _Run:
         for name, content in files.items():
             self.place.agent.put(str(self.drive.directory / name), content, mode=0o644)
         done = sum(outcome["committed"] for outcome in result["transactions"].values())
-        return "" if done else "fio did no access inside the measured window"
+        return "" if done else "fio made no access inside the measurement window"
 
     def _text(self, path: PurePosixPath) -> str:
         return self.place.agent.get(str(path)).decode("utf-8", errors="replace")
-
-
-def checks_after(_parameters: Mapping[str, Any]) -> str:
-    """Never: fio says by its exit code and its jobs' errors."""
-    return "never"
-
-
-def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[str, Any]) -> list[Check]:
-    """Nothing more to check."""
-    return []
-
-
-def scalars(directory: Path, parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
-    """Accesses, misses and what they cost; latencies from fio's bins, their mean and maximum as fio keeps them."""
-    own = file_scalars.compute(directory, window=window, direct=parameters["direct"])
-    latencies = latency.compute(directory)
-    known = json.loads((directory / "result.json").read_bytes())["latency"]
-    exact = {f"{side}_": found for side, found in known.items() if found}
-    if exact:
-        count = sum(found["n"] for found in exact.values())
-        mean_ns = sum(found["n"] * found["mean_ns"] for found in exact.values()) / count
-        exact[""] = {"mean_ns": mean_ns, "max_ns": max(found["max_ns"] for found in exact.values())}
-    for prefix, found in exact.items():
-        latencies |= {f"{prefix}latency_ns_{name}": found[f"{name}_ns"] for name in ("mean", "max")}
-    return {**own, **latencies, **_footprint(parameters)}
-
-
-def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
-    """Where our files disagree, or are not what fio wrote."""
-    from fairtrial.workloads.fio import agreeing  # noqa: PLC0415 - a command's help needs no polars
-
-    result = json.loads((directory / "result.json").read_bytes())
-    return [*agreeing.contradictions(directory, result), *consistency.contradictions(directory)]
-
-
-def _footprint(parameters: Mapping[str, Any]) -> dict[str, float]:
-    if not parameters["rw"].startswith("rand"):
-        return {}
-    if not reaches_by_hash(rw=parameters["rw"], distribution=parameters["distribution"]):
-        return {"footprint_share": 1.0} if parameters["distribution"] == "random" else {}
-    share = footprint.share(parameters["size"] // parameters["block_size"])
-    return {} if share is None else {"footprint_share": share}

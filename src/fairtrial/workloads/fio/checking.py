@@ -37,12 +37,12 @@ def check(parameters: FioParameters, branch: Branch, problems: Problems) -> None
                 f"fio's `{name}` is set by the run",
                 options.node.where(name),
                 field=options.field(name),
-                suggestion=f"say it by `{key}`" if key else "leave it out",
+                suggestion=f"use `{key}` instead" if key else "leave it out",
             )
     found = skewed(parameters.distribution)
     if found is None and parameters.distribution.split(":")[0] in {"zipf", "pareto", "normal"}:
         problems.add(
-            f"fio's distribution `{parameters.distribution}` has no number that it can read",
+            f"fio's distribution `{parameters.distribution}` does not have a valid parameter",
             branch.node.where("distribution"),
             field=branch.field("distribution"),
             suggestion="write `zipf:0.8`, `pareto:0.2` or `normal:40`, with a centre from 0 to 1 after another colon",
@@ -60,20 +60,20 @@ def _ask_fio(parameters: FioParameters, branch: Branch, problems: Problems) -> N
     if alone is not None:
         key = next((key for option, key in FIELDS.items() if f"parsing {option}=" in alone), "")
         at, field = (branch.node.where(key), branch.field(key)) if key else (branch.node.at, branch.path)
-        problems.add(f"fio refuses the job: {words(alone.splitlines())}", at, field=field)
+        problems.add(f"fio rejects the job: {words(alone.splitlines())}", at, field=field)
         return
     options = branch.below("options")
     each = {name: _said_against(_text(parameters, {name: value})) for name, value in parameters.options.items()}
     for name, said in each.items():
         if said is not None:
-            message = f"fio refuses `{name}`: {words(said.splitlines())}"
+            message = f"fio rejects `{name}`: {words(said.splitlines())}"
             problems.add(message, options.node.where(name), field=options.field(name))
     if not any(each.values()):  # each is fine, and together they are not
-        problems.add(f"fio refuses these options: {words(refused.splitlines())}", options.node.at, field=options.path)
+        problems.add(f"fio rejects these options: {words(refused.splitlines())}", options.node.at, field=options.path)
 
 
 def _text(parameters: FioParameters, options: Mapping[str, str | None]) -> str:
-    asked = {**parameters.model_dump(mode="json"), "options": options}
+    asked = parameters.model_copy(update={"options": options})
     life = Life(accesses=parameters.accesses, duration_s=parameters.duration, seed=1)
     return job_file.text(asked, life, directory="/", chosen=parameters.distribution)
 
@@ -97,4 +97,4 @@ def words(lines: Iterable[str]) -> str:
     """What fio said, on one line, without those that only say that a job is dropped."""
     kept = [NOISE.sub("", line).strip() for line in lines]
     said = "; ".join(dict.fromkeys(line for line in kept if line))
-    return said[:SAID] or "it exited with an error and said nothing"
+    return said[:SAID] or "it exited with an error and printed nothing"

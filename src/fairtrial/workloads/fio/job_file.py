@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
-from fairtrial.workloads import program
+from fairtrial.workloads import tool
+from fairtrial.workloads.fio.parameters import FioParameters
 from fairtrial.workloads.prepared_files import skewed
 
 JOB: Final = "job"  # its files are `job.0`, `job.1` and so on, as the loader names them
@@ -32,17 +32,16 @@ class Life:
     logs: PurePosixPath | None = None
 
 
-def distribution(parameters: Mapping[str, Any], *, trial_seed: int) -> str:
+def distribution(asked: str, *, trial_seed: int) -> str:
     """The distribution with its centre, which must be the same in warm-up and window."""
-    asked: str = parameters["distribution"]
     found = skewed(asked)
     if found is None or found[0] not in CENTRED or found[2] is not None:
         return asked
-    centre = program.seed_of(trial_seed, "centre") / (1 << program.SEED_BITS)
+    centre = tool.seed_of(trial_seed, "centre") / (1 << tool.SEED_BITS)
     return f"{asked}:{centre:.6f}"
 
 
-def text(parameters: Mapping[str, Any], life: Life, *, directory: str, chosen: str) -> str:
+def text(parameters: FioParameters, life: Life, *, directory: str, chosen: str) -> str:
     """The whole file.
 
     Args:
@@ -55,18 +54,18 @@ def text(parameters: Mapping[str, Any], life: Life, *, directory: str, chosen: s
         "directory": directory.replace(":", r"\:"),
         "filename_format": f"{JOB}.$jobnum",
         "allow_file_create": 0,
-        "numjobs": parameters["jobs"],
-        "size": parameters["size"],
-        "bs": parameters["block_size"],
-        "rw": parameters["rw"],
-        "ioengine": parameters["engine"],
-        "iodepth": parameters["iodepth"],
-        "direct": int(parameters["direct"]),
+        "numjobs": parameters.jobs,
+        "size": parameters.size,
+        "bs": parameters.block_size,
+        "rw": parameters.rw,
+        "ioengine": parameters.engine,
+        "iodepth": parameters.iodepth,
+        "direct": int(parameters.direct),
         "invalidate": 0,
         "randrepeat": 0,
         "randseed": life.seed,
     }
-    if parameters["rw"].startswith("rand"):
+    if parameters.is_random:
         options |= {"random_distribution": chosen, "norandommap": 1}
     if life.duration_s is not None:
         options |= {"time_based": 1, "runtime": f"{round(life.duration_s * 1000)}ms"}
@@ -75,10 +74,8 @@ def text(parameters: Mapping[str, Any], life: Life, *, directory: str, chosen: s
     if life.logs is not None:
         options |= {
             "write_hist_log": str(life.logs / HISTOGRAMS),
-            "log_hist_msec": round(parameters["interval"] * 1000),
+            "log_hist_msec": round(parameters.interval * 1000),
             "per_job_logs": 1,
         }
-    lines = [
-        name if value is None else f"{name}={value}" for name, value in {**options, **parameters["options"]}.items()
-    ]
+    lines = [name if value is None else f"{name}={value}" for name, value in {**options, **parameters.options}.items()]
     return "\n".join([f"[{JOB}]", *lines, ""])

@@ -75,7 +75,9 @@ def document(text: str) -> dict[str, Any]:
     try:
         found, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
     except ValueError as error:
-        raise PlaceError(f"fio printed no whole JSON document: {text[-500:]}", hint="see log/load.log") from error
+        raise PlaceError(
+            f"fio did not print a complete JSON document: {text[-500:]}", hint="see log/load.log"
+        ) from error
     return dict(found)
 
 
@@ -118,8 +120,8 @@ def intervals(
         fields = np.fromstring(line, dtype=np.int64, sep=",")
         if len(fields) != FIELDS + BINS:
             raise PlaceError(
-                f"a histogram log of fio has a line of {len(fields)} fields, not {FIELDS + BINS}",
-                hint="use a fio between 3.0 and 3.40",
+                f"fio's histogram log has a line of {len(fields)} fields, expected {FIELDS + BINS}",
+                hint="use a version of fio from 3.0 to 3.40",
             )
         if (side := names.get(int(fields[1]))) is not None:
             at = max((int(fields[0]) + width_ms // 2) // width_ms - 1, 0)

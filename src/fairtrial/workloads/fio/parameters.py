@@ -83,30 +83,29 @@ class FioParameters(FileParameters):
     """fio's jobs, each on a file of its own."""
 
     rw: Literal["read", "write", "rw", "randread", "randwrite", "randrw"] = Field(
-        "randread", description="fio's `rw`: what jobs do."
+        "randread", description="Accesses of the jobs (fio's `rw`)."
     )
     distribution: str = Field(
         "random",
         pattern=r"^[a-z_]+(:[^\n]*)?$",
-        description="fio's `random_distribution`. Without a centre, `zipf` and `pareto` get one from the trial's seed, "
-        "so that warm-up and window have the same hot blocks.",
+        description="Distribution of accesses (fio's `random_distribution`). Without a centre, `zipf` and `pareto` "
+        "get one from the trial's seed, so that warm-up and window have the same hot blocks.",
     )
-    engine: str = Field("psync", pattern=r"^[^\s:]+$", description="fio's `ioengine`.")
-    iodepth: int = Field(1, ge=1, le=65_536, description="fio's `iodepth`: accesses under way per job.")
+    engine: str = Field("psync", pattern=r"^[^\s:]+$", description="I/O engine (fio's `ioengine`).")
+    iodepth: int = Field(1, ge=1, le=65_536, description="Queue depth (fio's `iodepth`): outstanding accesses per job.")
     warm_up: Seconds = Field(
-        0.0, ge=0, description="Warm up for so long, instead of `warm_up_accesses`, in a process of its own."
+        0.0, ge=0, description="Length of the warm-up, instead of `warm_up_accesses`, in a separate process."
     )
     options: dict[OptionName, OptionValue | None] = Field(
         default_factory=dict,
-        description="Any other options of a job, as in a job file; one without a value has `null`. `norandommap: 0` "
-        "undoes the one default that is not fio's own.",
+        description="Other options of a job, as in a job file; an option without a value has `null`. `norandommap: "
+        "0` undoes the one default that differs from fio's.",
     )
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
-        self.one_end()
         if self.warm_up and self.warm_up_accesses:
-            raise ValueError("`warm_up` and `warm_up_accesses` both end the warm-up: leave one out")
+            raise ValueError("expected one of `warm_up` and `warm_up_accesses`, found both: leave one out")
         return self
 
     @property
@@ -114,7 +113,7 @@ class FioParameters(FileParameters):
         """Whether blocks are drawn."""
         return self.rw.startswith("rand")
 
-
-def reaches_by_hash(*, rw: str, distribution: str) -> bool:
-    """Whether fio spreads ranks by its hash, so that the number of blocks decides which can be met."""
-    return rw.startswith("rand") and skewed(distribution) is not None
+    @property
+    def reaches_by_hash(self) -> bool:
+        """Whether fio spreads ranks by its hash, so that the number of blocks decides which can be met."""
+        return self.is_random and skewed(self.distribution) is not None

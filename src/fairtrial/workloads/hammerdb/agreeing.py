@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -17,7 +16,7 @@ from fairtrial.workloads.hammerdb.output import Clock
 OUTPUT: Final = "log/load.log"
 
 
-def contradictions(directory: Path, parameters: Mapping[str, Any]) -> list[str]:
+def contradictions(directory: Path, *, interval_s: int) -> list[str]:
     """Where `result.json` or `timeline.parquet` is not what the output gives, a sentence each.
 
     How far the place's two clocks were apart is in `result.json` alone.
@@ -34,7 +33,7 @@ def contradictions(directory: Path, parameters: Mapping[str, Any]) -> list[str]:
         for name, given in output.result(text, clock).items()
         if stored.get(name) != given
     ]
-    fresh = pl.read_parquet(io.BytesIO(output.timeline(text, clock, interval_s=int(parameters["interval"]))))
+    fresh = pl.read_parquet(io.BytesIO(output.timeline(text, clock, interval_s=interval_s)))
     if not fresh.equals(timeline.read(directory)):
         found.append(f"{timeline.FILE}: other intervals than {OUTPUT} has")
     return found

@@ -13,7 +13,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, TypedDict
 
 import polars as pl
 
@@ -88,6 +88,20 @@ class Edges:
     counting_ns: int
 
 
+class Result(TypedDict):
+    """The part of `result.json` that HammerDB's output gives, in the shape of the load engine's."""
+
+    window: dict[str, int]
+    counting_ns: int
+    clock: dict[str, int]
+    nopm: int
+    tpm: int
+    minutes: int
+    transactions: dict[str, dict[str, int]]
+    errors: list[dict[str, str | int]]
+    latency_ms: dict[str, dict[str, float]]
+
+
 def notes(text: str) -> list[Note]:
     """All of them, in their order."""
     return [Note(int(time), name, int(number) if number else None) for time, name, number in _NOTE.findall(text)]
@@ -101,13 +115,13 @@ def edges(text: str, clock: Clock) -> Edges:
     """
     found = {note.name: clock.monotonic_ns(note.time_us) for note in notes(text)}
     if missing := [name for name in ("counting", "begun", "ended", "counted") if name not in found]:
-        raise PlaceError(f"HammerDB's output has no line `{missing[0]}`", hint="see log/load.log")
+        raise PlaceError(f"HammerDB's output lacks the line `{missing[0]}`", hint="see log/load.log")
     start_ns, end_ns = found["begun"], found["ended"]
     return Edges(start_ns, end_ns, start_ns - found["counting"] + found["counted"] - end_ns)
 
 
-def result(text: str, clock: Clock) -> dict[str, Any]:
-    """The part of `result.json` that HammerDB's output gives, in the shape of the load engine's.
+def result(text: str, clock: Clock) -> Result:
+    """What the output says of the window.
 
     Raises:
         PlaceError: it has no result.
@@ -115,7 +129,7 @@ def result(text: str, clock: Clock) -> dict[str, Any]:
     match = next((found for each in _RESULT if (found := each.search(text))), None)
     minutes = _MINUTES.search(text)
     if match is None or minutes is None:
-        raise PlaceError(f"HammerDB printed no TEST RESULT: {text[-WORDS:]}", hint="see log/load.log")
+        raise PlaceError(f"HammerDB did not print a TEST RESULT: {text[-WORDS:]}", hint="see log/load.log")
     nopm, tpm, length_min = int(match["nopm"]), int(match["tpm"]), int(minutes[1])
     outcome = {"committed": tpm * length_min, "rolled_back": 0, "failed": 0, "retried": 0, "statements": 0}
     window = edges(text, clock)

@@ -61,63 +61,76 @@ class HammerdbParameters(BaseModel):
     directory: str | None = Field(
         None,
         pattern=r"^/",
-        description="Where HammerDB is at the place; if it is left out, where the PATH's `hammerdbcli` leads.",
+        description="HammerDB's directory at the place (default: that of `hammerdbcli` on the PATH).",
     )
     db: Literal["mysql", "maria"] | None = Field(
         None,
-        description="HammerDB's `dbset db` for MariaDB and MySQL: which client library and procedures; `mysql` if it "
-        "is left out. PostgreSQL always has `pg`.",
+        description="Database of HammerDB (`dbset db`) for MariaDB and MySQL, which decides client library and "
+        "procedures (default: `mysql`). PostgreSQL always has `pg`.",
     )
-    warehouses: int = Field(1, ge=1, le=100_000, description="`count_ware`: about 100 MiB of data each.")
-    virtual_users: int = Field(1, ge=1, le=10_000, description="`vuset vu`: users, each with a connection.")
+    warehouses: int = Field(
+        1, ge=1, le=100_000, description="Number of warehouses (`count_ware`), of about 100 MiB of data each."
+    )
+    virtual_users: int = Field(1, ge=1, le=10_000, description="Virtual users (`vuset vu`), each with a connection.")
     load_users: int = Field(
-        1, ge=1, le=1024, description="`num_vu`: users that build; no more work than there are warehouses."
+        1, ge=1, le=1024, description="Virtual users that build the schema (`num_vu`), at most one per warehouse."
     )
-    ramp_up: Seconds = Field(120.0, ge=0, description="`rampup`: load before the measured window, whole minutes.")
-    duration: Seconds = Field(gt=0, description="`duration`: length of the measured window, whole minutes.")
+    ramp_up: Seconds = Field(120.0, ge=0, description="Length of ramp-up (`rampup`), whole minutes.")
+    duration: Seconds = Field(gt=0, description="Length of the measurement window (`duration`), whole minutes.")
     all_warehouses: bool = Field(
         default=False,
-        description="`allwarehouse`: each transaction draws its home warehouse anew; false: each user keeps one.",
+        description="Whether each transaction draws its home warehouse anew (`allwarehouse`); otherwise each "
+        "virtual user keeps one.",
     )
-    key_and_think: bool = Field(default=False, description="`keyandthink`: keying and thinking times.")
+    key_and_think: bool = Field(
+        default=False, description="Whether virtual users have keying and thinking times (`keyandthink`)."
+    )
     procedures: bool | None = Field(
         None,
-        description="Each transaction is one call of a stored procedure (`no_stored_procs`, `storedprocs`); by default "
-        "on MariaDB and MySQL. False: statement by statement there; on PostgreSQL, by default, a call of a function.",
+        description="Whether each transaction is one call of a stored procedure (`no_stored_procs`, `storedprocs`; "
+        "default: `true` on MariaDB and MySQL). `false`: statement by statement there; on PostgreSQL (default "
+        "there), a call of a function.",
     )
-    prepared: bool = Field(default=False, description="`prepared`: calls are prepared; MariaDB and MySQL only.")
+    prepared: bool = Field(
+        default=False, description="Whether calls are prepared (`prepared`); MariaDB and MySQL only."
+    )
     raise_error: bool = Field(
         default=True,
-        description="`raiseerror`: an error, a deadlock too, ends its user and makes the trial invalid; HammerDB's own "
-        "default is false, where users go on: such errors are counted.",
+        description="Whether an error, a deadlock included, ends its virtual user and makes the trial invalid "
+        "(`raiseerror`). HammerDB's own default is `false`: virtual users go on, and errors are counted.",
     )
     time_profile: bool = Field(
-        default=False, description="`timeprofile`: latencies of each type by HammerDB's xtprof, which costs its client."
+        default=False,
+        description="Whether HammerDB's xtprof measures latencies of each type (`timeprofile`), which costs client "
+        "time.",
     )
     interval: Seconds = Field(
-        1.0, ge=1, le=30, description="`tcset refreshrate`: width of timeline intervals, seconds that divide a minute."
+        1.0,
+        ge=1,
+        le=30,
+        description="Width of timeline intervals (`tcset refreshrate`), in seconds that divide a minute.",
     )
     data: dict[OptionName, OptionValue] = Field(
         default_factory=dict,
-        description="HammerDB's settings that make the schema, without their prefix (`history_pk`, `partition`): given "
+        description="HammerDB's settings of the schema, without their prefix (`history_pk`, `partition`); passed "
         "to the build and to the run.",
     )
     options: dict[OptionName, OptionValue] = Field(
-        default_factory=dict, description="HammerDB's other settings of its dictionary `tpcc`, without their prefix."
+        default_factory=dict, description="Other settings of HammerDB's dictionary `tpcc`, without their prefix."
     )
 
     @field_validator("ramp_up", "duration")
     @classmethod
     def _whole_minutes(cls, seconds: float) -> float:
         if seconds % MINUTE_S:
-            raise ValueError(f"HammerDB knows whole minutes only, found {seconds:g} s")
+            raise ValueError(f"expected whole minutes, as HammerDB requires, found {seconds:g} s")
         return seconds
 
     @field_validator("interval")
     @classmethod
     def _dividing(cls, seconds: float) -> float:
         if seconds != int(seconds) or MINUTE_S % seconds:
-            raise ValueError(f"HammerDB counts exactly only in whole seconds that divide a minute, found {seconds:g} s")
+            raise ValueError(f"expected whole seconds that divide a minute, as HammerDB requires, found {seconds:g} s")
         return seconds
 
     @field_validator("data", "options")
@@ -126,15 +139,15 @@ class HammerdbParameters(BaseModel):
         for name in given:
             prefix = next((each for each in PREFIXES if name.startswith(each)), None)
             if prefix:
-                raise ValueError(f"say `{name.removeprefix(prefix)}`: the run adds `{prefix}` by itself")
+                raise ValueError(f"write `{name.removeprefix(prefix)}`: the run adds `{prefix}` itself")
         return given
 
     @model_validator(mode="after")
     def _options_once(self) -> Self:
         if misplaced := sorted(name for name in self.options if name in MAKING_DATA):
-            raise ValueError(f"`{misplaced[0]}` makes the data: say it under `data`")
+            raise ValueError(f"`{misplaced[0]}` makes the data: move it to `data`")
         if twice := sorted(self.data.keys() & self.options.keys()):
-            raise ValueError(f"`{twice[0]}` is said twice, in `data` and in `options`: leave one out")
+            raise ValueError(f"`{twice[0]}` is given twice, in `data` and in `options`: leave one out")
         return self
 
 

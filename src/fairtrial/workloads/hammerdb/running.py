@@ -13,12 +13,13 @@ from fairtrial.errors import PlaceError
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.hammerdb import script
 from fairtrial.workloads.hammerdb.output import Clock
-from fairtrial.workloads.program import OnLine, Program, Ran, Running
+from fairtrial.workloads.hammerdb.parameters import HammerdbParameters
+from fairtrial.workloads.tool import OnLine, Ran, Running, Tool
 from fairtrial.workloads.workload import Drive, Starting
 
 HINT: Final = (
-    "install HammerDB at the place, and name its directory by `workload.hammerdb.directory` or lead a `hammerdbcli` of "
-    "the PATH there"
+    "install HammerDB at the place, and set `workload.hammerdb.directory` to its directory or put "
+    "`hammerdbcli` on the PATH there"
 )
 VERSION: Final = re.compile(r"HammerDB CLI v?([0-9]+)\.([0-9]+)")
 OLDEST: Final = (4, 6)  # before it, `vurun` did not wait, and a script ended its own run
@@ -55,21 +56,21 @@ def _without_passwords(lines: Sequence[str], password: str | None) -> list[str]:
 
 
 # By a path below the directory in which it runs: it finds its own files in no other.
-PROGRAM: Final = Program("./hammerdbcli", HINT, words=_words, stop_s=STOP_S)
+PROGRAM: Final = Tool("./hammerdbcli", HINT, words=_words, stop_s=STOP_S)
 
 
-def find(place: OpenPlace, parameters: Mapping[str, Any]) -> PurePosixPath:
+def find(place: OpenPlace, parameters: HammerdbParameters) -> PurePosixPath:
     """HammerDB's directory.
 
     Raises:
         PlaceError: there is none.
     """
-    if parameters["directory"] is not None:
-        place.require(["test", "-x", f"{parameters['directory']}/hammerdbcli"], hint=HINT)
-        return PurePosixPath(parameters["directory"])
+    if parameters.directory is not None:
+        place.require(["test", "-x", f"{parameters.directory}/hammerdbcli"], hint=HINT)
+        return PurePosixPath(parameters.directory)
     path = place.require(["sh", "-c", 'readlink -f "$(command -v hammerdbcli)"'], hint=HINT).strip()
     if not path:
-        raise PlaceError("there is no hammerdbcli on the place's PATH", hint=HINT)
+        raise PlaceError("hammerdbcli is not on the place's PATH", hint=HINT)
     return PurePosixPath(path).parent
 
 
@@ -83,7 +84,7 @@ def identify(place: OpenPlace, directory: PurePosixPath) -> dict[str, str]:
     said = place.require([*within, "./hammerdbcli version"], hint=HINT)  # it knows no such word, and says who it is
     version = VERSION.search(said)
     if version is None or (int(version[1]), int(version[2])) < OLDEST:
-        raise PlaceError(f"{directory}/hammerdbcli says: {said[:WORDS].strip()}: 4.6 or later is needed", hint=HINT)
+        raise PlaceError(f"{directory}/hammerdbcli says: {said[:WORDS].strip()}: expected 4.6 or later", hint=HINT)
     digest = place.require([*within, SUM], hint=HINT).split()[0]
     return {"hammerdb": str(directory), "hammerdb_version": f"{version[1]}.{version[2]}", "hammerdb_sha256": digest}
 
@@ -98,18 +99,18 @@ class Bench:
     """
 
     place: OpenPlace
-    parameters: Mapping[str, Any]
+    parameters: HammerdbParameters
     endpoint: Mapping[str, Any]
     home: PurePosixPath
     scratch: PurePosixPath
 
     @classmethod
     def set_up(
-        cls, place: OpenPlace, parameters: Mapping[str, Any], *, endpoint: Mapping[str, Any], directory: PurePosixPath
+        cls, place: OpenPlace, parameters: HammerdbParameters, *, endpoint: Mapping[str, Any], directory: PurePosixPath
     ) -> Bench:
         """Makes the directory, and puts what observes HammerDB there."""
         scratch = directory / "hammerdb"
-        place.require(["mkdir", "-p", "-m", "700", str(scratch)], hint="check the place's disk")
+        place.require(["mkdir", "-p", "-m", "700", str(scratch)], hint="check the disk of the place")
         observer = resources.files("fairtrial.workloads.hammerdb").joinpath(OBSERVER).read_bytes()
         place.agent.put(str(scratch / OBSERVER), observer)
         return cls(place, parameters, endpoint, find(place, parameters), scratch)
@@ -123,8 +124,8 @@ class Bench:
     def run(self, drive: Drive) -> tuple[Ran, Clock]:
         """Drives; what HammerDB prints becomes part of the trial's record."""
         text = script.driving(self.parameters, self.endpoint, observer=self.scratch / OBSERVER)
-        late_s = script.PROFILE_S if self.parameters["time_profile"] else script.END_S
-        limit_s = self.parameters["ramp_up"] + self.parameters["duration"] + late_s + GRACE_S
+        late_s = script.PROFILE_S if self.parameters.time_profile else script.END_S
+        limit_s = self.parameters.ramp_up + self.parameters.duration + late_s + GRACE_S
         before_ns = self._ahead_ns()
 
         def hear(line: str) -> None:
@@ -154,5 +155,5 @@ class Bench:
         ran = replace(ran, lines=_without_passwords(ran.lines, password))
         said = _trouble(ran.lines)
         if said and said not in ran.failure:  # a script goes on after most of what its commands refuse
-            return replace(ran, failure=f"{ran.failure or 'HammerDB ended with exit code 0'}, and said: {said}")
+            return replace(ran, failure=f"{ran.failure or 'HammerDB ended with exit code 0'}, and printed: {said}")
         return ran

@@ -24,7 +24,7 @@ UNKNOWN: Final = (
     "saturated_latencies",
 )
 # xtprof's statistics as ours are called.
-STATISTICS: Final = {"p50": "median", "p95": "95 %", "p99": "99 %", "max": "maximum", "avg": "mean"}
+STATISTICS: Final = {"p50": "median", "p95": "p95", "p99": "p99", "max": "maximum", "avg": "mean"}
 RENAMED: Final = {"avg": "mean"}
 
 
@@ -116,7 +116,7 @@ _PROFILED: Final = {
         *(
             MetricDefinition(
                 name=_latency(kind, statistic),
-                label=f"{kind.replace('_', '-')} latency, {words}",
+                label=f"{words} {kind.replace('_', '-')} latency",
                 unit="ns",
                 better="lower",
                 kind="wall_clock",

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from fairtrial.errors import PlaceError
-from fairtrial.workloads.hammerdb.parameters import MINUTE_S, SETTABLE
+from fairtrial.workloads.hammerdb.parameters import MINUTE_S, SETTABLE, HammerdbParameters
 
 HERE: Final = "127.0.0.1"  # with this host, and a socket that is not `null`, HammerDB takes the socket
 ENDLESS: Final = 2_000_000_000  # transactions of a user, which the end of the window ends before
@@ -24,44 +24,44 @@ DELAYS: Final = ("delay", "repeat")  # before 6.0 each of them sets the other; u
 Setting = tuple[str, str, object]
 
 
-def prefix(parameters: Mapping[str, Any], endpoint: Mapping[str, Any]) -> str:
+def prefix(parameters: HammerdbParameters, endpoint: Mapping[str, Any]) -> str:
     """What HammerDB calls the server."""
-    return "pg" if endpoint["kind"] == "postgres" else parameters["db"] or "mysql"
+    return "pg" if endpoint["kind"] == "postgres" else parameters.db or "mysql"
 
 
-def building(parameters: Mapping[str, Any], endpoint: Mapping[str, Any], *, observer: PurePosixPath) -> str:
+def building(parameters: HammerdbParameters, endpoint: Mapping[str, Any], *, observer: PurePosixPath) -> str:
     """Fills an empty database."""
     asked = _asked(parameters, endpoint)
     return _script(observer, _settings(prefix(parameters, endpoint), asked), ["buildschema", f"fairtrial_end {END_S}"])
 
 
-def driving(parameters: Mapping[str, Any], endpoint: Mapping[str, Any], *, observer: PurePosixPath) -> str:
+def driving(parameters: HammerdbParameters, endpoint: Mapping[str, Any], *, observer: PurePosixPath) -> str:
     """Ramps up, counts, waits for the window, counts again, and ends."""
-    users = parameters["virtual_users"]
+    users = parameters.virtual_users
     chosen = {
         "driver": "timed",
-        "rampup": int(parameters["ramp_up"]) // MINUTE_S,
-        "duration": int(parameters["duration"]) // MINUTE_S,
+        "rampup": int(parameters.ramp_up) // MINUTE_S,
+        "duration": int(parameters.duration) // MINUTE_S,
         "total_iterations": ENDLESS,
-        "allwarehouse": parameters["all_warehouses"],
-        "keyandthink": parameters["key_and_think"],
-        "raiseerror": parameters["raise_error"],
-        "timeprofile": parameters["time_profile"],
-        **({"prepared": True} if parameters["prepared"] else {}),
-        **parameters["options"],
+        "allwarehouse": parameters.all_warehouses,
+        "keyandthink": parameters.key_and_think,
+        "raiseerror": parameters.raise_error,
+        "timeprofile": parameters.time_profile,
+        **({"prepared": True} if parameters.prepared else {}),
+        **parameters.options,
     }
     asked = [*_asked(parameters, endpoint), *(("tpcc", name, value) for name, value in chosen.items())]
     commands = [
         "print dict",
         "loadscript",
-        *(f"vuset {each} {start_delay_ms(parameters['ramp_up'], users)}" for each in DELAYS),
+        *(f"vuset {each} {start_delay_ms(parameters.ramp_up, users)}" for each in DELAYS),
         f"vuset vu {users}",
         "vucreate",
-        f"tcset refreshrate {int(parameters['interval'])}",
+        f"tcset refreshrate {int(parameters.interval)}",
         'set jobid ""',
         "tcstart",
         "vurun",
-        f"fairtrial_end {PROFILE_S if parameters['time_profile'] else END_S}",
+        f"fairtrial_end {PROFILE_S if parameters.time_profile else END_S}",
     ]
     return _script(observer, _settings(prefix(parameters, endpoint), asked), commands)
 
@@ -71,23 +71,23 @@ def start_delay_ms(ramp_up_s: float, users: int) -> int:
     return max(1, min(START_DELAY_MS, int(ramp_up_s * 1000 / 2 / users)))
 
 
-def _asked(parameters: Mapping[str, Any], endpoint: Mapping[str, Any]) -> list[Setting]:
+def _asked(parameters: HammerdbParameters, endpoint: Mapping[str, Any]) -> list[Setting]:
     """Where the server is, and what both the build and the run are told."""
     name = prefix(parameters, endpoint)
     own = {
         "dbase": endpoint["database"],
         "user": endpoint["user"],
         "pass": endpoint.get("password") or NO_PASSWORD[name],
-        "count_ware": parameters["warehouses"],
-        "num_vu": min(parameters["load_users"], parameters["warehouses"]),
+        "count_ware": parameters.warehouses,
+        "num_vu": min(parameters.load_users, parameters.warehouses),
     }
     if name == "pg":
         own |= {"superuser": own["user"], "superuserpass": own["pass"], "defaultdbase": "postgres"}
-    if parameters["procedures"] is not None:
-        called = parameters["procedures"]
+    if parameters.procedures is not None:
+        called = parameters.procedures
         own |= {"storedprocs": called} if name == "pg" else {"no_stored_procs": not called}
     reached = [("connection", key, value) for key, value in _server(endpoint).items()]
-    return [*reached, *(("tpcc", key, value) for key, value in {**own, **parameters["data"]}.items())]
+    return [*reached, *(("tpcc", key, value) for key, value in {**own, **parameters.data}.items())]
 
 
 def _server(endpoint: Mapping[str, Any]) -> dict[str, object]:
@@ -110,7 +110,7 @@ def _settings(name: str, asked: Iterable[Setting]) -> Iterator[str]:
         if text not in NO_PASSWORD.values() and not re.fullmatch(SETTABLE, text):
             shown = "a password" if key.endswith("pass") else f"`{text}`"
             raise PlaceError(
-                f"HammerDB cannot be told {shown} as `{name}_{key}`: its scripts read some characters as commands",
+                f"HammerDB does not accept {shown} as `{name}_{key}`: its scripts treat some characters as commands",
                 hint="use letters, digits and . / : @ % + = , - _ only",
             )
         yield f"diset {dictionary} {name}_{key} {{{text}}}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ import polars as pl
 
 from fairtrial.metrics import latency
 from fairtrial.metrics.series import timeline
+from fairtrial.workloads import latency_log
 from fairtrial.workloads.pgbench import output
 from fairtrial.workloads.pgbench.output import ROUNDED_MS
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters
@@ -24,7 +24,7 @@ LATENESS: Final = "lateness.hlog"
 ROUNDED: Final = ROUNDED_MS * (1 + 1e-6)  # sums are of whole numbers, their quotient is of floating point
 
 
-def contradictions(directory: Path, parameters: Mapping[str, Any]) -> list[str]:
+def contradictions(directory: Path, asked: PgbenchParameters) -> list[str]:
     """Where files disagree with what pgbench printed or with its transactions, a sentence each.
 
     Where in time the window lies only the transactions say; a trial that kept none has its length alone to be checked.
@@ -39,8 +39,7 @@ def contradictions(directory: Path, parameters: Mapping[str, Any]) -> list[str]:
     if not (directory / FILE).exists():
         return found
     window = (stored["window"]["start_ns"], stored["window"]["end_ns"])
-    layout = Layout.of(parameters, PgbenchParameters.model_validate(parameters).types)
-    counted = Counted.of(directory / FILE, layout=layout, window=window)
+    counted = Counted.of(directory / FILE, layout=Layout.of(asked), window=window)
     return [*found, *_recounted(counted, stored), *_logs(counted, directory), *_intervals(counted, directory)]
 
 
@@ -100,17 +99,8 @@ def _logs(counted: Counted, directory: Path) -> Iterator[str]:
     if counted.layout.is_open:
         texts[LATENESS] = counted.lateness_log()
     for name, text in texts.items():
-        with tempfile.TemporaryDirectory() as scratch:
-            (Path(scratch) / name).write_text(text, encoding="utf-8")
-            fresh = latency.read(Path(scratch), file=name)
-        stored = latency.read(directory, file=name)
-        for kind in dict.fromkeys([*fresh, *stored]):
-            given, found = (
-                {} if each is None else dict(zip(each.highest_ns.tolist(), each.counts.tolist(), strict=True))
-                for each in (fresh.get(kind), stored.get(kind))
-            )
-            if given != found:
-                yield f"{name}: {sum(found.values())} of {kind} in other classes than {FILE} gives"
+        for found in latency_log.differing(text, directory, file=name):
+            yield f"{found} {FILE} gives"
 
 
 def _intervals(counted: Counted, directory: Path) -> Iterator[str]:

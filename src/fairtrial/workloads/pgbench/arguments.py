@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from fairtrial.workloads.command.runs import CLIENTS
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters, limit_text
+from fairtrial.workloads.tool import Life
 
 # Whatever the agent's own environment says of another server goes before what we say (libpq-envars).
 WITHOUT: Final = ("PGSERVICE", "PGSERVICEFILE", "PGHOSTADDR", "PGPASSWORD", "PGBENCH_RANDOM_SEED")
 NO_PROGRESS_S: Final = 1_000_000  # told an interval, pgbench measures the latencies that it reports; none is reached
-
-
-@dataclass(frozen=True)
-class Life:
-    """One run of pgbench: how long, and with which seed.
-
-    Attributes:
-        duration_s, transactions: one of them is None; transactions are those of each client.
-        log: beginning of the names of files with every transaction; None for a life that is in no figure.
-    """
-
-    duration_s: float | None
-    transactions: int | None
-    seed: int
-    log: PurePosixPath | None = None
 
 
 def clean(argv: list[str]) -> list[str]:
@@ -62,8 +47,8 @@ def make(asked: PgbenchParameters, *, file: PurePosixPath) -> list[str]:
 
 
 def run(asked: PgbenchParameters, life: Life) -> list[str]:
-    """The options that drive; files of scripts lie where pgbench works."""
-    length = f"--time={int(life.duration_s)}" if life.duration_s else f"--transactions={life.transactions}"
+    """The options that drive; files of scripts lie where pgbench works. A life's count is each client's."""
+    length = f"--time={int(life.duration_s)}" if life.duration_s else f"--transactions={life.count}"
     own: dict[str, Any] = {
         "client": asked.clients,
         "jobs": asked.jobs,

@@ -13,7 +13,7 @@ from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Window
 from fairtrial.workloads.pgbench import agreeing, output
 from fairtrial.workloads.pgbench.transactions import FILE, Counted, Edges, Layout, edges, kept
-from fairtrial.workloads.program import Ran
+from fairtrial.workloads.tool import Ran
 
 NANOSECONDS_PER_US: Final = 1000
 CLOCKS_NS: Final = 5_000_000  # by which transactions may lie outside of their process's life
@@ -65,8 +65,8 @@ def measured(ran: Ran, logs: Sequence[Path], *, layout: Layout, clock: wire.Read
     }
     if differing := list(agreeing.reported(told, result)):
         raise PlaceError(
-            f"pgbench's log of transactions is not what it reports: {'; '.join(differing)}",
-            hint="see whether the place's disk was full",
+            f"pgbench's log of transactions differs from its report: {'; '.join(differing)}",
+            hint="check whether the disk of the place was full",
         )
     files: dict[str, bytes | Path] = {
         "result.json": json.dumps(result).encode(),
@@ -87,8 +87,8 @@ def _window(told: output.Report, found: Edges, *, life: Window) -> tuple[int, in
     """
     if found.first_ns < life.start_ns - CLOCKS_NS or found.last_ns > life.end_ns + CLOCKS_NS:
         raise PlaceError(
-            "pgbench's transactions lie outside of its process's life: the place's time of day was set meanwhile",
-            hint="keep other programs from setting the clock while a study runs; slewing it does no harm",
+            "pgbench logged transactions outside the life of its process: the place's clock was set during the trial",
+            hint="do not let other programs set the clock while a study runs; slewing it is harmless",
         )
     whole_ns = told.whole_us * NANOSECONDS_PER_US
     start_ns = max(min(found.first_ns, life.end_ns - whole_ns), found.last_ns - whole_ns)

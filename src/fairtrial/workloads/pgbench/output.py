@@ -11,8 +11,8 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict
 
 from fairtrial.errors import PlaceError
+from fairtrial.workloads.tool import WORDS
 
-WORDS: Final = 400  # characters of pgbench's own that are kept of a failure
 ROUNDED_MS: Final = 0.0005  # half of the last digit that pgbench prints
 MICROSECONDS_PER_S: Final = 1e6
 _SECTION: Final = re.compile(r"^SQL script [0-9]+: ", re.MULTILINE)
@@ -91,7 +91,7 @@ def report(text: str) -> Report:
     found = re.search(r"^tps = ([0-9.]+) \(", head, re.MULTILINE)
     whole = _counted(head, prefix="", processed=r"number of transactions actually processed: ([0-9]+)")
     if found is None or whole is None:
-        raise PlaceError(f"pgbench printed no report: {text[-WORDS:]}", hint="see log/load.log")
+        raise PlaceError(f"pgbench did not print a report: {text[-WORDS:]}", hint="see log/load.log")
     scripts = [_counted(section, prefix=" - ", processed=r"([0-9]+) transactions \(") for section in sections]
     lag = re.search(r"^rate limit schedule lag: avg ([0-9.]+) \(max ([0-9.]+)\) ms$", head, re.MULTILINE)
     return Report(

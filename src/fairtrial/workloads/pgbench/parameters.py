@@ -104,9 +104,7 @@ VariableValue = Annotated[
 ]
 
 
-Sql = Annotated[
-    SqlFile, BeforeValidator(read), WithJsonSchema({"type": "string", "description": "A file of SQL, `.sql`."})
-]
+Sql = Annotated[SqlFile, BeforeValidator(read), WithJsonSchema({"type": "string", "description": "SQL file, `.sql`."})]
 
 
 class Weighted(BaseModel):
@@ -128,7 +126,7 @@ def _mixed(value: Any, info: ValidationInfo) -> Any:
             known = ", ".join(f"`{each}`" for each in BUILTINS)
             near = did_you_mean(str(name), BUILTINS)
             raise ValueError(
-                f"`{name}` is no script: expected {known} or a file `.sql`" + (f"; {near}" if near else "")
+                f"`{name}` is not a script: expected {known} or a file `.sql`" + (f"; {near}" if near else "")
             )
         if isinstance(weight, int) and not isinstance(weight, bool):
             file = text_file(str(name), info, "mix", str(name)) if str(name).endswith(".sql") else None
@@ -150,62 +148,73 @@ class PgbenchParameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    script: Builtin | None = Field(None, description="A script that pgbench brings.")
+    script: Builtin | None = Field(None, description="One of pgbench's built-in scripts.")
     file: Sql | None = Field(
-        None, description="A script of one's own instead, `.sql`; relative to the file that names it."
+        None, description="A script of your own instead, `.sql`; the path is relative to the file that names it."
     )
     mix: Mix | None = Field(
         None,
-        description="Several scripts instead, with how often each is drawn: `{select-only: 9, own.sql: 1}`; files end "
-        "with `.sql`.",
+        description="Several scripts instead, with their weights: `{select-only: 9, own.sql: 1}`; names of files "
+        "end with `.sql`.",
     )
     define: dict[VariableName, VariableValue] = Field(
-        default_factory=dict, description="Variables of the scripts, pgbench's `--define`."
+        default_factory=dict, description="Variables of the scripts (pgbench's `--define`)."
     )
     scale: int | None = Field(
         None,
         ge=1,
         le=2_000_000,
-        description="Size of pgbench's own tables, in 100,000 accounts; 1 if left out, and none where `init` makes "
-        "the data.",
+        description="Size of pgbench's own tables, in units of 100,000 accounts (default: 1; with `init`, none).",
     )
     data: dict[DataOption, OptionValue] = Field(
-        default_factory=dict, description="Options that make pgbench's tables, as pgbench spells them: `partitions: 8`."
+        default_factory=dict,
+        description="Options of the creation of pgbench's tables, as pgbench spells them: `partitions: 8`, for "
+        "example.",
     )
     init: Sql | None = Field(
         None,
-        description="SQL that makes the data of one's own scripts, run by psql; after pgbench's if `scale` is said.",
+        description="SQL file that creates the data of your own scripts, run by psql, after pgbench's own tables "
+        "if `scale` is given.",
     )
-    clients: int = Field(1, ge=1, le=100_000, description="pgbench's `--client`: users, each with a connection.")
-    jobs: int = Field(1, ge=1, le=1000, description="Its threads; no more than there are clients start.")
-    protocol: Literal["simple", "extended", "prepared"] = Field("simple", description="How statements are sent.")
+    clients: int = Field(
+        1, ge=1, le=100_000, description="Concurrent clients (pgbench's `--client`), each with a connection."
+    )
+    jobs: int = Field(1, ge=1, le=1000, description="Number of pgbench's threads; at most one per client starts.")
+    protocol: Literal["simple", "extended", "prepared"] = Field(
+        "simple", description="Protocol by which statements are sent."
+    )
     rate: Rate | None = Field(
         None,
-        description="Transactions per second that begin at random times, whoever is busy: an open loop, and latencies "
-        "count from when a transaction should have begun.",
+        description="Rate of transactions, which begin at random times whether or not a client is free (an open "
+        "loop); latencies count from when a transaction should have begun.",
     )
     latency_limit: Seconds | None = Field(
-        None, ge=1e-6, description="Latencies above it are counted; with `rate`, what is later than it is skipped."
+        None,
+        ge=1e-6,
+        description="Latency limit: transactions above it are counted; with `rate`, those already later than it are "
+        "skipped.",
     )
     max_tries: int = Field(
-        1, ge=1, le=1_000_000, description="Attempts at a transaction that deadlocked or could not be serialized."
+        1, ge=1, le=1_000_000, description="Number of attempts at a transaction that deadlocks or cannot be serialized."
     )
     ramp_up: Seconds = Field(
         10.0,
         ge=0,
-        description="Load before the measured window, by a process of its own with a seed of its own, in no figure.",
+        description="Length of ramp-up: load before the measurement window, by a separate process with its own seed, "
+        "excluded from all metrics.",
     )
-    duration: Seconds | None = Field(None, gt=0, description="Length of the measured window, whole seconds.")
+    duration: Seconds | None = Field(None, gt=0, description="Length of the measurement window, whole seconds.")
     transactions: int | None = Field(
         None,
         ge=1,
-        description="Length of the measured window as a number of transactions of all clients together, instead of "
-        "`duration`; a multiple of `clients`.",
+        description="Length of the measurement window as a number of transactions of all clients together, instead "
+        "of `duration`; a multiple of `clients`.",
     )
     interval: Seconds = Field(1.0, ge=0.1, le=60, description="Width of timeline intervals.")
     keep_log: bool = Field(
         default=True,
-        description="Keep every transaction in the record, 3 bytes each, from which `verify` computes all again.",
+        description="Whether the record keeps every transaction, 3 bytes each, from which `verify` recomputes "
+        "everything.",
     )
     options: dict[OptionName, OptionValue] = Field(
         default_factory=dict, description="Other options of the run, by their long names without the dashes."
@@ -215,13 +224,13 @@ class PgbenchParameters(BaseModel):
     @classmethod
     def _whole(cls, seconds: float | None) -> float | None:
         if seconds is not None and seconds != int(seconds):
-            raise ValueError(f"pgbench knows whole seconds only, found {seconds:g} s")
+            raise ValueError(f"expected whole seconds, as pgbench requires, found {seconds:g} s")
         return seconds
 
     @model_validator(mode="after")
     def _lasting(self) -> Self:
         if (self.duration is None) == (self.transactions is None):
-            raise ValueError("exactly one of `duration` and `transactions` ends the measured window")
+            raise ValueError("expected exactly one of `duration` and `transactions`, which ends the measurement window")
         if self.transactions is not None and self.transactions % self.clients:
             near = max(1, round(self.transactions / self.clients)) * self.clients
             raise ValueError(
@@ -232,14 +241,14 @@ class PgbenchParameters(BaseModel):
     @model_validator(mode="after")
     def _scripted(self) -> Self:
         if [self.script, self.file, self.mix].count(None) != 2:  # noqa: PLR2004 - of the three one is said
-            raise ValueError("exactly one of `script`, `file` and `mix` names what pgbench runs")
+            raise ValueError("expected exactly one of `script`, `file` and `mix`, which names what pgbench runs")
         if not any(weight for _name, weight, _file in self.scripts):
-            raise ValueError("`mix` draws nothing: give one of its scripts a weight above 0")
+            raise ValueError("all weights of `mix` are 0: give one of its scripts a weight above 0")
         files = [file.name for _name, _weight, file in self.scripts if file]
         if len(set(files)) < len(files) or len(set(self.types)) < len(self.types):
-            raise ValueError("two scripts of `mix` have one name: metrics could not tell them apart; rename one")
+            raise ValueError("two scripts of `mix` have the same name, so their metrics would be the same: rename one")
         if ALL in self.types:
-            raise ValueError("a script named `all` would have the metrics of all scripts together: rename it")
+            raise ValueError("a script cannot be named `all`, which stands for all scripts together: rename it")
         return self
 
     @model_validator(mode="after")
@@ -249,9 +258,9 @@ class PgbenchParameters(BaseModel):
             if given is not None and not (str(given).isdecimal() and least <= int(given) <= most):
                 raise ValueError(f"`data.{option}` must be a whole number from {least} to {most}")
         if self.tables_scale is None and self.data:
-            raise ValueError("`data` is of pgbench's own tables: say their `scale`, or leave it out beside `init`")
+            raise ValueError("`data` applies to pgbench's own tables only: give their `scale`, or leave `data` out")
         if self.tables_scale is None and self.uses_builtins:
-            raise ValueError("pgbench's own scripts need pgbench's own tables: say their `scale` beside `init`")
+            raise ValueError("pgbench's own scripts need pgbench's own tables: give their `scale` beside `init`")
         return self
 
     @property

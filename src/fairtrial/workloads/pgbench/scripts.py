@@ -97,12 +97,12 @@ def faults(text: str) -> Iterator[Fault]:
     """Commands that pgbench does not know, conditions that do not close, and a script without anything."""
     found = list(_all(text))
     if not commands(text):
-        yield Fault(1, "a script without a command", "write an SQL statement")
+        yield Fault(1, "the script has no commands", "write an SQL statement")
     is_open: list[Command] = []
     for command in found:
         if command.meta and command.meta not in META:
             nearest = did_you_mean(command.meta, META).replace("`", "`\\", 1)
-            yield Fault(command.line, f"pgbench knows no `\\{command.meta}`", nearest)
+            yield Fault(command.line, f"pgbench does not have the command `\\{command.meta}`", nearest)
         if command.meta == "if":
             is_open.append(command)
         elif command.meta in CONDITIONAL and not is_open:

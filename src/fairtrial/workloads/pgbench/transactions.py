@@ -7,7 +7,7 @@ look at both clocks just before takes that off again. Source: pgbench.c of 15, `
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ import polars as pl
 
 from fairtrial.errors import PlaceError
 from fairtrial.workloads.latency_log import Line, written
-from fairtrial.workloads.pgbench.parameters import limit_us
+from fairtrial.workloads.pgbench.parameters import PgbenchParameters, limit_us
 
 FILE: Final = "transactions.parquet"
 NANOSECONDS_PER_US: Final = 1000
@@ -63,15 +63,14 @@ class Layout:
         return ["client", "number", "latency", "script", "time_s", "time_rest_us", *lag, *retries]
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any], types: Sequence[str]) -> Layout:
+    def of(cls, asked: PgbenchParameters) -> Layout:
         """What a trial's parameters say of its log."""
-        limit = parameters["latency_limit"]
         return cls(
-            types=types,
-            is_open=parameters["rate"] is not None,
-            tries_again=parameters["max_tries"] != 1,
-            limit_us=None if limit is None else limit_us(limit),
-            interval_ns=round(parameters["interval"] * 1e9),
+            types=asked.types,
+            is_open=asked.rate is not None,
+            tries_again=asked.max_tries != 1,
+            limit_us=None if asked.latency_limit is None else limit_us(asked.latency_limit),
+            interval_ns=round(asked.interval * 1e9),
         )
 
 
@@ -104,7 +103,7 @@ def kept(logs: Sequence[Path], into: Path, *, layout: Layout, shift_us: int) -> 
 
 def _damaged(words: str) -> PlaceError:
     said = f"pgbench's log of transactions has a damaged line: {words}"
-    return PlaceError(said, hint="see whether the place's disk was full")
+    return PlaceError(said, hint="check whether the disk of the place was full")
 
 
 def _table(path: Path, *, layout: Layout, shift_us: int) -> pl.LazyFrame:

@@ -6,182 +6,128 @@ to count later; what it leaves warm stays in the server.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
-
-from pydantic import TypeAdapter
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency
-from fairtrial.record.models import Check, Window
-from fairtrial.study.catalogue import Kind, MetricDefinition
+from fairtrial.programs import Program
+from fairtrial.record.models import Window
+from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.nodes import Branch
 from fairtrial.study.tree.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import contents
-from fairtrial.workloads.engine import oltp
-from fairtrial.workloads.program import Ran
+from fairtrial.workloads.engine.oltp import Oltp, OltpParameters
+from fairtrial.workloads.sysbench import agreeing, output
 from fairtrial.workloads.sysbench import scalars as sysbench_scalars
-from fairtrial.workloads.sysbench.arguments import BULK_INSERT, Life, preparing_threads, seed_of
+from fairtrial.workloads.sysbench.arguments import BULK_INSERT, seed_of
 from fairtrial.workloads.sysbench.parameters import NATIVE, SysbenchParameters, reserved
-from fairtrial.workloads.sysbench.running import Bench, identify
+from fairtrial.workloads.sysbench.running import PROGRAM, Bench
 from fairtrial.workloads.text_files import refuse_kept
-from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress
+from fairtrial.workloads.tool import Life
+from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, Workload
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
 GUESSED_PER_S: Final = 500.0  # to estimate a window by count before anything was measured
 
 
-def _definitions(_parameters: SysbenchParameters) -> Mapping[str, MetricDefinition]:
-    from fairtrial.workloads.sysbench import output  # noqa: PLC0415 - a command's help needs no polars
+class Sysbench(Workload[SysbenchParameters]):
+    """The real sysbench; what a script should leave behind only its author knows, so that no data are checked."""
 
-    return sysbench_scalars.definitions(resolution=output.RESOLUTION)
+    name = "sysbench"
+    summary = "The real sysbench, with its own scripts or yours: see [sysbench](../guides/workloads.md#sysbench)."
+    model = SysbenchParameters
+    throughput = "throughput_tps"
+    example = MappingProxyType({"script": "oltp_point_select", "duration": "60s"})
+    systems = frozenset({"mariadb", "mysql", "postgres"})
+    programs = (Program("sysbench", "the workload `sysbench` runs it"),)
+    builds = MappingProxyType({"sysbench_sha256": "sysbench"})
 
+    @classmethod
+    def check(cls, parameters: SysbenchParameters, branch: Branch, problems: Problems) -> None:
+        """Notes every option that the run sets itself."""
+        for part in ("data", "options"):
+            refuse_kept(getattr(parameters, part), branch.below(part), problems, program="sysbench", kept=reserved)
 
-def _check(parameters: SysbenchParameters, branch: Branch, problems: Problems) -> None:
-    """Notes every option that the run sets itself."""
-    for part in ("data", "options"):
-        refuse_kept(getattr(parameters, part), branch.below(part), problems, program="sysbench", kept=reserved)
+    def metrics(self) -> Mapping[str, MetricDefinition]:
+        """Throughput, errors and latency."""
+        return sysbench_scalars.definitions(resolution=output.RESOLUTION)
 
+    def duration_s(self) -> float:
+        """Ramp-up and window; one by count is guessed."""
+        asked = self.parameters
+        return asked.ramp_up + (asked.duration or (asked.events or 0) / GUESSED_PER_S)
 
-def _disk_bytes(parameters: Mapping[str, Any]) -> int:
-    """As our own loader fills tables; what other scripts do nobody knows."""
-    asked = SysbenchParameters.model_validate(parameters)
-    return oltp.KIND.disk_bytes(_tables(asked)) if asked.is_native else 0
+    def disk_bytes(self) -> int:
+        """As our own loader fills tables; what other scripts do nobody knows."""
+        return self._tables.disk_bytes() if self.parameters.is_native else 0
 
+    def require(self, place: OpenPlace) -> None:
+        """Looks for sysbench 1.0."""
+        PROGRAM.identify(place)
 
-KIND = Kind(
-    name="sysbench",
-    summary="The real sysbench, with its own scripts or anyone's: see [sysbench](../guides/workloads.md#sysbench).",
-    parameters=TypeAdapter(SysbenchParameters),
-    metrics=_definitions,
-    throughput="throughput_tps",
-    example={"script": "oltp_point_select", "duration": "60s"},
-    duration_s=lambda given: float(given["ramp_up"] + (given["duration"] or given["events"] / GUESSED_PER_S)),
-    disk_bytes=_disk_bytes,
-    systems=frozenset({"mariadb", "mysql", "postgres"}),
-    check=_check,
-)
+    def data(self) -> Mapping[str, Any] | None:
+        """The same as of `oltp`, which may share them; else whatever `prepare` is told, and what it runs."""
+        asked = self.parameters
+        if asked.is_native:
+            return self._tables.data()
+        return {
+            "workload": "sysbench",
+            "script": asked.file.sha256 if asked.file else asked.script,
+            "modules": [each.sha256 for each in asked.modules],
+            "threads": asked.threads if asked.script == BULK_INSERT else None,  # a table for each
+            "options": asked.data,
+            "loader_version": LOADER_VERSION,
+        }
 
+    @property
+    def _tables(self) -> Oltp:
+        """`oltp` with the same tables."""
+        asked = self.parameters
+        told = NATIVE | {name.replace("_", "-"): int(value) for name, value in asked.data.items()}
+        given = {"tables": told["tables"], "table_size": told["table-size"]}
+        own = {"duration": 1, "data_seed": asked.data_seed, "load_threads": asked.load_threads}
+        return Oltp(OltpParameters.model_validate({**given, **own}))
 
-def data(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same as of `oltp`, which may share them; else whatever `prepare` is told, and what it runs."""
-    asked = SysbenchParameters.model_validate(parameters)
-    if asked.is_native:
-        return oltp.data(_tables(asked))
-    return {
-        "workload": "sysbench",
-        "script": asked.file.sha256 if asked.file else asked.script,
-        "modules": [each.sha256 for each in asked.modules],
-        "threads": preparing_threads(parameters) if asked.script == BULK_INSERT else None,  # a table for each
-        "options": asked.data,
-        "loader_version": LOADER_VERSION,
-    }
+    def load(self, place: OpenPlace, endpoint: Mapping[str, Any], *, on_progress: OnProgress) -> Loaded:
+        """Fills an empty database: by our own loader, or by `prepare`, after which all that it made is read."""
+        if self.parameters.is_native:
+            return self._tables.load(place, endpoint, on_progress=on_progress)
+        PROGRAM.identify(place)
+        found = contents.fill(
+            place,
+            endpoint,
+            program="sysbench",
+            by=lambda own: Bench.set_up(place, self.parameters, endpoint=endpoint, directory=own).prepare(),
+            on_progress=on_progress,
+        )
+        if not found.rows:
+            raise PlaceError(
+                "sysbench's `prepare` did not create a table", hint="fix workload.sysbench.data, or the script"
+            )
+        return found
 
+    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+        """Ramps up, then measures one life of sysbench; leaves its output, and our files made from it."""
+        if drive.endpoint is None:
+            raise PlaceError("sysbench needs a database", hint="name one under `system`")
+        asked = self.parameters
+        identity = PROGRAM.identify(place)
+        bench = Bench.set_up(place, asked, endpoint=drive.endpoint, directory=drive.work_directory)
+        return bench.drive(
+            drive,
+            identity,
+            ramp_up=Life(asked.ramp_up, None, seed=seed_of(drive.seed, "ramp-up")),
+            window=Life(asked.duration, asked.events, seed=seed_of(drive.seed, "window")),
+        )
 
-def _tables(asked: SysbenchParameters) -> dict[str, Any]:
-    """Parameters of `oltp` with the same tables."""
-    told = NATIVE | {name.replace("_", "-"): int(value) for name, value in asked.data.items()}
-    given = {"tables": told["tables"], "table_size": told["table-size"]}
-    own = {"duration": 1, "data_seed": asked.data_seed, "load_threads": asked.load_threads}
-    return oltp.OltpParameters.model_validate({**given, **own}).model_dump(mode="json")
+    def scalars(self, directory: Path, window: Window) -> dict[str, float]:
+        """Throughput, errors and latency from the files made of sysbench's output."""
+        return sysbench_scalars.compute(directory, window=window)
 
-
-def load(
-    place: OpenPlace, parameters: Mapping[str, Any], endpoint: Mapping[str, Any], *, on_progress: OnProgress
-) -> Loaded:
-    """Fills an empty database: by our own loader, or by `prepare`, after which all that it made is read.
-
-    Raises:
-        PlaceError: there is no sysbench, or it fails; its own words say why.
-    """
-    asked = SysbenchParameters.model_validate(parameters)
-    if asked.is_native:
-        return oltp.load(place, _tables(asked), endpoint, on_progress=on_progress)
-    identify(place)
-
-    def prepare(directory: PurePosixPath) -> str:
-        return Bench.set_up(place, parameters, endpoint=endpoint, directory=directory).prepare().failure
-
-    found = contents.fill(place, endpoint, program="sysbench", by=prepare, on_progress=on_progress)
-    if not found.rows:
-        raise PlaceError("sysbench's `prepare` left no table", hint="mend workload.sysbench.data, or the script")
-    return found
-
-
-def drive(place: OpenPlace, parameters: Mapping[str, Any], drive: Drive) -> Driven:
-    """Ramps up, then measures one life of sysbench; leaves its output, and our files made from it.
-
-    Raises:
-        PlaceError: there is no sysbench, or what it printed is not sysbench's.
-    """
-    if drive.endpoint is None:
-        raise PlaceError("sysbench needs a database", hint="name one under `system`")
-    effective = identify(place)
-    bench = Bench.set_up(place, parameters, endpoint=drive.endpoint, directory=drive.work_directory)
-    window = Life(parameters["duration"], parameters["events"], seed=seed_of(drive.seed, "window"))
-    effective["seed"] = str(window.seed)
-    if parameters["ramp_up"]:
-        warm = Life(parameters["ramp_up"], None, seed=seed_of(drive.seed, "ramp-up"))
-        effective["ramp_up_seed"] = str(warm.seed)
-        ran = bench.run(warm, drive, name="ramp-up")
-        if ran.failure:
-            return Driven(window=ran.life, effective=effective, invalid_reason=f"ramping up: {ran.failure}")
-    drive.on_progress({"progress": "measuring", "time_ns": place.agent.clock().monotonic_ns})
-    ran = bench.run(window, drive, name="load")
-    if ran.failure:
-        return Driven(window=ran.life, effective=effective, invalid_reason=ran.failure)
-    files, measured = _files(ran)
-    for name, content in files.items():
-        place.agent.put(str(drive.directory / name), content, mode=0o644)
-    reason = _why_invalid(json.loads(files["result.json"]), parameters)
-    return Driven(window=measured, effective=effective, invalid_reason=reason)
-
-
-def _files(ran: Ran) -> tuple[dict[str, bytes], Window]:
-    """Ours, made of sysbench's output, and the measured window."""
-    from fairtrial.workloads.sysbench import output  # noqa: PLC0415 - a command's help needs no polars
-
-    start_ns, end_ns = edges = output.window_ns(ran.text, ended_ns=ran.life.end_ns)
-    window = Window(start_ns=start_ns, end_ns=end_ns)
-    own = {"window": window.model_dump(), "client": ran.usage.model_dump(), "effective": {}}
-    files = {
-        "result.json": json.dumps({**output.result(ran.text), **own}).encode(),
-        "latency.hlog": output.latency_log(ran.text, window=edges).encode(),
-        "timeline.parquet": output.timeline(ran.text, window=edges),
-    }
-    return files, window
-
-
-def _why_invalid(result: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
-    """Why a trial is invalid by the study's rule; empty if it is valid."""
-    lost = sum(error["count"] for error in result["errors"] if error["kind"] == "connection")
-    limit = parameters["lost_connections_limit"]
-    if lost > limit:
-        return f"sysbench reconnected {lost} times" + (f", {limit} are allowed" if limit else "")
-    done = sum(outcome["committed"] for outcome in result["transactions"].values())
-    return "" if done else "sysbench ended no event inside the measured window"
-
-
-def checks_after(_parameters: Mapping[str, Any]) -> str:
-    """Never: what a script should leave behind only its author knows."""
-    return "never"
-
-
-def check(_place: OpenPlace, _parameters: Mapping[str, Any], _endpoint: Mapping[str, Any]) -> list[Check]:
-    """Nothing to check."""
-    return []
-
-
-def scalars(directory: Path, _parameters: Mapping[str, Any], window: Window) -> dict[str, float]:
-    """Throughput, errors and latency from the files made of sysbench's output."""
-    return sysbench_scalars.compute(directory, window=window)
-
-
-def contradictions(directory: Path, _parameters: Mapping[str, Any]) -> list[str]:
-    """Where our files disagree, or are not what sysbench printed."""
-    from fairtrial.workloads.sysbench import agreeing  # noqa: PLC0415 - a command's help needs no polars
-
-    return [*agreeing.contradictions(directory), *consistency.contradictions(directory)]
+    def contradictions(self, directory: Path) -> list[str]:
+        """Where our files disagree, or are not what sysbench printed."""
+        return [*agreeing.contradictions(directory), *consistency.contradictions(directory)]

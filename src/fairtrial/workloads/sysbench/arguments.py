@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from fairtrial.workloads import program
+from fairtrial.workloads import tool
+from fairtrial.workloads.sysbench.parameters import SysbenchParameters
+from fairtrial.workloads.tool import Life
 
 SEEDS: Final = 2**31 - 1  # sysbench reads an `int`, and takes 0 for the time of day
 BULK_INSERT: Final = "bulk_insert"
@@ -18,22 +19,9 @@ _KEYS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Life:
-    """One run of sysbench: how long, and with which seed.
-
-    Attributes:
-        duration_s, events: one of them is None.
-    """
-
-    duration_s: float | None
-    events: int | None
-    seed: int
-
-
 def seed_of(trial_seed: int, part: str) -> int:
-    """A seed for a part of a trial: `window`, `warm-up`."""
-    return program.seed_of(trial_seed, part, bits=64) % SEEDS + 1
+    """A seed for a part of a trial, as sysbench takes it: from 1."""
+    return tool.seed_of(trial_seed, part, bits=64) % SEEDS + 1
 
 
 def connection(endpoint: Mapping[str, Any]) -> str:
@@ -48,30 +36,25 @@ def connection(endpoint: Mapping[str, Any]) -> str:
     return "".join(f"{key}={value}\n" for key, value in options.items())
 
 
-def prepare(parameters: Mapping[str, Any], *, script: str, configuration: PurePosixPath) -> list[str]:
+def prepare(asked: SysbenchParameters, *, script: str, configuration: PurePosixPath) -> list[str]:
     """The command line that fills a database."""
-    own = {"threads": preparing_threads(parameters)}  # `prepare` of sysbench 1.0 takes no seed
-    return [f"--config-file={configuration}", script, *_options({**parameters["data"], **own}), "prepare"]
+    # `bulk_insert` has a table for each thread of the run, and `prepare` makes one for each of its own.
+    own = {"threads": asked.threads if asked.script == BULK_INSERT else asked.load_threads}  # it takes no seed
+    return [f"--config-file={configuration}", script, *_options({**asked.data, **own}), "prepare"]
 
 
-def preparing_threads(parameters: Mapping[str, Any]) -> int:
-    """`bulk_insert` has a table for each thread of the run, and `prepare` makes one for each of its own."""
-    threads: int = parameters["threads" if parameters["script"] == BULK_INSERT else "load_threads"]
-    return threads
-
-
-def run(parameters: Mapping[str, Any], life: Life, *, script: str, configuration: PurePosixPath) -> list[str]:
+def run(asked: SysbenchParameters, life: Life, *, script: str, configuration: PurePosixPath) -> list[str]:
     """The command line that drives."""
     own = {
-        "threads": parameters["threads"],
+        "threads": asked.threads,
         "time": int(life.duration_s or 0),
-        "events": life.events or 0,
+        "events": life.count or 0,
         "rand-seed": life.seed,
-        "report-interval": int(parameters["interval"]),
+        "report-interval": int(asked.interval),
         "histogram": "on",
     }
-    asked = {**parameters["data"], **parameters["options"], **own}
-    return [f"--config-file={configuration}", script, *_options(asked), "run"]
+    given = {**asked.data, **asked.options, **own}
+    return [f"--config-file={configuration}", script, *_options(given), "run"]
 
 
 def _options(given: Mapping[str, Any]) -> list[str]:

@@ -19,6 +19,7 @@ import polars as pl
 
 from fairtrial.errors import PlaceError
 from fairtrial.workloads.latency_log import Line, written
+from fairtrial.workloads.tool import WORDS
 
 TYPE: Final = "event"  # the one type of transaction that sysbench knows
 BINS: Final = 1024
@@ -27,7 +28,6 @@ RESOLUTION: Final = math.exp(math.log(HIGHEST_MS / LOWEST_MS) / (BINS - 1)) - 1 
 ROUNDED_MS: Final = 0.0005  # at most, by printing a bin's middle
 NANOSECONDS_PER_MS: Final = 1e6
 NANOSECONDS_PER_S: Final = 1e9
-WORDS: Final = 400  # characters of sysbench's own that are kept of a failure
 _MARK: Final = "fairtrial: "
 _BIN: Final = re.compile(r"^ *([0-9.]+) \|[* ]{40} ([0-9]+)$", re.MULTILINE)
 _COMMENT: Final = "Latencies of sysbench's events, nanoseconds; values are upper ends of sysbench's bins"
@@ -107,7 +107,7 @@ def report(text: str) -> Report:
         if match is None and missing is not None:
             return missing
         if match is None:
-            raise PlaceError(f"sysbench printed no report: {text[-WORDS:]}", hint="see log/load.log")
+            raise PlaceError(f"sysbench did not print a report: {text[-WORDS:]}", hint="see log/load.log")
         return match[1]
 
     counts = Counts(

@@ -90,9 +90,7 @@ class LuaFile(TextFile):
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+\.lua$")
 
 
-Lua = Annotated[
-    LuaFile, BeforeValidator(read), WithJsonSchema({"type": "string", "description": "A file of Lua, `.lua`."})
-]
+Lua = Annotated[LuaFile, BeforeValidator(read), WithJsonSchema({"type": "string", "description": "Lua file, `.lua`."})]
 
 
 class SysbenchParameters(BaseModel):
@@ -100,67 +98,70 @@ class SysbenchParameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    script: Script | None = Field(None, description="A script that sysbench brings.")
+    script: Script | None = Field(None, description="One of sysbench's built-in scripts.")
     file: Lua | None = Field(
-        None, description="A script of one's own instead, `.lua`; relative to the file that names it."
+        None, description="A script of your own instead, `.lua`; the path is relative to the file that names it."
     )
     modules: list[Lua] = Field(
-        default_factory=list, description="Files that the script takes in by `require`; they are put beside it."
+        default_factory=list, description="Files that the script loads by `require`; the run copies them beside it."
     )
     loader: Literal["native", "sysbench"] | None = Field(
         None,
-        description="Who fills the tables: our own loader, for scripts on sysbench's OLTP tables, where it is the "
-        "default, with equal content on every server; or the script's `prepare`, whose content differs each time.",
+        description="Loader of the tables: `native`, for scripts on sysbench's OLTP tables, where it is the "
+        "default, with equal content on every server; or `sysbench`, the script's `prepare`, whose content differs "
+        "each time.",
     )
     data: dict[OptionName, OptionValue] = Field(
         default_factory=dict,
-        description="Options that make the data: given to the loader, and to the run as well (`tables`, `table-size`).",
+        description="Options of the data, passed to the loader and to the run (`tables`, `table-size`).",
     )
     options: dict[OptionName, OptionValue] = Field(
-        default_factory=dict, description="Options of the run alone, as sysbench spells them, without the dashes."
+        default_factory=dict, description="Options of the run only, as sysbench spells them, without the dashes."
     )
-    threads: int = Field(1, ge=1, le=100_000, description="sysbench's `--threads`: users, each with a connection.")
+    threads: int = Field(
+        1, ge=1, le=100_000, description="Concurrent threads (sysbench's `--threads`), each with a connection."
+    )
     ramp_up: Seconds = Field(
         10.0,
         ge=0,
-        description="Load before the measured window, by a process of its own with a seed of its own, in no figure.",
+        description="Length of ramp-up: load before the measurement window, by a separate process with its own seed, "
+        "excluded from all metrics.",
     )
-    duration: Seconds | None = Field(None, gt=0, description="Length of the measured window, whole seconds.")
+    duration: Seconds | None = Field(None, gt=0, description="Length of the measurement window, whole seconds.")
     events: int | None = Field(
-        None, ge=1, description="Length of the measured window as a number of events, instead of `duration`."
+        None, ge=1, description="Length of the measurement window as a number of events, instead of `duration`."
     )
     interval: Seconds = Field(1.0, ge=1, le=60, description="Width of timeline intervals, whole seconds.")
     lost_connections_limit: int = Field(
-        0, ge=0, description="Reconnections that a valid trial may have inside the measured window."
+        0, ge=0, description="Number of reconnections that a valid trial may have inside the measurement window."
     )
-    data_seed: int = Field(1, ge=0, description="Seed of the data by our own loader; `prepare` knows none.")
-    load_threads: int = Field(2, ge=1, le=64, description="Connections that load in parallel.")
+    data_seed: int = Field(1, ge=0, description="Seed of the data of the native loader; `prepare` has none.")
+    load_threads: int = Field(2, ge=1, le=64, description="Number of connections that load data in parallel.")
 
     @field_validator("ramp_up", "duration", "interval")
     @classmethod
     def _whole(cls, seconds: float | None) -> float | None:
         if seconds is not None and seconds != int(seconds):
-            raise ValueError(f"sysbench knows whole seconds only, found {seconds:g} s")
+            raise ValueError(f"expected whole seconds, as sysbench requires, found {seconds:g} s")
         return seconds
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
         if (self.duration is None) == (self.events is None):
-            raise ValueError("exactly one of `duration` and `events` ends the measured window")
+            raise ValueError("expected exactly one of `duration` and `events`, which ends the measurement window")
         if (self.script is None) == (self.file is None):
-            raise ValueError("exactly one of `script` and `file` names what sysbench runs")
-        files = [each.name for each in ([self.file] if self.file else []) + self.modules]
-        if len(set(files)) < len(files):
-            raise ValueError("`file` and `modules` are put into one directory: give each a name of its own")
+            raise ValueError("expected exactly one of `script` and `file`, which names what sysbench runs")
+        if len({file.name for file in self.files}) < len(self.files):
+            raise ValueError("`file` and `modules` share one directory: give each a different name")
         return self
 
     @model_validator(mode="after")
     def _options_once(self) -> Self:
         named = [name.replace("_", "-") for name in (*self.data, *self.options)]
         if twice := sorted({name for name in named if named.count(name) > 1}):
-            raise ValueError(f"`{twice[0]}` is said twice, in `data` or `options`: leave one out")
+            raise ValueError(f"`{twice[0]}` is given twice, in `data` or `options`: leave one out")
         if made := sorted(name for name in self.options if name.replace("_", "-") in NATIVE):
-            raise ValueError(f"`{made[0]}` makes the data: say it under `data`")
+            raise ValueError(f"`{made[0]}` makes the data: move it to `data`")
         return self
 
     @model_validator(mode="after")
@@ -173,11 +174,16 @@ class SysbenchParameters(BaseModel):
             )
         for name, value in self.data.items():
             if name.replace("_", "-") not in NATIVE:
-                raise ValueError(f"our own loader knows no `{name}`: say `loader: sysbench`")
+                raise ValueError(f"the native loader does not have the option `{name}`: use `loader: sysbench`")
             most = LOADABLE[name.replace("_", "-")]
             if not re.fullmatch("[1-9][0-9]{0,9}", value) or int(value) > most:
                 raise ValueError(f"`{name}` must be a whole number from 1 to {most}, found `{value}`")
         return self
+
+    @property
+    def files(self) -> list[LuaFile]:
+        """What is put at the place: the script, and its modules."""
+        return [*([self.file] if self.file else []), *self.modules]
 
     @property
     def has_oltp_tables(self) -> bool:

@@ -83,7 +83,7 @@ def test_comparisons_that_cannot_be_made_are_named() -> None:
 
 def test_values_from_histogram_bins() -> None:
     found = raised(analysed(lambda name, block: 131 * round((14550 + noise(name, block, 60)) / 131)))
-    assert "131 apart at the closest" in found["quantised"].message
+    assert "the closest are 131 apart" in found["quantised"].message
 
 
 def test_missing_values_are_counted_and_the_pair_is_left_out() -> None:
@@ -152,7 +152,7 @@ def test_trials_that_began_on_a_busy_disk_are_counted() -> None:
     settled = [{"dirty_bytes": 2**20 * number, "at_rest": number < 18} for number in range(20)]
     busy = [each.model_copy(update={"data": {"settled": found}}) for each, found in zip(trials, settled, strict=True)]
     doubt = raised(analyse(case.plan(), busy))["not_at_rest"]
-    assert doubt.message.startswith("2 of 20 used trials began while pages were still being written")
+    assert doubt.message.startswith("2 of 20 used trials began while the kernel was still writing pages")
     assert doubt.message.endswith(f"{busy[19].trial.id} with 19 MiB")
     assert "not_at_rest" not in raised(analyse(case.plan(), busy[:18]))
 
@@ -167,7 +167,7 @@ def test_trials_whose_client_had_no_pause_are_counted() -> None:
     ]
     doubt = raised(analyse(case.plan(), busy))["client_saturated"]
     assert doubt.message.startswith("in 3 of 20 used trials")
-    assert doubt.message.endswith(f"in {busy[18].trial.id} it was busy 99% of the time")
+    assert doubt.message.endswith(f"in {busy[18].trial.id} it was busy for 99 % of the time")
     assert "client_saturated" not in raised(analyse(case.plan(), busy[:17]))
 
 
@@ -185,7 +185,7 @@ def test_clocks_under_emulation_are_no_evidence_and_counts_are() -> None:
     metrics = plan.metrics.model_copy(update={"definitions": plan.metrics.definitions | {"tpm": clock}})
     timed = plan.model_copy(update={"metrics": metrics})
     doubt = raised(analyse(timed, emulated))["emulated"]
-    assert doubt.message == "3 of 20 used trials ran under software emulation, where tpm is no evidence"
+    assert doubt.message == "3 of 20 used trials ran under software emulation, where tpm is not evidence"
     assert "emulated" not in raised(analyse(timed, emulated[:17]))
 
 
@@ -199,7 +199,7 @@ def test_trials_in_which_transactions_were_given_up_are_counted() -> None:
     ]
     doubt = raised(analyse(case.plan(), left))["timed_out"]
     assert doubt.message.startswith("in 2 of 20 used trials")
-    assert doubt.message.endswith(f"in {left[18].trial.id} 0.25 of those that should have begun")
+    assert doubt.message.endswith(f"in {left[18].trial.id} a share of 0.25 of those that were due")
     assert "timed_out" not in raised(analyse(case.plan(), left[:18]))
 
 
@@ -213,7 +213,7 @@ def test_latencies_beyond_the_histogram_are_counted() -> None:
     ]
     doubt = raised(analyse(case.plan(), slow))["latency_saturated"]
     assert doubt.message.startswith("11 transactions of 2 used trials took longer than an hour")
-    assert doubt.message.endswith(f"7 in {slow[19].trial.id}")
+    assert doubt.message.endswith(f"7 of them in {slow[19].trial.id}")
     assert "latency_saturated" not in raised(analyse(case.plan(), slow[:18]))
 
 

@@ -77,6 +77,6 @@ def test_the_doubt_says_what_was_seen_and_what_to_name() -> None:
     (doubt,) = order_doubts.dependent_rows("tps", of, unit="cluster")
     assert doubt.message == (
         "neighbouring clusters of an arm are alike: the autocorrelation of their ranks is 0.85 "
-        "(p = 0.001, 20 clusters in one group), as of samples of one run"
+        "(p = 0.001, 20 clusters in one group), as in samples of one run"
     )
     assert "`--cluster`" in doubt.advice

@@ -35,13 +35,13 @@ def test_a_partial_footprint_is_told_with_its_shares() -> None:
     (found,) = doubts({"footprint_share": 0.377}, {"footprint_share": 1.0}, {"footprint_share": 0.765})
     assert found.code == "footprint"
     assert "in 2 of 3 used trials" in found.message
-    assert "37.7% to 76.5% of a file's blocks" in found.message
+    assert "37.7 to 76.5 % of a file's blocks" in found.message
     assert "power of two" in found.advice
 
 
 def test_one_share_is_no_range() -> None:
     (found,) = doubts({"footprint_share": 0.377}, {"footprint_share": 0.377})
-    assert "can meet 37.7% of" in found.message
+    assert "can reach only 37.7 % of" in found.message
 
 
 @pytest.mark.parametrize("share", [1.0, 0.9995])
@@ -111,7 +111,7 @@ def test_reads_of_others_are_told_with_the_worst_trial() -> None:
     (found,) = doubts(shared(26, 15), shared(15, 15), shared(69, 15))
     assert found.code == "shared_device"
     assert "in 2 of 3 used trials" in found.message
-    assert "in all.b03.a 54.0 MiB beside 15.0 MiB" in found.message
+    assert "in all.b03.a 54.0 MiB in addition to the workload's 15.0 MiB" in found.message
     assert "`miss_ratio`" in found.advice
 
 
@@ -136,7 +136,7 @@ def test_what_processes_read_from_elsewhere_is_told_with_the_worst_trial() -> No
     assert found.code == "read_elsewhere"
     assert "in 2 of 3 used trials" in found.message
     assert "in all.b01.a 17.8 of 81.0 MiB" in found.message
-    assert "`device_miss_ratio` rather" in found.advice
+    assert "judge `device_miss_ratio`, not" in found.advice
 
 
 def test_every_code_is_listed() -> None:

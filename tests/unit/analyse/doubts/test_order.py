@@ -101,7 +101,7 @@ def test_a_drift_is_in_the_difference_where_arms_had_one_order() -> None:
     assert "protected" in said[False]["drift"].advice
     assert "fixed_slots" not in said[False]
     assert "protected" not in said[True]["drift"].advice
-    assert said[True]["fixed_slots"].message == "b stands after a in all 10 blocks"
+    assert said[True]["fixed_slots"].message == "b runs after a in all 10 blocks"
 
 
 def slots(orders: Sequence[str]) -> list[Measured]:
@@ -122,12 +122,12 @@ def slots(orders: Sequence[str]) -> list[Measured]:
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ([["ab"] * 10, ["ba"] * 10], "b stands after a in all 10 blocks in 2 of 2 cells"),
+        ([["ab"] * 10, ["ba"] * 10], "b runs after a in all 10 blocks in 2 of 2 cells"),
         (
             [["abc", "acb"] * 5],
-            "b stands after a in all 10 blocks; c stands after a in all 10 blocks",
+            "b runs after a in all 10 blocks; c runs after a in all 10 blocks",
         ),
-        ([["bac", "cba", "bca"] * 4], "b stands before a in all 12 blocks"),
+        ([["bac", "cba", "bca"] * 4], "b runs before a in all 12 blocks"),
         ([["ab", "ba"] * 3, ["ab"] * 6], ""),  # six of one cell may be chance
     ],
 )

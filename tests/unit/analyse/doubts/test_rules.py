@@ -19,7 +19,7 @@ def messages(*metrics: str, paths: tuple[str, ...] = ("settings.lru_gen",), kern
 
 def test_refaults_and_scans_are_doubted_where_the_policy_is_the_arm() -> None:
     refaults, scans = messages(*METRICS, kernels=(OLD,))
-    assert refaults.startswith("refaults_per_transaction, refaults_per_access: until Linux 6.5")
+    assert refaults.startswith("refaults_per_transaction, refaults_per_access: before Linux 6.5")
     assert scans.startswith("pages_scanned_direct_per_access: multi-generational LRU counts as scanned")
 
 
@@ -38,7 +38,7 @@ def test_the_oldest_kernel_decides_and_an_unknown_one_is_the_worst(kernels: tupl
 def test_what_servers_call_written_is_doubted_between_servers_on_any_kernel(path: str) -> None:
     names = ("server_data_written_bytes_per_transaction", "log_written_bytes", "disk_written_share", "throughput_tpm")
     (found,) = messages(*names, paths=(path,), kernels=(NEW,))
-    assert found.startswith(f"{', '.join(names[:3])}: what InnoDB calls written has the redo log")
+    assert found.startswith(f"{', '.join(names[:3])}: what InnoDB counts as written includes the redo log")
 
 
 @pytest.mark.parametrize(

@@ -29,5 +29,5 @@ def test_those_that_were_cut_off_are_counted_by_arm() -> None:
     (found,) = shutdown_doubts.about(given)
     assert found.code == "censored_shutdown"
     assert found.code in DOUBT_CODES
-    assert found.message == "3 of 4 slow shutdowns were not over at their limit (2 of a, 1 of b)"
+    assert found.message == "3 of 4 slow shutdowns had not finished at their limit (2 of a, 1 of b)"
     assert "lower bounds" in found.advice

@@ -34,5 +34,5 @@ def test_the_cell_with_the_most_unequal_work_is_named() -> None:
     (found,) = work_doubts.about(given, primary=["throughput_tpm", FAULTS])
     assert found.code == "unequal_work"
     assert found.code in DOUBT_CODES
-    assert found.message.startswith("trials did from 87 to 1,274 transactions in cell many (2 of 3 cells")
+    assert found.message.startswith("trials did 87 to 1,274 transactions in cell many (2 of 3 cells")
     assert FAULTS in found.message

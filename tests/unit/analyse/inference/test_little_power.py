@@ -85,8 +85,8 @@ def test_a_claim_of_a_weak_study_is_said_to_be_exaggerated(direction: int) -> No
     comparison, (doubt,) = only(with_ratios(power=0.4, effect=1.7 * direction))
     assert comparison.verdict == ("faster" if direction > 0 else "slower")
     assert doubt.message == (
-        "if the true difference is the margin, 2 %, such a study finds it with a probability of 40 %, "
-        "and estimates that pass are exaggerated by 36 % on average"
+        "if the true difference equals the margin, 2 %, such a study finds it with probability 40 %, "
+        "and significant estimates are exaggerated by 36 % on average"
     )
     assert (doubt.metric, doubt.arm) == ("tpm", "new")
 

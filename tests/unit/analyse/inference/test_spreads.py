@@ -131,4 +131,4 @@ def test_an_arm_of_its_own_noise_is_a_doubt_of_its_comparison() -> None:
     trials = case.trials(tpm=lambda levels, _block: float(np.exp(random.normal(0, wide[levels["kernel"]]))))
     (compared,) = analyse(case.plan(), trials).cells[0].comparisons["tpm"]
     (doubt,) = [doubt for doubt in compared.doubts if doubt.code == "spreads_differ"]
-    assert "the arms' noise is their own" in doubt.message
+    assert "the noise depends on the arm" in doubt.message

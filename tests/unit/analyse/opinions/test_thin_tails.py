@@ -68,7 +68,7 @@ def test_the_text_of_the_report_says_so() -> None:
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(report.terminal(study(EIGHT_OF_TEN)[1]))
     printed = " ".join(console.export_text().split())
-    assert "exact tests of the same trials raise" in printed
+    assert "exact tests of the same trials give" in printed
     assert "undecided" in printed
 
 

@@ -305,4 +305,4 @@ def test_a_rule_is_told_in_words() -> None:
     assert in_words(replace(RULE, spending="obrien_fleming")).endswith("(O'Brien–Fleming spending)")
     assert in_words(replace(RULE, kind="anytime")) == "always valid (normal mixture)"
     precise = in_words(replace(RULE, kind="precision"))
-    assert precise.startswith("interval stretched for stopping by its width, p adjusted for looks")
+    assert precise.startswith("interval widened for stopping by its width, p adjusted for looks")

@@ -82,10 +82,10 @@ def test_wrong_wishes_are_refused(changes: dict[str, object], message: str) -> N
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"fail_if": ["slow"]}, "--fail-if: no verdict `slow`"),
-        ({"export": ["results.xml"]}, "--export: `results.xml` names no format"),
-        ({"export": ["nowhere/results.csv"]}, "nowhere/results.csv: no folder nowhere"),
-        ({"save": Path("nowhere/study.yaml")}, "nowhere/study.yaml: no folder nowhere"),
+        ({"fail_if": ["slow"]}, "--fail-if: unknown verdict `slow`"),
+        ({"export": ["results.xml"]}, "--export: expected a name that ends in .csv, .json, .md, found `results.xml`"),
+        ({"export": ["nowhere/results.csv"]}, "nowhere/results.csv: no directory nowhere"),
+        ({"save": Path("nowhere/study.yaml")}, "nowhere/study.yaml: no directory nowhere"),
     ],
 )
 def test_results_that_could_go_nowhere_are_refused_before_a_command_is_started(

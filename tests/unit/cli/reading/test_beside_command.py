@@ -40,10 +40,10 @@ def test_a_run_stands_in_the_publication_s_tables() -> None:
     with desk() as here:
         here.fairtrial("run", here.study(STUDY))
         printed = here.fairtrial("studies", "beside", here.run).stdout
-    found = fields(printed, "Table 1: tpm there, server_major_faults_per_transaction here")
+    found = fields(printed, "Table 1: published tpm, re-run server_major_faults_per_transaction")
     assert found["overcommitting, 600"][-2:] == ["better", "agree"]
     assert found["overcommitting, 600"][0] == "[19.7, 26.7]"
-    assert found["underutilizing, 600"][-2:] == ["better", "only here"], "the publication shows nothing there"
+    assert found["underutilizing, 600"][-2:] == ["better", "only re-run"], "the publication shows nothing there"
     assert found["overcommitting, 400"][1:] == ["–", "–", "not run"]
     (counted,) = [line for line in printed.splitlines() if line.startswith("server_major_faults_per_transaction: ")]
     assert sum(int(number) for number in re.findall(r"[0-9]+", counted)) == 6 + 6, "every field of both tables"
@@ -70,13 +70,13 @@ def test_a_run_too_short_for_a_verdict_is_counted_apart() -> None:
             "run", here.study(STUDY.replace("blocks: 6, seed: 5, stop: sequential, min_blocks: 5", "blocks: 1"))
         )
         printed = here.fairtrial("studies", "beside", here.run).stdout
-    assert len(re.findall(r"^overcommitting, 600 .* no verdict here$", printed, re.MULTILINE)) == 1
-    assert "_per_transaction: 8 not run, 4 no verdict here\n" in printed
+    assert len(re.findall(r"^overcommitting, 600 .* no verdict$", printed, re.MULTILINE)) == 1
+    assert "_per_transaction: 8 not run, 4 no verdict\n" in printed
 
 
 def test_a_study_that_re_runs_nothing_is_refused() -> None:
     with desk() as here:
         here.fairtrial("run", here.study(STUDY.replace("study: mglru-mariadb-tpcc", "study: my-own"), name="own.yaml"))
         done = here.fairtrial("studies", "beside", here.run, code=2)
-    assert "`my-own` re-runs no publication with raw data" in done.stderr
+    assert "`my-own` does not re-run a publication with raw data" in done.stderr
     assert done.stdout == ""

@@ -28,7 +28,7 @@ def test_another_factor_is_compared_and_an_unknown_one_refused(real_copy: Path) 
         found = json.loads((own / "report.json").read_text(encoding="utf-8"))["analysis"]
         assert (found["contrast"], found["levels"]) == (other, plan["factors"][other])
         done = here.fairtrial("report", real_copy, "--arm", "disk", code=2)
-    assert f"no factor `disk`; factors: {', '.join(plan['factors'])}" in done.stderr
+    assert f"`disk` is not a factor of the study: expected one of {', '.join(plan['factors'])}" in done.stderr
     assert "hint: " in done.stderr
 
 

@@ -22,7 +22,7 @@ def test_a_changed_byte_is_a_finding_that_names_the_file(real_copy: Path) -> Non
     with desk() as here:
         done = here.fairtrial("verify", real_copy, code=1)
     assert f"{changed.parent.name}/trial.json" in done.stdout
-    assert f"1 mismatches in {real_copy}" in done.stdout
+    assert f"1 mismatch in {real_copy}" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["verify", "report"])
@@ -42,7 +42,7 @@ def test_a_figure_changed_in_a_printed_report_is_found(real_copy: Path, name: st
     path.write_text(text.replace(digit, "0", 1), encoding="utf-8")
     with desk() as here:
         done = here.fairtrial("verify", real_copy, code=1)
-    assert f"report/{name}: differs from what report.json beside it gives" in done.stdout
+    assert f"report/{name}: does not match report.json" in done.stdout
 
 
 def test_a_figure_changed_in_the_report_of_another_factor_is_found(real_copy: Path) -> None:

@@ -90,5 +90,5 @@ def test_what_a_place_must_have_is_said(here: Desk) -> None:
     assert "needs a guest for every trial with debian-6.1: 1.5 GiB of memory, 4 processors, QEMU, KVM" in printed
     far = "place: {ssh: {host: server.example}}\n"
     printed = " ".join(here.fairtrial("plan", here.study(STUDY + far)).stdout.split())
-    assert "needs a way to server.example by ssh" in printed
+    assert "needs access to server.example over SSH" in printed
     assert "needs" not in here.fairtrial("plan", here.study(STUDY)).stdout

@@ -111,21 +111,21 @@ def test_a_run_that_may_stop_early_says_its_least_and_its_most() -> None:
     plan = sequential(min_blocks=4)
     said = printed(plan)
     assert "4 to 10 blocks per cell" in said
-    assert f"smallest duration {duration(plan.duration_s * 0.4)}, 4 blocks per cell" in said
-    assert f"largest {duration(plan.duration_s)}" in said
+    assert f"shortest duration {duration(plan.duration_s * 0.4)}, 4 blocks per cell" in said
+    assert f"longest {duration(plan.duration_s)}" in said
     assert f"at most {len(plan.trials)} trials (2 cells × 10 blocks × 2 arms)" in said
 
 
-def test_a_time_budget_bounds_the_largest_duration() -> None:
+def test_a_time_budget_bounds_the_longest_duration() -> None:
     plan = sequential()
     half = plan.duration_s / 2
-    assert f"largest {duration(half)}" in printed(sequential(time_budget_s=half))
-    assert f"largest {duration(plan.duration_s)}" in printed(sequential(time_budget_s=100 * plan.duration_s))
+    assert f"longest {duration(half)}" in printed(sequential(time_budget_s=half))
+    assert f"longest {duration(plan.duration_s)}" in printed(sequential(time_budget_s=100 * plan.duration_s))
 
 
 def test_a_fixed_run_has_one_duration_and_calls_it_an_estimate() -> None:
     plan = tiny_plan()
-    assert f"expected duration {duration(plan.duration_s)}, an estimate before anything was measured" in printed(plan)
+    assert f"expected duration {duration(plan.duration_s)}, estimated before any measurement" in printed(plan)
 
 
 def test_what_differs_has_a_column_per_arm_and_says_where_one_sets_nothing() -> None:
@@ -142,7 +142,7 @@ def test_what_differs_has_a_column_per_arm_and_says_where_one_sets_nothing() -> 
 
 def test_a_run_against_itself_has_no_differences_to_show() -> None:
     said = printed(tiny_plan().model_copy(update={"against_itself": True}))
-    assert "an A/A run, whose differences are the noise of the place" in said
+    assert "an A/A run, whose differences are the place's noise floor" in said
     assert "what differs" not in said
 
 

@@ -59,10 +59,10 @@ def test_the_answer_is_the_noisiest_cells_number_of_blocks_and_their_hours() -> 
 
 def test_an_effect_out_of_reach_says_so() -> None:
     loud = Known(pilots=(Pilot("over", "tpm", sd=3.0, df=3),), source="run case-1", block_s=1.0)
-    assert "out of reach of 10000 blocks" in printed(effect=0.001, known=loud)
+    assert "an effect of 0.1 % needs more than 10000 blocks in some cell" in printed(effect=0.001, known=loud)
 
 
 def test_the_plans_line_promises_nothing_of_too_few_blocks() -> None:
     assert power.sentence(PLAN, KNOWN).startswith("detectable   ± ")
     short = PLAN.model_copy(update={"design": PLAN.design.model_copy(update={"blocks": 2})})
-    assert "nothing is promised" in power.sentence(short, KNOWN)
+    assert "unknown: needs at least" in power.sentence(short, KNOWN)

@@ -12,9 +12,9 @@ from fairtrial.cli.running.plan import duration, size
 from fairtrial.cli.running.progress import Bar, Lines, outcome, progress_for
 from fairtrial.record.models import Plan
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.workloads import WORKLOADS
+from fairtrial.workloads import WORKLOADS, workload_of
 
-DRIVEN = tuple(name for name, module in WORKLOADS.items() if module.KIND.throughput)
+DRIVEN = tuple(name for name, kind in WORKLOADS.items() if kind.throughput)
 
 
 def console(*, terminal: bool = False) -> Console:
@@ -23,8 +23,7 @@ def console(*, terminal: bool = False) -> Console:
 
 def resolved(workload: str) -> ResolvedTrial:
     """A trial of this workload, as a plan holds it."""
-    kind = WORKLOADS[workload].KIND
-    parameters = kind.parameters.dump_python(kind.parameters.validate_python(kind.example), mode="json")
+    parameters = workload_of({workload: WORKLOADS[workload].example}).parameters.model_dump(mode="json")
     return RESOLVED.model_copy(update={"workload": {workload: parameters}})
 
 
@@ -54,7 +53,7 @@ def test_a_trial_is_told_by_its_throughput_its_time_or_its_fault() -> None:
     record = trial_record(planned(1, "a"))
     assert outcome(record) == "1 s"
     found = {"highest_rate_per_s": 1414.2, "throughput_tpm": 84_000}
-    assert outcome(record.model_copy(update={"scalars": found})) == "1,414/s at most"
+    assert outcome(record.model_copy(update={"scalars": found})) == "highest rate 1,414/s"
     assert outcome(record.model_copy(update={"scalars": {}})) == "done"
     assert outcome(trial_record(planned(1, "a"), valid=False)) == "invalid: broken on purpose"
 
@@ -84,7 +83,7 @@ def test_every_workload_but_a_command_has_a_throughput_of_its_own() -> None:
     assert set(WORKLOADS) - set(DRIVEN) == {"command"}
     for workload in DRIVEN:
         record = trial_record(planned(1, "a")).model_copy(update={"resolved": resolved(workload)})
-        name = WORKLOADS[workload].KIND.throughput
+        name = WORKLOADS[workload].throughput
         assert outcome(record.model_copy(update={"scalars": {name: 7.0}})).startswith("7 ")
 
 
@@ -118,8 +117,8 @@ def test_a_pipe_gets_one_whole_line_per_trial() -> None:
             progress.trial_finished(trial_record(planned(1, arm)))
         progress.note("block 1 of [all] is void: " + "why " * 30)
     first, second, note = said(into).splitlines()
-    assert first == "round 1  trial 1/2  all · a  1 s  left 5 min"
-    assert second == "round 1  trial 2/2  all · b  1 s  left 0 s"
+    assert first == "round 1  trial 1/2  all · a  1 s  5 min left"
+    assert second == "round 1  trial 2/2  all · b  1 s  0 s left"
     assert note.startswith("block 1 of [all] is void"), "no markup, and no line break in the middle"
 
 
@@ -130,7 +129,7 @@ def test_a_terminal_gets_a_bar_with_the_rate_now_and_notes_above_it() -> None:
         progress.trial_started(planned(1, "a"), number=1, total=2, left_s=600)
         task = progress._bar.tasks[0]
         assert (task.description, task.completed, task.total) == ("round 1", 0, 2)
-        assert task.fields["left"] == "left 10 min"
+        assert task.fields["left"] == "10 min left"
         progress.load({"progress": "rate", "per_s": 60})
         assert task.fields["now"] == "trial 1/2  all · a  3,600 transactions/min"
         progress.load({"progress": "loading", "done": 3.0, "total": 9.0})
@@ -173,7 +172,7 @@ def test_a_terminal_follows_a_search_from_probe_to_probe() -> None:
             "probe 3 at 2,000/s  114,000 transactions/min",
             verdict,
             f"probe 4 at 1,414/s  {verdict}",
-            "probe 4 at 1,414/s met (nothing ended), between 1,000/s and ?",
+            "probe 4 at 1,414/s met (no request completed), between 1,000/s and ?",
         ]
         progress.phase("check")
         progress.load({"progress": "rate", "per_s": 60})

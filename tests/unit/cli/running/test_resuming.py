@@ -100,7 +100,7 @@ def test_a_study_that_changed_goes_on_with_its_stored_plan_and_a_note(desk: Desk
     wanted = desk.begin("tiny-20260101T000000Z")
     desk.study.write_text(STUDY.replace("blocks: 2", "blocks: 9"))
     assert desk.resume() == wanted
-    assert "has changed since tiny-20260101T000000Z began; the run goes on with the plan it began with" in desk.said
+    assert "has changed since tiny-20260101T000000Z began; the run continues with its original plan" in desk.said
     assert record.read(wanted).plan.design.blocks == 2
 
 
@@ -118,7 +118,7 @@ def test_a_run_that_is_named_is_taken_as_it_is(desk: Desk) -> None:
     first = desk.begin("tiny-20260101T000000Z")
     desk.begin("tiny-20260102T000000Z")
     assert desk.resume(first) == first
-    with pytest.raises(InputError, match="these change nothing"):
+    with pytest.raises(InputError, match="these have no effect"):
         desk.resume(first, size="ci")
 
 

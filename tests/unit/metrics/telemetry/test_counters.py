@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.records import planned, trial_record
 
+from fairtrial.errors import RecordError
 from fairtrial.metrics.telemetry import counters
 from fairtrial.metrics.telemetry.window import observe
 from fairtrial.record.models import Window
@@ -89,3 +91,35 @@ def test_shares_of_processor_time_need_every_class_that_the_place_has(tmp_path: 
     assert found is not None
     assert "cpu:user" in found.grown
     assert [name for name in found.levels if name.endswith(" share")] == []
+
+
+def test_sums_of_a_committed_trial_are_those_of_its_samples_and_stand_for_them(tmp_path: Path) -> None:
+    samples(20).write_parquet(tmp_path / "telemetry-cpu.parquet")
+    window, sources = Window(start_ns=2 * SECOND, end_ns=12 * SECOND), ["cpu", "pressure"]
+    trial = trial_record(planned(1, "a")).model_copy(update={"window": window, "telemetry": sources})
+    sampled = counters.read(tmp_path, trial)
+    counters.write(tmp_path, window=window, sources=sources)
+    assert counters.contradictions(tmp_path, window=window, sources=sources) == []
+    (tmp_path / "telemetry-cpu.parquet").rename(tmp_path / "elsewhere")
+    assert counters.read(tmp_path, trial) == sampled, "the samples are not read again"
+    (tmp_path / "elsewhere").rename(tmp_path / "telemetry-cpu.parquet")
+    stored = json.loads((tmp_path / counters.FILE).read_text(encoding="utf-8"))
+    del stored["levels"]["cpu:running"]
+    stored["grown"]["cpu:user"] += 1
+    (tmp_path / counters.FILE).write_text(json.dumps(stored), encoding="utf-8")
+    user, running = counters.contradictions(tmp_path, window=window, sources=sources)
+    assert user.startswith("telemetry-summary.json: cpu:user is ")
+    assert running.startswith("telemetry-summary.json: cpu:running is None, the samples give ")
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"grown": {}}', '{"grown": {"a": "b"}, "levels": {}}'])
+def test_sums_that_are_damaged_are_a_damaged_record(tmp_path: Path, content: str) -> None:
+    (tmp_path / counters.FILE).write_text(content, encoding="utf-8")
+    trial = trial_record(planned(1, "a")).model_copy(update={"window": Window(start_ns=1, end_ns=2)})
+    with pytest.raises(RecordError, match=r"telemetry-summary\.json cannot be read"):
+        counters.read(tmp_path, trial)
+
+
+def test_a_trial_without_telemetry_leaves_no_sums(tmp_path: Path) -> None:
+    counters.write(tmp_path, window=Window(start_ns=1, end_ns=2), sources=[])
+    assert not (tmp_path / counters.FILE).exists()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError
-from fairtrial.places import KINDS
+from fairtrial.places.vm import Vm
 from fairtrial.places.vm.kernels import Kernel
 from fairtrial.places.vm.machine import EMULATED_PROCESSOR, Machine, argv, command_line, overlay, persistent_start
 from fairtrial.places.vm.parameters import VmParameters
@@ -220,4 +220,4 @@ def test_nodes_share_memory_and_processors_without_a_rest() -> None:
 )
 def test_what_no_guest_can_be_is_refused(given_: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
-        KINDS["vm"].parameters.validate_python({"kernel": "debian-6.1", **given_})
+        Vm.model.model_validate({"kernel": "debian-6.1", **given_})

@@ -111,7 +111,7 @@ def test_a_guardrail_that_got_worse_stands_beside_the_claim(analysis: Analysis) 
     found = _guarded(analysis, "breached")
     claim, breach, _ = summary.sentences(found)
     assert "faster" in claim
-    assert breach.startswith("Guardrail breached: with journal wal, latency, 99 % was 2.960 times as high")
+    assert breach.startswith("Guardrail breached: with journal wal, p99 latency was 2.960 times as high")
     assert "users low" in breach
     assert "users high" in breach
     assert summary.headline(found) == "2 faster, 1 guardrail breached"
@@ -121,7 +121,7 @@ def test_a_guardrail_of_which_nothing_is_shown_is_not_passed_over(analysis: Anal
     found = _guarded(analysis, "unclear")
     assert summary.breaches(found) == ()
     _, unclear, _ = summary.sentences(found)
-    assert unclear.startswith("Guardrail unclear: with journal wal, latency, 99 % is not shown to stay within 2 % at")
+    assert unclear.startswith("Guardrail unclear: with journal wal, p99 latency is not shown to stay within 2 % at")
     assert summary.headline(found) == "2 faster, 1 guardrail unclear"
 
 
@@ -132,8 +132,8 @@ def test_a_guardrail_that_held_is_not_mentioned(analysis: Analysis, outcome: Out
 
 
 STALLS = (
-    "Even if no trial stalled, stalls in up to 26 % of an arm's trials cannot be excluded: at 15 % each they are worth"
-    " up to 4.1 %."
+    "Even if no trial stalled, stalls in up to 26 % of an arm's trials cannot be excluded: with a loss of 15 % each,"
+    " they cost the arm up to 4.1 %."
 )
 
 
@@ -145,12 +145,12 @@ STALLS = (
         (
             ("faster", "slower"),
             "mean",
-            "Claims are about the typical trial and the mean: unseen stalls could not account for them.",
+            "Claims are about the typical trial and the mean: unseen stalls cannot explain them.",
         ),
         (
             ("faster", "undecided"),
             "mean",
-            f"Claims are about the typical trial and the mean: unseen stalls could not account for them. {STALLS}",
+            f"Claims are about the typical trial and the mean: unseen stalls cannot explain them. {STALLS}",
         ),
         (("undecided", "undecided"), "mean", STALLS),
         (("none", "none"), "mean", None),
@@ -182,7 +182,7 @@ def test_claims_about_the_mean_are_told_from_those_that_are_not(analysis: Analys
 def test_claims_about_some_trials_are_told_from_those_about_the_typical_one(analysis: Analysis) -> None:
     found = _with(_judged(analysis, "faster", "faster"), "throughput_tpm", cell=0, estimand="some")
     (said,) = summary.estimands(found)
-    some = "Claims at low are about some trials only: the typical one does not change."
+    some = "Claims at low are about some trials only: the typical trial does not change."
     assert said == f"Claims are about the typical trial, not about the mean. {some} {STALLS}"
 
 

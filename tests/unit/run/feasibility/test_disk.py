@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.machines.places import FACTS, place_here, place_in_memory
+from support.records import section
 
 from fairtrial.caching import CACHE_VARIABLE
 from fairtrial.errors import PlaceError
@@ -21,15 +22,8 @@ MIB = 1 << 20
 
 def trial(*, warehouses: int = 1, system: str = "sqlite", version: str | None = None) -> ResolvedTrial:
     own = {} if version is None else {"version": version}
-    parameters = {
-        system: (SYSTEMS[system].KIND, own),
-        "tpcc": (WORKLOADS["tpcc"].KIND, {"duration": "1s", "warehouses": warehouses}),
-    }
-    values = {
-        name: kind.parameters.dump_python(kind.parameters.validate_python(value), mode="json")
-        for name, (kind, value) in parameters.items()
-    }
-    return ResolvedTrial(place={"local": {}}, system={system: values[system]}, workload={"tpcc": values["tpcc"]})
+    workload = section(WORKLOADS, "tpcc", duration="1s", warehouses=warehouses)
+    return ResolvedTrial(place={"local": {}}, system=section(SYSTEMS, system, **own), workload=workload)
 
 
 def holding(count: int | None) -> Callable[[wire.Spawn], Ran]:

@@ -74,7 +74,7 @@ def has(*missing: str) -> Any:
             return Ran(stdout=[path for path in argv if path in missing])
         asked = argv[-1].rpartition("/")[2]
         if asked == "--version":
-            return Ran(stdout=["mariadbd  Ver 10.11.5-MariaDB"])
+            return Ran(stdout=["sysbench 1.0.20" if "sysbench" in argv[0] else "mariadbd  Ver 10.11.5-MariaDB"])
         return Ran(code=1) if asked in missing else Ran(stdout=[f"/usr/bin/{asked}"])
 
     return run
@@ -97,16 +97,16 @@ def test_a_study_that_lacks_nothing_can_run(tmp_path: Path) -> None:
 def test_a_program_that_the_command_line_begins_with_must_be_there(tmp_path: Path) -> None:
     found = asked(planned(tmp_path, workload="{command: {run: blockbench --fast}}"), "blockbench")
     assert found.can_run is False
-    assert found.lacks == (Lack("no blockbench at this place", "install it there, or write its whole path"),)
+    assert found.lacks == (Lack("no blockbench at this place", "install it there, or give its full path"),)
 
 
 @pytest.mark.parametrize(
     ("version", "lack"),
     [
         ("HammerDB CLI v4.12", ""),
-        ("HammerDB CLI v4.4", "4.6 or later is needed"),
+        ("HammerDB CLI v4.4", "expected 4.6 or later"),
         ("pgbench (PostgreSQL) 15.8", ""),
-        ("pgbench (PostgreSQL) 13.4", "pgbench 15 or newer is needed"),
+        ("pgbench (PostgreSQL) 13.4", "expected pgbench 15 or newer"),
     ],
 )
 def test_a_load_of_another_generation_is_a_lack(tmp_path: Path, version: str, lack: str) -> None:
@@ -184,7 +184,7 @@ def test_probes_need_their_programs_and_the_right_to_count(tmp_path: Path) -> No
         found = outlook(plan, place, at, at=LOCAL)
     assert [lack.what for lack in found.lacks] == [
         "no bpftrace at this place",
-        "probes with perf: perf_event_paranoid 3, own code only",
+        "probes with perf: perf_event_paranoid 3, user code only",
     ]
 
 

@@ -251,6 +251,6 @@ def test_originals_that_are_damaged_are_an_error_and_stay(tmp_path: Path) -> Non
         place = stack.enter_context(place_here(tmp_path))
         with pytest.raises(AgentError, match=r"originals\.json"):
             Governor(place, PARAMETERS, originals=PurePosixPath(originals))
-        with pytest.raises(PlaceError, match=r"not restored at the place: .*originals\.json"):
+        with pytest.raises(PlaceError, match=r"the agent could not restore: .*originals\.json"):
             place.agent.close()
     assert originals.exists()

@@ -48,13 +48,13 @@ def test_this_kernel_counts(tmp_path: Path) -> None:
 
 def test_a_server_that_was_killed_while_it_started_says_so() -> None:
     def failing() -> None:
-        raise SystemStartError("it exited at start", hint="mend its options")
+        raise SystemStartError("it exited during startup", hint="mend its options")
 
-    killed = r"^it exited at start; the kernel killed 1 for want of memory: .*python3"
+    killed = r"^it exited during startup; the kernel killed 1 for want of memory: .*python3"
     with place_in_memory(kernel("oom_kill 3", LINE)) as (place, _):
         with pytest.raises(SystemStartError, match=killed), memory_kills.named(place, since=2):
             failing()
-        with pytest.raises(SystemStartError, match=r"^it exited at start$"), memory_kills.named(place, since=3):
+        with pytest.raises(SystemStartError, match=r"^it exited during startup$"), memory_kills.named(place, since=3):
             failing()
 
 
@@ -62,7 +62,7 @@ def test_a_cause_explains_a_reason_and_is_none_of_its_own() -> None:
     outcome = Outcome()
     outcome.explain("memory ran out")
     assert outcome.invalid_reason == ""
-    outcome.doubt("the load ended")
+    outcome.invalidate("the load ended")
     outcome.explain("")
     outcome.explain("memory ran out")
     assert outcome.invalid_reason == "the load ended; memory ran out"

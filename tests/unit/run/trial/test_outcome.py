@@ -11,13 +11,13 @@ CLOCK = Clock(monotonic_ns=1, realtime_ns=2)
 def test_the_first_reason_stays_because_it_is_the_cause() -> None:
     outcome = Outcome()
     for reason in ("", "the load failed", "the server ended"):
-        outcome.doubt(reason)
+        outcome.invalidate(reason)
     assert outcome.invalid_reason == "the load failed"
 
 
 def test_a_lost_place_goes_before_what_went_wrong_on_it_and_takes_the_window() -> None:
     outcome = Outcome(window=Window(start_ns=1, end_ns=2))
-    outcome.doubt("the load failed")
+    outcome.invalidate("the load failed")
     outcome.lose("the stream was lost")
     assert outcome.invalid_reason == "the stream was lost; before that: the load failed"
     assert outcome.window is None
@@ -37,5 +37,5 @@ def test_a_trial_without_doubts_is_valid_and_knows_every_level() -> None:
     assert record.valid
     assert record.levels == {"arm": "b"}
     assert record.phases_s == {"drive": 1.235}
-    outcome.doubt("no")
+    outcome.invalidate("no")
     assert not outcome.record(planned(1, "b"), plan=tiny_plan(), resolved=RESOLVED, clock=CLOCK, subject={}).valid

@@ -26,8 +26,7 @@ from fairtrial.settings import Effect
 from fairtrial.settings.steps.shared import write_file
 from fairtrial.study.probes import Probe
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import WORKLOADS, Drive
-from fairtrial.workloads.engine import drive as native
+from fairtrial.workloads import WORKLOADS, Drive, workload_of
 
 
 @pytest.fixture
@@ -239,8 +238,8 @@ def test_figures_that_cannot_be_computed_make_the_trial_invalid_and_end_no_run(s
 def test_what_only_the_reader_of_a_programs_output_finds_wrong_makes_the_trial_invalid(
     stage: Stage, *, kind: str, write: Callable[[Path], None], figure: str
 ) -> None:
-    given = {"hammerdb": {"interval": 1.0}, "pgbench": pgbench.parameters(**pgbench.ASKED["rated"])}
-    stage.staged.contradictions = lambda directory: WORKLOADS[kind].contradictions(directory, given.get(kind, {}))
+    workload = pgbench.RATED if kind == "pgbench" else workload_of({kind: WORKLOADS[kind].example})
+    stage.staged.contradictions = workload.contradictions
     stage.staged.at["drive"] = lambda drive: write(Path(drive.directory))
     assert stage.run().invalid_reason == ""
     stage.staged.at["drive"] = lambda drive: printed.falsify(write, Path(drive.directory), figure)
@@ -263,14 +262,14 @@ def test_files_that_cannot_be_compared_make_the_trial_invalid_and_end_no_run(sta
 
     stage.staged.contradictions = damaged
     found = stage.run()
-    assert found.invalid_reason == f"its figures cannot be computed: files cannot be compared: {error!r}"
+    assert found.invalid_reason == f"its figures cannot be computed: cannot compare the files: {error!r}"
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_figure_that_is_no_number_is_left_out_and_named(stage: Stage, value: float) -> None:
     stage.staged.scalars = lambda: {"elapsed_s": 1.0, "odd": value}
     found = stage.run()
-    assert found.invalid_reason == f"metric odd is {value}, which is no number"
+    assert found.invalid_reason == f"metric odd is {value}, which is not a number"
     assert found.scalars["elapsed_s"] == 1.0
     assert "odd" not in found.scalars
 
@@ -434,7 +433,7 @@ def test_probes_run_beside_the_drive_of_a_diagnostic_trial_alone(stage: Stage) -
 
 
 def test_probes_wait_for_a_window_that_the_load_announces(stage: Stage) -> None:
-    stage.staged.parameters = dict.fromkeys(native.DriveParameters.model_fields)
+    stage.staged.announces = True
     seen: list[int] = []
 
     def ramp_up(drive: Drive) -> None:
@@ -452,7 +451,7 @@ def test_probes_wait_for_a_window_that_the_load_announces(stage: Stage) -> None:
 
 
 def test_a_diagnostic_trial_whose_probes_saw_nothing_of_a_window_is_invalid(stage: Stage) -> None:
-    stage.staged.parameters = dict.fromkeys(native.DriveParameters.model_fields)
+    stage.staged.announces = True
     found = stage.run(DIAGNOSTIC)
     assert "never said that it measures" in found.invalid_reason
     stage.monkeypatch.setattr(runner.Probing, "_has_begun", lambda self, _waiting: self._start_all() is None)

@@ -37,7 +37,7 @@ class Staged:
         assert instance.slow_shutdown_s is not None
         instance.process.stop(instance.slow_shutdown_s)
 
-    def start(self, _place: OpenPlace, _parameters: Any, launch: Launch) -> Instance:
+    def start(self, _place: OpenPlace, launch: Launch) -> Instance:
         self.started.append(launch)
         return Instance(endpoint={"kind": "again"}, process=None)
 
@@ -56,7 +56,7 @@ def shut_down(place: OpenPlace, here: Path, script: str, *, limit_s: float | Non
     launch = Launch(
         PurePosixPath(here / "data"), PurePosixPath(here), PurePosixPath(here / "out" / "log" / "server.log")
     )
-    parts = Parts(system=cast("Any", staged), system_parameters={}, workload=cast("Any", None), workload_parameters={})
+    parts = Parts(system=cast("Any", staged), workload=cast("Any", None))
     found = shut_down_slowly(
         place,
         parts,

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from support.machines.set_here import effect_of, validated
+from support.machines.set_here import effect_for, validated
 
 from fairtrial.errors import PlaceError
-from fairtrial.settings import Effect
+from fairtrial.settings import Effect, TrialContext
 from fairtrial.settings.affinity import processors
 from fairtrial.settings.numa import listed
+from fairtrial.settings.steps.context import Load
 
 TRIAL = PurePosixPath("/state/work/abc")
 FACTS = {"processors": [0, 1, 2, 3], "user_id": 0, "page_bytes": 4096, "nodes": {"0": [0, 1], "1": [2, 3]}}
@@ -33,8 +34,8 @@ def version_2(*names: str, enabled: tuple[str, ...] = ()) -> dict[str, Any]:
 ONE, TWO = version_1("memory", "blkio", "cpuset"), version_2("memory", "io", "cpuset", enabled=("memory",))
 
 
-def made(facts: dict[str, Any], **settings: Any) -> Effect:
-    return effect_of(facts, TRIAL, **settings)
+def made(facts: dict[str, Any], load: Load = "beside", /, **settings: Any) -> Effect:
+    return effect_for(TrialContext(TRIAL, load=load), facts, **settings)
 
 
 def names(effect: Effect) -> list[str]:
@@ -128,12 +129,12 @@ def test_what_is_written_back_is_charged_to_a_group_that_counts_memory_too() -> 
 def test_limits_of_sides_that_are_no_processes_of_their_own_are_refused(facts: dict[str, Any]) -> None:
     apart = {"memory": {"server": {"limit": "64MiB"}, "client": {"limit": "64MiB"}}}
     with pytest.raises(PlaceError, match="system and load are one process here") as refused:
-        made({**facts, "load": "within"}, **apart)
+        made(facts, "within", **apart)
     assert refused.value.hint == "give `server` or `client`, not both"
     with pytest.raises(PlaceError, match="runs at another place, where nothing is set"):
-        made({**facts, "load": "elsewhere"}, **apart)
-    assert made({**facts, "load": "within"}, memory={"client": {"limit": "64MiB"}}).client_groups
-    assert made({**facts, "load": "elsewhere"}, memory="64MiB").server_groups
+        made(facts, "elsewhere", **apart)
+    assert made(facts, "within", memory={"client": {"limit": "64MiB"}}).client_groups
+    assert made(facts, "elsewhere", memory="64MiB").server_groups
 
 
 def test_one_group_of_version_2_holds_all_of_a_side_and_version_1_has_one_in_each_hierarchy() -> None:

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
+from support.machines.set_here import validated as all_validated
 
 from fairtrial.errors import PlaceError
-from fairtrial.settings import SETTINGS, effects
+from fairtrial.settings import ANY_TRIAL, effects
 from fairtrial.settings.affinity import processors
+from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, merged
 from fairtrial.settings.steps.shared import trigger, write_file
 from fairtrial.settings.sysfs import normalisation
@@ -20,12 +22,11 @@ FACTS = {"processors": [0, 1, 2, 3], "user_id": 0}
 
 
 def validated(name: str, value: object) -> Any:
-    adapter: TypeAdapter[object] = SETTINGS[name].KIND.parameters
-    return adapter.dump_python(adapter.validate_python(value), mode="json")
+    return all_validated({name: value})[name]
 
 
 def steps(name: str, value: object) -> list[tuple[str, dict[str, Any]]]:
-    effect = effects({name: validated(name, value)}, FACTS)
+    effect = effects({name: validated(name, value)}, FACTS, ANY_TRIAL)
     return [(phase, step.model_dump(mode="json")) for phase, step in effect.steps]
 
 
@@ -168,7 +169,9 @@ def test_an_unknown_cache_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["A", "_", "a1", "LD_PRELOAD"])
 def test_names_that_a_process_can_have_in_its_environment(name: str) -> None:
-    assert effects({"environment": validated("environment", {name: "x=y z"})}, FACTS).environment == {name: "x=y z"}
+    assert effects({"environment": validated("environment", {name: "x=y z"})}, FACTS, ANY_TRIAL).environment == {
+        name: "x=y z"
+    }
 
 
 @pytest.mark.parametrize("name", ["1A", "", "A B", "A-B", "Ä"])
@@ -198,27 +201,32 @@ def test_what_the_kernel_would_not_write_is_no_list_of_processors(text: str) -> 
 
 
 def test_both_sides_may_be_given_and_each_is_checked() -> None:
-    effect = effects({"affinity": validated("affinity", {"server": "0-1", "client": "2,3"})}, FACTS)
+    effect = effects({"affinity": validated("affinity", {"server": "0-1", "client": "2,3"})}, FACTS, ANY_TRIAL)
     assert (effect.server_processors, effect.client_processors) == ((0, 1), (2, 3))
     with pytest.raises(PlaceError, match=r"affinity\.client: processors \[4, 5\] are not online") as refused:
-        effects({"affinity": {"server": "0", "client": "3-5"}}, FACTS)
+        effects({"affinity": {"server": "0", "client": "3-5"}}, FACTS, ANY_TRIAL)
     assert "it has [0, 1, 2, 3]" in refused.value.hint
+
+
+def far(*processors: int) -> TrialContext:
+    return TrialContext(ANY_TRIAL.directory, load="elsewhere", client_processors=processors)
 
 
 def test_processors_of_a_load_at_another_place_are_those_of_that_place() -> None:
     asked = {"affinity": {"server": "0", "client": "3-5"}}
-    assert effects(asked, {**FACTS, "client_processors": [3, 4, 5]}).client_processors == (3, 4, 5)
-    assert effects(asked, {**FACTS, "client_processors": None}).client_processors == (3, 4, 5), "not known yet"
+    assert effects(asked, FACTS, far(3, 4, 5)).client_processors == (3, 4, 5)
+    closed = TrialContext(ANY_TRIAL.directory, load="elsewhere")
+    assert effects(asked, FACTS, closed).client_processors == (3, 4, 5), "not known yet"
     with pytest.raises(PlaceError, match=r"processors \[3, 4, 5\] are not online at the load's place"):
-        effects(asked, {**FACTS, "client_processors": [0, 1]})
+        effects(asked, FACTS, far(0, 1))
     with pytest.raises(PlaceError, match=r"affinity\.server: processors \[4\]"):
-        effects({"affinity": {"server": "4", "client": None}}, {**FACTS, "client_processors": [4]})
+        effects({"affinity": {"server": "4", "client": None}}, FACTS, far(4))
 
 
 def test_processors_that_are_offline_are_no_ones_to_ask_for() -> None:
     """The kernel's list may have holes."""
     with pytest.raises(PlaceError, match=r"\[1\]"):
-        effects({"affinity": {"server": "0-2", "client": None}}, {**FACTS, "processors": [0, 2, 3]})
+        effects({"affinity": {"server": "0-2", "client": None}}, {**FACTS, "processors": [0, 2, 3]}, ANY_TRIAL)
 
 
 def step_named(name: str) -> Effect:

@@ -178,4 +178,4 @@ def test_a_file_that_holds_no_mapping_is_named_itself(load: Load, content: str, 
 
 def test_a_file_and_its_content_in_one_place_contradict_each_other(load: Load) -> None:
     text = STUDY.replace("file: recipes/rye.yaml", "file: recipes/rye.yaml, recipe: {flour: 1}")
-    assert mistakes(load, text)[0].startswith("study.yaml:2:43: bake.recipe: `file` and `recipe` are both given")
+    assert mistakes(load, text)[0].startswith("study.yaml:2:43: bake.recipe: `file` and `recipe` are both present")

@@ -53,7 +53,7 @@ UNKNOWN = "unknown key; expected one of `width`, `colour` did you mean `width`?"
         ({"listed": {}}, "workload.outer.listed: expected a list, found an empty mapping"),
         ({"name": 5}, "workload.outer.name: expected text, found 5"),
         ({"either": [1]}, "workload.outer.either: expected a whole number or true or false, found a list"),
-        ({"by_name": {"A": {}}}, "workload.outer.by_name.A: expected text like ^[a-z]+$, found 'A'"),
+        ({"by_name": {"A": {}}}, "workload.outer.by_name.A: expected text that matches ^[a-z]+$, found 'A'"),
         (
             {"inner": {"colour": "gren"}},
             "workload.outer.inner.colour: expected 'red' or 'green', found 'gren' did you mean `green`?",

@@ -77,7 +77,7 @@ def test_every_duplicate_key_is_reported_where_it_stands() -> None:
         ("a: 1\n---\nb: 2", "study.yaml:2:1: not YAML"),
         ("a: &a [*a]", "does an alias contain itself?"),
         ("a: .nan", "study.yaml:1:4: expected a finite number, found .nan"),
-        ("a: !custom x", "study.yaml:1:4: the YAML tag `!custom` means nothing in a study"),
+        ("a: !custom x", "study.yaml:1:4: the YAML tag `!custom` is not supported"),
         ("base: &b {x: 1}\n<<: *b", "study.yaml:2:1: a key must be plain text"),
         ("? [a, b]\n: 1", "a key must be plain text"),
         ("a: \x00", "not YAML"),

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError
 from fairtrial.record.models import Window
-from fairtrial.workloads import command
+from fairtrial.workloads.command import Command
+from fairtrial.workloads.command.parameters import CommandMetric, CommandParameters
 
 WINDOW = Window(start_ns=0, end_ns=1)
 USAGE = {
@@ -30,8 +31,8 @@ def scalars(directory: Path, output: str, metrics: dict[str, Any], *, file: obje
     (directory / "usage.json").write_text(json.dumps(USAGE))
     if file is not None:
         (directory / "metrics.json").write_text(json.dumps(file))
-    parameters = command.CommandParameters.model_validate({"run": "true", "metrics": metrics})
-    return command.scalars(directory, parameters.model_dump(mode="json"), WINDOW)
+    parameters = CommandParameters.model_validate({"run": "true", "metrics": metrics})
+    return Command(parameters).scalars(directory, WINDOW)
 
 
 def test_the_kernels_accounting_is_always_there(tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_a_metrics_file_is_read_by_key(tmp_path: Path) -> None:
 def test_a_missing_metric_is_an_error_that_shows_the_output(
     tmp_path: Path, metric: dict[str, str], output: str
 ) -> None:
-    with pytest.raises(PlaceError, match="metric m cannot be read") as caught:
+    with pytest.raises(PlaceError, match="cannot read metric m") as caught:
         scalars(tmp_path, output, {"m": metric})
     assert output[-20:] in str(caught.value)
 
@@ -83,13 +84,13 @@ def test_a_missing_metric_is_an_error_that_shows_the_output(
 )
 def test_bad_metrics_are_refused_before_anything_runs(metric: dict[str, str]) -> None:
     with pytest.raises(ValidationError):
-        command.CommandMetric.model_validate(metric)
+        CommandMetric.model_validate(metric)
 
 
 def test_declared_metrics_join_the_definitions() -> None:
-    parameters = command.CommandParameters.model_validate(
+    parameters = CommandParameters.model_validate(
         {"run": "x", "metrics": {"iops": {"regex": "(.)", "better": "higher", "unit": "1/s"}}}
     )
-    definitions = command.KIND.metrics(parameters)
+    definitions = Command(parameters).metrics()
     assert definitions["iops"].better == "higher"
     assert set(USAGE) < set(definitions)

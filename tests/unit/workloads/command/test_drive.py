@@ -11,9 +11,11 @@ import pytest
 from support.command_line import eventually
 from support.machines.places import place_here
 
-from fairtrial.errors import AgentError
+from fairtrial.errors import AgentError, PlaceError
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive, Driven, command
+from fairtrial.workloads import Drive, Driven
+from fairtrial.workloads.command import Command
+from fairtrial.workloads.command.parameters import CommandParameters
 
 
 @pytest.fixture
@@ -25,10 +27,8 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
 def drive(place: OpenPlace, here: Path, **given: Any) -> Driven:
     (here / "out" / "log").mkdir(parents=True)
     (here / "work").mkdir()
-    parameters = command.CommandParameters.model_validate(given).model_dump(mode="json")
-    return command.drive(
+    return Command(CommandParameters.model_validate(given)).drive(
         place,
-        parameters,
         Drive(
             endpoint=None,
             seed=42,
@@ -90,6 +90,13 @@ def test_a_program_that_is_not_there_ends_the_run(place: OpenPlace, tmp_path: Pa
     with pytest.raises(AgentError, match="no-such-load") as missing:
         drive(place, tmp_path, run="no-such-load")
     assert missing.value.code == "not_found"
+
+
+def test_a_program_is_looked_for_without_running_it(place: OpenPlace, tmp_path: Path) -> None:
+    Command(CommandParameters(run=f"touch {tmp_path}/ran")).require(place)
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(PlaceError, match="no no-such-load at this place"):
+        Command(CommandParameters(run="no-such-load --fast")).require(place)
 
 
 def test_warm_ups_and_runs_are_each_prepared_and_only_runs_are_measured(place: OpenPlace, tmp_path: Path) -> None:

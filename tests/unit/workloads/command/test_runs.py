@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 
 from fairtrial.protocol import generated as wire
 from fairtrial.wire.fake import USAGE
-from fairtrial.workloads.command import CommandParameters
-from fairtrial.workloads.command.runs import LARGEST, Ran, mean_figures, reaching
+from fairtrial.workloads.command.parameters import CommandParameters
+from fairtrial.workloads.command.runs import LARGEST, Ran, accounting, reaching
 
 
 def ran(elapsed_ns: int, **changes: Any) -> Ran:
@@ -20,12 +21,12 @@ def ran(elapsed_ns: int, **changes: Any) -> Ran:
 
 
 def test_one_runs_figures_are_its_own() -> None:
-    found = mean_figures([ran(1_500_000_000, minor_faults=7)])
+    found = json.loads(accounting([ran(1_500_000_000, minor_faults=7)]))
     assert found == {**USAGE.model_dump(), "minor_faults": 7, "elapsed_s": 1.5}
 
 
 def test_of_several_the_mean_counts_and_of_memory_the_largest() -> None:
-    found = mean_figures([ran(1_000_000_000, max_resident_bytes=5), ran(2_000_000_000, max_resident_bytes=3)])
+    found = json.loads(accounting([ran(1_000_000_000, max_resident_bytes=5), ran(2_000_000_000, max_resident_bytes=3)]))
     assert found["elapsed_s"] == 1.5
     assert found[LARGEST] == 5
     assert [run["elapsed_s"] for run in found["runs"]] == [1.0, 2.0]
@@ -35,7 +36,7 @@ def test_of_several_the_mean_counts_and_of_memory_the_largest() -> None:
 @given(st.lists(st.integers(1, 10**12), min_size=2, max_size=20))
 def test_the_mean_lies_between_the_runs_and_does_not_depend_on_their_order(elapsed: list[int]) -> None:
     runs = [ran(each, minor_faults=each % 1000) for each in elapsed]
-    found, turned = mean_figures(runs), mean_figures(runs[::-1])
+    found, turned = json.loads(accounting(runs)), json.loads(accounting(runs[::-1]))
     assert min(elapsed) / 1e9 * (1 - 1e-12) <= found["elapsed_s"] <= max(elapsed) / 1e9 * (1 + 1e-12)
     assert turned["elapsed_s"] == pytest.approx(found["elapsed_s"], rel=1e-12)
     assert turned["minor_faults"] == pytest.approx(found["minor_faults"], rel=1e-12)

@@ -13,6 +13,7 @@ from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError
 from fairtrial.metrics import latency
 from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.workloads import workload_of
 from fairtrial.workloads.engine import arrivals
 from fairtrial.workloads.engine import drive as native
 
@@ -46,8 +47,8 @@ def resolved(load: Load, text: str) -> ResolvedTrial:
 
 
 def task(load: Load, text: str) -> dict[str, Any]:
-    parameters = resolved(load, text).workload["oltp"]
-    return arrivals.task(parameters["arrivals"], spacing=parameters["spacing"], path="/place/arrivals")
+    parameters = workload_of(resolved(load, text).workload).parameters
+    return arrivals.task(parameters.arrivals, spacing=parameters.spacing, path="/place/arrivals")
 
 
 def test_rates_that_change_are_told_to_the_engine_per_second_and_in_seconds(load: Load) -> None:
@@ -81,8 +82,8 @@ def test_a_search_has_its_objective_and_no_length(load: Load) -> None:
     with pytest.raises(InputError, match="leave `duration`, `transactions` and `ramp_up_transactions` out"):
         load(STUDY.replace("ARRIVALS", SEARCH))
     text = STUDY.replace("    duration: 5s\n", "").replace("ARRIVALS", SEARCH)
-    parameters = load(text).resolve({"users": "few"}).workload["oltp"]
-    assert arrivals.task(parameters["arrivals"], spacing="constant", path="")["search"] == {
+    parameters = workload_of(load(text).resolve({"users": "few"}).workload).parameters
+    assert arrivals.task(parameters.arrivals, spacing="constant", path="")["search"] == {
         "percentile": "p99",
         "limit_s": 0.01,
         "lowest_per_s": 100,
@@ -102,8 +103,8 @@ def test_a_search_has_its_objective_and_no_length(load: Load) -> None:
         ("{steps: []}", "6:23: workload.oltp.arrivals.steps: expected at least 1, found an empty list"),
         ("{steps: [{rate: -5/s, length: 1s}]}", "6:31: workload.oltp.arrivals.steps.0.rate: expected a rate such as"),
         ("{steps: [{rate: 5, length: 0s}]}", "6:42: workload.oltp.arrivals.steps.0.length: expected a value greater"),
-        ("{steps: [{rate: 5}]}", "6:24: workload.oltp.arrivals.steps.0.length: required, but missing"),
-        ("{steps: [{rate: 5 kg, length: 1s}]}", "'kg' is none of /s, /min, /h"),
+        ("{steps: [{rate: 5}]}", "6:24: workload.oltp.arrivals.steps.0.length: required but missing"),
+        ("{steps: [{rate: 5 kg, length: 1s}]}", "'kg' is not one of /s, /min, /h"),
         ("{steps: [{rate: 0, length: 1s}]}", "6:23: workload.oltp.arrivals.steps: steps whose rates are all 0"),
         ("{ramp: {from: 0, to: 0, over: 1s}}", "6:22: workload.oltp.arrivals.ramp: a ramp from 0 to 0"),
         ("{ramp: {from: 1, to: 5, ovr: 1s}}", "6:39: workload.oltp.arrivals.ramp.ovr: unknown key"),
@@ -128,7 +129,7 @@ def test_a_search_has_its_objective_and_no_length(load: Load) -> None:
         ),
         (
             "{search: {objective: {p50: 0}, from: 1, to: 2}}",
-            "6:36: workload.oltp.arrivals.search.objective: a limit of 0",
+            "6:36: workload.oltp.arrivals.search.objective: no latency meets",
         ),
         (
             "{search: {objective: {p50: 1ms}, from: 200, to: 100}}",
@@ -159,10 +160,10 @@ def test_arrivals_that_mean_nothing_are_refused_where_they_stand(load: Load, tex
 @pytest.mark.parametrize(
     ("times", "expected"),
     [
-        ("0\n2\n1.5\n", "times.txt:3: 1.5 comes after 2"),
+        ("0\n2\n1.5\n", "times.txt:3: expected times that do not decrease, found 1.5 after 2"),
         ("# seconds\n0\nsoon\n", "times.txt:3: expected a number of seconds, found 'soon'"),
         ("0\nnan\n", "times.txt:2: expected a number of seconds, found 'nan'"),
-        ("", "times.txt holds no times"),
+        ("", "times.txt has no times"),
     ],
 )
 def test_a_file_with_mistakes_is_named_with_its_line_and_the_study_with_its_own(

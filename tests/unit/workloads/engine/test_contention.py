@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics import consistency
 from fairtrial.record.models import Window
 from fairtrial.workloads.engine import contention
+from fairtrial.workloads.engine.locks import Locks, LocksParameters
 
+LOCKS = Locks(LocksParameters(duration=2.0))
 WINDOW = Window(start_ns=1_000_000_000, end_ns=3_000_000_000)
 THREADS = (
     {"acquisitions": 600, "handed": 100, "sampled": 6, "contended": 3, "longest_gap_ns": 40_000},
@@ -91,7 +92,7 @@ def test_a_window_without_acquisitions_has_no_shares(tmp_path: Path) -> None:
 def test_what_is_defined_is_what_is_computed(tmp_path: Path) -> None:
     defined = contention.definitions()
     assert contention.compute(written(tmp_path), window=WINDOW).keys() <= defined.keys()
-    assert defined["latency_ns_p99"].label == "wait, 99 %"
+    assert defined["latency_ns_p99"].label == "p99 wait"
     assert defined["latency_count"].label == "timed acquisitions"
 
 
@@ -117,16 +118,16 @@ def test_jains_index_is_the_share_of_threads_where_the_others_get_nothing(thread
 
 
 def test_files_that_agree_contradict_nothing(tmp_path: Path) -> None:
-    assert consistency.contradictions(written(tmp_path)) == []
+    assert LOCKS.contradictions(written(tmp_path)) == []
 
 
 def test_threads_that_got_more_than_the_result_says_are_named(tmp_path: Path) -> None:
-    (found,) = consistency.contradictions(written(tmp_path, done=799))
+    (found,) = LOCKS.contradictions(written(tmp_path, done=799))
     assert found == "contention.json: threads got 800 acquisitions, result.json says 799"
 
 
 def test_a_wait_that_was_lost_is_named(tmp_path: Path) -> None:
-    (found,) = consistency.contradictions(written(tmp_path, waits=WAITS_NS[1:]))
+    (found,) = LOCKS.contradictions(written(tmp_path, waits=WAITS_NS[1:]))
     assert found == "latency.hlog: 7 waits, contention.json says 8 were timed"
 
 

@@ -18,9 +18,8 @@ from fairtrial.protocol.generated import FileDrive
 from fairtrial.run.trial import sampling as telemetry
 from fairtrial.wire.fake import Ran
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive, Driven, prepared_files
-from fairtrial.workloads.engine import drive as native
-from fairtrial.workloads.engine import file_access
+from fairtrial.workloads import WORKLOADS, Drive, Driven, workload_of
+from fairtrial.workloads.engine.file_access import FileAccess, FileAccessParameters
 
 BLOCKS = 64
 SIZE = BLOCKS * 4096
@@ -33,11 +32,10 @@ RESULT = {
 MEDIUM = {"file_system": "xfs", "options": "rw", "device": "pmem0", "is_dax": True, "is_counted": False}
 
 
-def parameters(**given: Any) -> dict[str, Any]:
+def workload(**given: Any) -> FileAccess:
     asked = {"accesses": 500, "size": SIZE, **given}
     asked = {name: value for name, value in asked.items() if value is not None}
-    dumped: dict[str, Any] = file_access.FileAccessParameters.model_validate(asked).model_dump(mode="json")
-    return dumped
+    return FileAccess(FileAccessParameters.model_validate(asked))
 
 
 def drive_of(
@@ -63,7 +61,7 @@ def asked(result: dict[str, Any] | None = None, **given: Any) -> tuple[FileDrive
     with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
         fake.files[str(OUT / "result.json")] = json.dumps(result or RESULT).encode()
         fake.files[str(OUT / "counters.json")] = json.dumps([{"medium": MEDIUM}, {}]).encode()
-        driven = file_access.drive(place, parameters(**given), drive_of({"directory": "/d"}, OUT))
+        driven = workload(**given).drive(place, drive_of({"directory": "/d"}, OUT))
         return FileDrive.model_validate_json(spawned(fake, "file-drive").stdin or ""), driven
 
 
@@ -72,20 +70,20 @@ def asked(result: dict[str, Any] | None = None, **given: Any) -> tuple[FileDrive
     [
         ({"engine": "libaio"}, "engine"),
         ({"iodepth": 4}, "only `io_uring`"),
-        ({"engine": "mmap", "direct": True}, "`mmap` cannot be `direct`"),
+        ({"engine": "mmap", "direct": True}, "`mmap` goes through the page cache"),
         ({"duration": "5s"}, "exactly one of `accesses` and `duration`"),
         ({"distribution": "zipf"}, "expected `random`"),
         ({"distribution": "zipf:0.8:0.5"}, "expected `random`"),
-        ({"distribution": "zipf:0"}, "no parameter of `zipf`"),
-        ({"distribution": "pareto:1.5"}, "no parameter of `pareto`"),
+        ({"distribution": "zipf:0"}, "not a valid parameter of `zipf`"),
+        ({"distribution": "pareto:1.5"}, "not a valid parameter of `pareto`"),
         ({"write_share": "101 %"}, "write_share"),
         ({"block_size": 4097}, "a multiple of 512"),
-        ({"size": "12KiB", "block_size": "8KiB"}, "whole blocks"),
+        ({"size": "12KiB", "block_size": "8KiB"}, "a multiple of `block_size`"),
     ],
 )
 def test_mistakes_are_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as raised:
-        parameters(**wrong)
+        workload(**wrong)
     assert message in str(raised.value)
 
 
@@ -108,7 +106,7 @@ def test_it_starts_on_the_processors_and_in_the_groups_of_the_trial() -> None:
         fake.files[str(OUT / "result.json")] = json.dumps(RESULT).encode()
         fake.files[str(OUT / "counters.json")] = json.dumps([{"medium": MEDIUM}, {}]).encode()
         drive = drive_of({"directory": "/d"}, OUT, processors=(1, 2), groups=("/sys/fs/cgroup/client",))
-        file_access.drive(place, parameters(), drive)
+        workload().drive(place, drive)
         started = spawned(fake, "file-drive")
     assert started.processors == [1, 2]
     assert started.groups == ["/sys/fs/cgroup/client"]
@@ -131,7 +129,7 @@ def test_the_agent_is_asked_for_everything_the_study_says() -> None:
 def test_a_window_without_an_access_is_no_trial() -> None:
     nothing = {**RESULT, "transactions": {"read": {"committed": 0}, "write": {"committed": 0}}}
     _, driven = asked(nothing)
-    assert driven.invalid_reason == "no access ended inside the measured window"
+    assert driven.invalid_reason == "no access ended inside the measurement window"
 
 
 @pytest.fixture
@@ -145,17 +143,16 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
 def accessed(place: OpenPlace, here: Path, **given: Any) -> tuple[Driven, dict[str, float]]:
     """Real files, really accessed; the trial's scalars."""
     endpoint = {"kind": "files", "directory": str(here / "data")}
-    asked = parameters(**given)
-    prepared_files.load(place, asked, endpoint, on_progress=lambda _line: None)
+    workload(**given).load(place, endpoint, on_progress=lambda _line: None)
     return again(place, here, **given)
 
 
 def again(place: OpenPlace, here: Path, **given: Any) -> tuple[Driven, dict[str, float]]:
     endpoint = {"kind": "files", "directory": str(here / "data")}
-    asked = parameters(**given)
-    driven = file_access.drive(place, asked, drive_of(endpoint, PurePosixPath(here / "out")))
+    asked = workload(**given)
+    driven = asked.drive(place, drive_of(endpoint, PurePosixPath(here / "out")))
     telemetry.to_parquet(here / "out")
-    return driven, file_access.scalars(here / "out", asked, driven.window)
+    return driven, asked.scalars(here / "out", driven.window)
 
 
 @pytest.mark.parametrize("engine", ["pread", "mmap"])
@@ -191,16 +188,21 @@ def test_direct_access_has_no_miss_ratio_and_its_bytes_bypass_the_cache(place: O
 
 def test_defined_metrics_are_those_that_are_measured(place: OpenPlace, tmp_path: Path) -> None:
     _, scalars = accessed(place, tmp_path)
-    definitions = file_access.KIND.metrics(file_access.FileAccessParameters(accesses=1))
+    definitions = workload().metrics()
     assert scalars.keys() <= definitions.keys()
     assert all(math.isfinite(value) for value in scalars.values())
     assert {name for name in definitions if name.endswith("_per_access")} <= scalars.keys()
 
 
 def test_it_says_when_its_window_begins() -> None:
-    assert native.announces(parameters())
-    assert not native.drives(parameters())
-    assert not native.announces({"run": "true"})
+    assert FileAccess.announces
+    assert not FileAccess.is_native
+    assert not WORKLOADS["command"].announces
+
+
+def test_a_plan_gives_the_same_parameters_back() -> None:
+    asked = workload(accesses=None, duration="200ms", write_share="25 %", distribution="zipf:0.8").parameters
+    assert workload_of({"file_access": asked.model_dump(mode="json")}).parameters == asked
 
 
 def test_a_timed_window_ends_by_the_clock(place: OpenPlace, tmp_path: Path) -> None:

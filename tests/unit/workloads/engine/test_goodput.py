@@ -39,24 +39,24 @@ def log(directory: Path, **latencies_s: list[float]) -> Path:
 
 def test_without_an_objective_every_commit_counts_and_nothing_else(tmp_path: Path) -> None:
     found = driven(new_order=(98, 2, 5), payment=(50, 0, 1))
-    assert goodput.committed(tmp_path, found, {}) == 148
-    assert goodput.committed(tmp_path, found, {"objective": None}) == 148
+    assert goodput.committed(tmp_path, found, None) == 148
+    assert goodput.committed(tmp_path, found, None) == 148
 
 
 def test_with_an_objective_late_commits_do_not_count(tmp_path: Path) -> None:
     found = driven(payment=(4, 0, 3), delivery=(2, 0, 0))
     directory = log(tmp_path, payment=[0.01, 0.1, 0.5, 2.0], delivery=[3.0, 4.0])
-    assert goodput.committed(directory, found, {"objective": 1.0}) == 3
-    assert goodput.committed(directory, found, {"objective": 0.1}) == 2, "an objective is met by what equals it"
-    assert goodput.committed(directory, found, {"objective": 60}) == 6
-    assert goodput.committed(directory, found, {"objective": 0.001}) == 0
+    assert goodput.committed(directory, found, 1.0) == 3
+    assert goodput.committed(directory, found, 0.1) == 2, "an objective is met by what equals it"
+    assert goodput.committed(directory, found, 60) == 6
+    assert goodput.committed(directory, found, 0.001) == 0
 
 
 def test_rollbacks_by_rule_are_taken_out_in_proportion(tmp_path: Path) -> None:
     directory = log(tmp_path, new_order=[0.1] * 6 + [2.0] * 2)
-    found = goodput.committed(directory, driven(new_order=(6, 2, 0)), {"objective": 1})
+    found = goodput.committed(directory, driven(new_order=(6, 2, 0)), 1)
     assert found == pytest.approx(6 * 6 / 8)
 
 
 def test_a_window_without_latencies_has_no_goodput(tmp_path: Path) -> None:
-    assert goodput.committed(tmp_path, driven(payment=(0, 0, 7)), {"objective": 1}) == 0
+    assert goodput.committed(tmp_path, driven(payment=(0, 0, 7)), 1) == 0

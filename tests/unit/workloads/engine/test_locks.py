@@ -12,18 +12,16 @@ import pytest
 from pydantic import ValidationError
 from support.machines.places import place_here, place_in_memory, spawned
 
-from fairtrial.metrics import consistency
 from fairtrial.protocol.generated import LockDrive
 from fairtrial.run.trial import sampling as telemetry
 from fairtrial.settings import locks as locks_setting
 from fairtrial.wire.fake import Ran
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Drive, Driven
-from fairtrial.workloads.engine import drive as native
-from fairtrial.workloads.engine import locks
+from fairtrial.workloads.engine.locks import DEFAULT_SPINS, Locks, LocksParameters
 
 OUT = PurePosixPath("/w/out")
-KINDS = get_args(locks.LocksParameters.model_fields["kind"].annotation)
+KINDS = get_args(LocksParameters.model_fields["kind"].annotation)
 RESULT = {"window": {"start_ns": 10, "end_ns": 20}, "effective": {"lock_bytes": "128"}}
 THREAD = {"acquisitions": 5, "handed": 1, "sampled": 2, "contended": 1, "longest_gap_ns": 7}
 CONTENTION = {
@@ -39,11 +37,9 @@ CONTENTION = {
 }
 
 
-def parameters(**given: Any) -> dict[str, Any]:
+def locks(**given: Any) -> Locks:
     asked = {"duration": "5s", **given}
-    asked = {name: value for name, value in asked.items() if value is not None}
-    dumped: dict[str, Any] = locks.LocksParameters.model_validate(asked).model_dump(mode="json")
-    return dumped
+    return Locks(LocksParameters.model_validate({name: value for name, value in asked.items() if value is not None}))
 
 
 def drive_of(out: PurePosixPath, *, processors: tuple[int, ...] | None = None, groups: tuple[str, ...] = ()) -> Drive:
@@ -63,7 +59,7 @@ def asked(told: dict[str, Any] | None = None, **given: Any) -> tuple[LockDrive, 
     with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
         fake.files[str(OUT / "result.json")] = json.dumps(RESULT).encode()
         fake.files[str(OUT / "contention.json")] = json.dumps({**CONTENTION, **(told or {})}).encode()
-        driven = locks.drive(place, parameters(**given), drive_of(OUT))
+        driven = locks(**given).drive(place, drive_of(OUT))
         return LockDrive.model_validate_json(spawned(fake, "lock-drive").stdin or ""), driven
 
 
@@ -78,7 +74,7 @@ def asked(told: dict[str, Any] | None = None, **given: Any) -> tuple[LockDrive, 
         ({"critical": -1}, "critical"),
         ({"outside": 100_000_001}, "outside"),
         ({"lines": 65}, "lines"),
-        ({"locks": 65_536, "lines": 17}, "`locks` times `lines` must be 1048576 at most"),
+        ({"locks": 65_536, "lines": 17}, "`locks` times `lines` must be at most 1048576"),
         ({"sample_every": 0}, "sample_every"),
         ({"interval": "1ms"}, "interval"),
         ({"spins": 8}, "`pthread` does not"),
@@ -86,12 +82,12 @@ def asked(told: dict[str, Any] | None = None, **given: Any) -> tuple[LockDrive, 
         ({"kind": "mcs", "spins": 1_000_001}, "spins"),
         ({"acquisitions": 500}, "exactly one of `duration` and `acquisitions`"),
         ({"duration": None}, "exactly one of `duration` and `acquisitions`"),
-        ({"duration": None, "acquisitions": 15}, "`sample_every` at least"),
+        ({"duration": None, "acquisitions": 15}, "at least `sample_every`"),
     ],
 )
 def test_mistakes_are_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as raised:
-        parameters(**wrong)
+        locks(**wrong)
     assert message in str(raised.value)
 
 
@@ -122,7 +118,7 @@ def test_it_starts_on_the_processors_and_in_the_groups_of_the_trial() -> None:
     with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
         fake.files[str(OUT / "result.json")] = json.dumps(RESULT).encode()
         fake.files[str(OUT / "contention.json")] = json.dumps(CONTENTION).encode()
-        locks.drive(place, parameters(), drive_of(OUT, processors=(1, 2), groups=("/sys/fs/cgroup/client",)))
+        locks().drive(place, drive_of(OUT, processors=(1, 2), groups=("/sys/fs/cgroup/client",)))
         started = spawned(fake, "lock-drive")
     assert started.processors == [1, 2]
     assert started.groups == ["/sys/fs/cgroup/client"]
@@ -131,32 +127,32 @@ def test_it_starts_on_the_processors_and_in_the_groups_of_the_trial() -> None:
 @pytest.mark.parametrize("wrong", [{"guarded": 8}, {"intruded": 1}, {"torn_lines": 3}])
 def test_a_lock_that_did_not_exclude_makes_the_trial_invalid(wrong: dict[str, int]) -> None:
     _, driven = asked(wrong)
-    assert driven.invalid_reason.startswith("the lock did not exclude: of 9 acquisitions")
+    assert driven.invalid_reason.startswith("the lock failed to exclude: of 9 acquisitions")
 
 
 def test_a_window_in_which_nothing_was_timed_is_no_trial() -> None:
     _, driven = asked({"threads": [{**THREAD, "acquisitions": 0, "sampled": 0}]})
-    assert driven.invalid_reason == "no timed acquisition ended inside the measured window"
+    assert driven.invalid_reason == "no timed acquisition ended inside the measurement window"
 
 
 def test_it_says_when_its_window_begins() -> None:
-    assert native.announces(parameters())
-    assert not native.drives(parameters())
+    assert Locks.announces
+    assert not Locks.is_native
 
 
 def test_its_expected_length_is_ramp_up_and_window() -> None:
-    assert locks.duration_s(parameters(ramp_up="2s", duration="3s")) == 5.0
-    assert locks.duration_s(parameters(duration=None, ramp_up="0s", acquisitions=200_000)) == 2.0
+    assert locks(ramp_up="2s", duration="3s").duration_s() == 5.0
+    assert locks(duration=None, ramp_up="0s", acquisitions=200_000).duration_s() == 2.0
 
 
 def test_it_needs_no_data_and_no_check_afterwards() -> None:
-    assert locks.data(parameters()) is None
-    assert locks.checks_after(parameters()) == "never"
+    assert locks().data() is None
+    assert locks().checks_after() == "never"
 
 
 def test_kinds_that_the_preloaded_library_has_too_spin_as_often_there() -> None:
     shared = locks_setting.DEFAULT_SPINS
-    assert {kind: locks.DEFAULT_SPINS[kind] for kind in shared} == dict(shared)
+    assert {kind: DEFAULT_SPINS[kind] for kind in shared} == dict(shared)
 
 
 @pytest.fixture
@@ -168,10 +164,10 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
 
 def taken(place: OpenPlace, here: Path, **given: Any) -> tuple[Driven, dict[str, float]]:
     """Real locks, really taken; the trial's scalars."""
-    chosen = parameters(**{"ramp_up": "20ms", "duration": "300ms", "interval": "20ms", **given})
-    driven = locks.drive(place, chosen, drive_of(PurePosixPath(here / "out")))
+    chosen = locks(**{"ramp_up": "20ms", "duration": "300ms", "interval": "20ms", **given})
+    driven = chosen.drive(place, drive_of(PurePosixPath(here / "out")))
     telemetry.to_parquet(here / "out")
-    return driven, locks.scalars(here / "out", chosen, driven.window)
+    return driven, chosen.scalars(here / "out", driven.window)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -180,10 +176,10 @@ def test_every_kind_gives_a_trial_whose_files_agree(place: OpenPlace, tmp_path: 
     assert driven.invalid_reason == ""
     assert driven.window.end_ns - driven.window.start_ns == 300_000_000
     assert scalars["acquisitions_per_s"] == pytest.approx(scalars["acquisitions"] / 0.3)
-    assert consistency.contradictions(tmp_path / "out") == []
-    expected = str(locks.DEFAULT_SPINS.get(kind, "the lock's own"))
+    assert locks().contradictions(tmp_path / "out") == []
+    expected = str(DEFAULT_SPINS.get(kind, "the lock's own"))
     assert driven.effective["spins"] == expected
-    assert scalars.keys() <= locks.KIND.metrics(locks.LocksParameters(duration=1.0)).keys()
+    assert scalars.keys() <= locks().metrics().keys()
     assert all(math.isfinite(value) for value in scalars.values())
     assert 0.25 <= scalars["fairness_jain"] <= 1
     assert 0 <= scalars["handed_over_share"] <= 1

@@ -11,18 +11,19 @@ from pydantic import ValidationError
 from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError
-from fairtrial.workloads import WORKLOADS
-from fairtrial.workloads.engine import arrival_scalars, oltp, tpcc
+from fairtrial.workloads.engine import arrival_scalars
 from fairtrial.workloads.engine import drive as native
+from fairtrial.workloads.engine.oltp import Oltp
+from fairtrial.workloads.engine.tpcc import Tpcc
 
-MODELS = {"tpcc": tpcc.TpccParameters, "oltp": oltp.OltpParameters}
+KINDS = {"tpcc": Tpcc, "oltp": Oltp}
 STEPS = {"steps": [{"rate": 5, "length": "1s"}]}
 ENDED = {"committed": 5, "rolled_back": 0, "failed": 0}
-LOOPS = pytest.mark.parametrize("workload", MODELS)
+LOOPS = pytest.mark.parametrize("workload", KINDS)
 
 
 def parameters(workload: str, **given: Any) -> Any:
-    return MODELS[workload].model_validate({"duration": "5s", **given})
+    return KINDS[workload].model.model_validate({"duration": "5s", **given})
 
 
 @LOOPS
@@ -37,7 +38,7 @@ def parameters(workload: str, **given: Any) -> Any:
         ({"rate": 100, "think_time": "1s"}, "leave `think_time` out"),
         ({"arrivals": STEPS, "think_time": "1s"}, "leave `think_time` out"),
         ({"arrivals": STEPS, "rate": 100}, "leave one out"),
-        ({"queue_timeout": "1s"}, "leave `queue_timeout` out"),
+        ({"queue_timeout": "1s"}, "`queue_timeout` needs a `rate`"),
         ({"queue_timeout": "0s", "rate": 5}, "queue_timeout"),
         ({"ramp_up_transactions": 0}, "ramp_up_transactions"),
         ({"ramp_up_transactions": 5, "ramp_up": "1s"}, "leave one out"),
@@ -82,17 +83,17 @@ def test_tpccs_own_waits_and_a_rate_exclude_each_other(loop: dict[str, Any]) -> 
 
 @LOOPS
 def test_only_an_open_loop_has_lateness_and_a_queue(workload: str) -> None:
-    kind = WORKLOADS[workload].KIND
-    closed, opened = kind.metrics(parameters(workload)), kind.metrics(parameters(workload, rate=50.5))
+    kind = KINDS[workload]
+    closed, opened = kind(parameters(workload)).metrics(), kind(parameters(workload, rate=50.5)).metrics()
     assert set(opened) - set(closed) == set(arrival_scalars.DEFINITIONS)
     assert {"lateness_ns_p99", "queue_length_max"} <= set(opened)
 
 
 @LOOPS
 def test_only_a_queue_that_is_left_has_a_share_of_the_timed_out(workload: str) -> None:
-    kind = WORKLOADS[workload].KIND
     patient, left = (
-        kind.metrics(parameters(workload, arrivals=STEPS, **limit)) for limit in ({}, {"queue_timeout": "1s"})
+        KINDS[workload](parameters(workload, arrivals=STEPS, **limit)).metrics()
+        for limit in ({}, {"queue_timeout": "1s"})
     )
     assert set(left) - set(patient) == {"timed_out_share"}
 
@@ -107,10 +108,10 @@ def test_a_search_whose_bound_lies_outside_or_whose_server_went_away_does_not_co
         "probes": [probe, probe],
     }
     result: dict[str, Any] = {"errors": [], "transactions": {"point_select": ENDED}, "search": search}
-    rule = parameters("tpcc").model_dump()
+    rule = parameters("tpcc")
     assert "not even the lowest rate of the search, 10/s" in native.why_invalid(result, rule)
     search |= {"met_per_s": 20, "missed_per_s": 25}
     assert native.why_invalid(result, rule) == ""
     search["probes"] = [probe, {"connections_lost": 2}]
     assert native.why_invalid(result, rule) == "2 connections to the server were lost or refused"
-    assert native.why_invalid(result, {**rule, "lost_connections_limit": 2}) == ""
+    assert native.why_invalid(result, parameters("tpcc", lost_connections_limit=2)) == ""

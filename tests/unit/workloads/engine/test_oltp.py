@@ -14,6 +14,7 @@ from fairtrial.protocol.generated import OltpCheck, OltpDrive, OltpLoad
 from fairtrial.wire.fake import Ran
 from fairtrial.workloads import Drive
 from fairtrial.workloads.engine import oltp
+from fairtrial.workloads.engine.oltp import Oltp, OltpParameters
 
 OUT = PurePosixPath("/w/out")
 ENDPOINT = {"kind": "sqlite", "path": "/w/data/database.sqlite3", "busy_timeout_ms": 100}
@@ -26,18 +27,15 @@ RESULT = {
 LOADED = {"content_sha256": "d" * 64, "rows": {"sbtest1": 500}}
 
 
-def parameters(**given: Any) -> dict[str, Any]:
-    asked = {"duration": "5s", **given}
-    dumped: dict[str, Any] = oltp.OltpParameters.model_validate(asked).model_dump(mode="json")
-    return dumped
+def workload(**given: Any) -> Oltp:
+    return Oltp(OltpParameters.model_validate({"duration": "5s", **given}))
 
 
 def asked_to_drive(**given: Any) -> dict[str, Any]:
     with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(RESULT)])) as (place, fake):
         fake.files[str(OUT / "result.json")] = json.dumps(RESULT).encode()
-        oltp.drive(
+        workload(**given).drive(
             place,
-            parameters(**given),
             Drive(
                 endpoint=ENDPOINT,
                 seed=99,
@@ -55,7 +53,7 @@ def asked_to_drive(**given: Any) -> dict[str, Any]:
 
 def asked_to_load(**given: Any) -> dict[str, Any]:
     with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(LOADED)])) as (place, fake):
-        found = oltp.load(place, parameters(**given), ENDPOINT, on_progress=lambda _line: None)
+        found = workload(**given).load(place, ENDPOINT, on_progress=lambda _line: None)
         asked: dict[str, Any] = json.loads(spawned(fake, "oltp-load").stdin or "")
     assert (found.content_sha256, found.rows) == ("d" * 64, {"sbtest1": 500})
     OltpLoad.model_validate(asked)
@@ -72,16 +70,16 @@ def asked_to_load(**given: Any) -> dict[str, Any]:
         ({"distribution": "normal"}, "distribution"),
         ({"profile": "select_random_points", "tables": 2}, "`select_random_points` has one table"),
         ({"profile": "bulk_insert", "virtual_users": 2}, "as many `tables` as `virtual_users`"),
-        ({"pipelining": True, "protocol": "text"}, "`pipelining` is of prepared statements"),
-        ({"pipelining": True, "profile": "point_select"}, "`point_select` has one statement"),
-        ({"pipelining": True, "profile": "update_index"}, "`update_index` has one statement"),
+        ({"pipelining": True, "protocol": "text"}, "`pipelining` needs prepared statements"),
+        ({"pipelining": True, "profile": "point_select"}, "`point_select` has a single statement"),
+        ({"pipelining": True, "profile": "update_index"}, "`update_index` has a single statement"),
         ({"transactions": 5}, "exactly one of `duration` and `transactions`"),
         ({"warehouses": 1}, "warehouses"),
     ],
 )
 def test_values_that_mean_nothing_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        parameters(**wrong)
+        workload(**wrong)
 
 
 def test_defaults_are_those_of_sysbench() -> None:
@@ -152,11 +150,11 @@ def test_a_distribution_takes_its_own_parameters_along(kind: str, own: dict[str,
 
 def test_what_a_drive_draws_does_not_change_the_data() -> None:
     """A factor over the distribution or the profile shares one set of prepared data."""
-    plain = parameters()
-    drawn = parameters(distribution="pareto", iterations=2, profile="point_select", virtual_users=9)
-    assert oltp.data(plain) == oltp.data(drawn)
-    assert oltp.data(plain) != oltp.data(parameters(data_distribution="uniform"))
-    assert oltp.data(plain) != oltp.data(parameters(profile="bulk_insert"))
+    plain = workload()
+    drawn = workload(distribution="pareto", iterations=2, profile="point_select", virtual_users=9)
+    assert plain.data() == drawn.data()
+    assert plain.data() != workload(data_distribution="uniform").data()
+    assert plain.data() != workload(profile="bulk_insert").data()
     assert asked_to_load(distribution="pareto", iterations=2) == asked_to_load()
 
 
@@ -175,12 +173,12 @@ def test_data_are_loaded_with_their_own_seed_and_distribution() -> None:
 
 def test_checks_follow_the_amount_of_data_and_bulk_inserts_leave_none() -> None:
     limit = oltp.CHECKED_EACH_TRIAL_ROWS
-    assert oltp.checks_after(parameters(tables=10, table_size=limit // 10)) == "every_trial"
-    assert oltp.checks_after(parameters(table_size=limit + 1)) == "once_per_cell"
-    assert oltp.checks_after(parameters(profile="bulk_insert")) == "never"
+    assert workload(tables=10, table_size=limit // 10).checks_after() == "every_trial"
+    assert workload(table_size=limit + 1).checks_after() == "once_per_cell"
+    assert workload(profile="bulk_insert").checks_after() == "never"
     condition = {"clause": "rows", "statement": "as many rows", "violations": 1, "examples": ["sbtest1 row_count=9"]}
     with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps({"conditions": [condition]})])) as (place, fake):
-        (found,) = oltp.check(place, parameters(profile="delete"), ENDPOINT)
+        (found,) = workload(profile="delete").check_data(place, ENDPOINT)
         asked = json.loads(spawned(fake, "oltp-check").stdin or "")
     assert (found.name, found.violations, found.examples) == ("rows", 1, ["sbtest1 row_count=9"])
     OltpCheck.model_validate(asked)
@@ -188,7 +186,7 @@ def test_checks_follow_the_amount_of_data_and_bulk_inserts_leave_none() -> None:
 
 
 def test_time_and_disk_are_estimated_from_the_scale() -> None:
-    assert oltp.KIND.duration_s(parameters(ramp_up="10s", duration="60s")) == 70.0
-    by_count = parameters(ramp_up="10s", duration=None, transactions=2000)
-    assert oltp.KIND.duration_s(by_count) == 10.0 + 2000 / oltp.GUESSED_PER_S
-    assert oltp.KIND.disk_bytes(parameters(tables=2, table_size=50)) == 100 * oltp.BYTES_PER_ROW
+    assert workload(ramp_up="10s", duration="60s").duration_s() == 70.0
+    by_count = workload(ramp_up="10s", duration=None, transactions=2000)
+    assert by_count.duration_s() == 10.0 + 2000 / oltp.GUESSED_PER_S
+    assert workload(tables=2, table_size=50).disk_bytes() == 100 * oltp.BYTES_PER_ROW

@@ -21,10 +21,9 @@ from fairtrial.study.tree.problems import Problems
 from fairtrial.study.tree.reading import parse
 from fairtrial.wire.fake import Ran
 from fairtrial.workloads import Drive, Driven
-from fairtrial.workloads.engine import script
-from fairtrial.workloads.engine.script import sql, wire
+from fairtrial.workloads.engine.script import Script, ScriptParameters, sha256, sql, wire
 from fairtrial.workloads.engine.script.checking import check
-from fairtrial.workloads.engine.script.file import Script
+from fairtrial.workloads.engine.script.file import ScriptFile
 
 ROOT = Path(__file__).parents[4]
 OUT = PurePosixPath("/w/out")
@@ -64,10 +63,10 @@ SHOP: dict[str, Any] = {
 }
 
 
-def parameters(content: dict[str, Any], **given: Any) -> dict[str, Any]:
-    asked = {"duration": "5s", "content": content, **given}
-    dumped: dict[str, Any] = script.ScriptParameters.model_validate(asked).model_dump(mode="json")
-    return dumped
+def workload(content: dict[str, Any], **given: Any) -> Script:
+    """As a run has it: read from the JSON of a plan."""
+    asked = ScriptParameters.model_validate({"duration": "5s", "content": content, **given})
+    return Script(ScriptParameters.model_validate(asked.model_dump(mode="json")))
 
 
 def answer(refused: list[dict[str, Any]]) -> Any:
@@ -81,9 +80,8 @@ def answer(refused: list[dict[str, Any]]) -> Any:
 def drive(refused: list[dict[str, Any]], **given: Any) -> tuple[Driven, dict[str, Any]]:
     with place_in_memory(answer(refused)) as (place, fake):
         fake.files[str(OUT / "result.json")] = json.dumps(RESULT).encode()
-        driven = script.drive(
+        driven = workload(SHOP, **given).drive(
             place,
-            parameters(SHOP, **given),
             Drive(
                 endpoint=ENDPOINT,
                 seed=99,
@@ -133,10 +131,10 @@ def test_transactions_reach_the_engine_with_what_they_use_and_no_more() -> None:
 
 def test_a_drive_s_record_names_the_script_it_ran() -> None:
     driven, _ = drive([])
-    same = Script.model_validate(SHOP)
-    assert driven.effective == {"synchronous": "0", "script_sha256": script.sha256(same)}
-    other = Script.model_validate(SHOP | {"setup": None})
-    assert script.sha256(other) != script.sha256(same)
+    same = ScriptFile.model_validate(SHOP)
+    assert driven.effective == {"synchronous": "0", "script_sha256": sha256(same)}
+    other = ScriptFile.model_validate(SHOP | {"setup": None})
+    assert sha256(other) != sha256(same)
 
 
 REFUSED = {"transaction": "order", "statement": 2, "code": "1146", "message": "Table 'purchase' doesn't exist"}
@@ -148,7 +146,7 @@ def test_a_refused_statement_is_the_user_s_mistake_with_the_system_s_words() -> 
     (problem,) = raised.value.problems
     assert str(problem) == (
         "script: workload.script.content.transactions.order.statements.1.sql: "
-        "the system refuses statement 2 of `order`, "
+        "the system rejects statement 2 of `order`, "
         "`INSERT INTO purchase VALUES (:product, :price, :amount, :state, :note, :product)`: "
         "Table 'purchase' doesn't exist (1146)"
     )
@@ -156,7 +154,7 @@ def test_a_refused_statement_is_the_user_s_mistake_with_the_system_s_words() -> 
 
 def test_data_are_made_by_setup_and_then_every_statement_is_prepared_on_them() -> None:
     with place_in_memory(answer([])) as (place, fake):
-        found = script.load(place, parameters(SHOP, data_seed=4), ENDPOINT, on_progress=lambda _line: None)
+        found = workload(SHOP, data_seed=4).load(place, ENDPOINT, on_progress=lambda _line: None)
         asked = json.loads(spawned(fake, "script-load").stdin or "")
         assert spawned(fake, "script-preflight")
     ScriptLoad.model_validate(asked)
@@ -169,20 +167,20 @@ def test_data_are_made_by_setup_and_then_every_statement_is_prepared_on_them() -
 
 
 def test_data_depend_on_setup_and_seed_alone() -> None:
-    first = script.data(parameters(SHOP))
+    first = workload(SHOP).data()
     assert first is not None
     busier = SHOP | {"transactions": {"look": SHOP["transactions"]["look"]}}
-    assert script.data(parameters(busier, virtual_users=7, load_threads=9)) == first
-    assert script.data(parameters(SHOP, data_seed=2)) != first
-    assert script.data(parameters(SHOP | {"setup": {"create": ["CREATE TABLE t (a INTEGER)"]}})) != first
-    assert script.data(parameters(SHOP | {"setup": None})) is None
+    assert workload(busier, virtual_users=7, load_threads=9).data() == first
+    assert workload(SHOP, data_seed=2).data() != first
+    assert workload(SHOP | {"setup": {"create": ["CREATE TABLE t (a INTEGER)"]}}).data() != first
+    assert workload(SHOP | {"setup": None}).data() is None
 
 
 def test_equal_rows_made_by_other_statements_are_other_content() -> None:
     def content(**setup: Any) -> str:
         with place_in_memory(answer([])) as (place, _):
-            asked = parameters(SHOP | {"setup": SHOP["setup"] | setup})
-            return script.load(place, asked, ENDPOINT, on_progress=lambda _line: None).content_sha256
+            asked = workload(SHOP | {"setup": SHOP["setup"] | setup})
+            return asked.load(place, ENDPOINT, on_progress=lambda _line: None).content_sha256
 
     assert content() == content()
     assert content() != content(finish=["INSERT INTO product VALUES (501)"])
@@ -192,27 +190,27 @@ def test_a_check_is_its_query_with_a_row_for_each_violation() -> None:
     checked = SHOP | {"checks": {"stock": "SELECT id, stock FROM product WHERE stock < 0 -- sold twice"}}
     answered = {"columns": ["id", "stock"], "rows": [["7", "-1"], ["9", None]]}
     with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(answered)])) as (place, fake):
-        (found,) = script.check(place, parameters(checked), ENDPOINT)
+        (found,) = workload(checked).check_data(place, ENDPOINT)
         (asked,) = json.loads(spawned(fake, "sql").stdin or "")["statements"]
     assert asked == (
         "SELECT * FROM (SELECT id, stock FROM product WHERE stock < 0 -- sold twice\n) AS violations LIMIT 1000"
     )
     assert (found.name, found.violations, found.examples) == ("stock", 2, ["id=7, stock=-1", "id=9, stock=None"])
-    assert script.checks_after(parameters(checked)) == "every_trial"
-    assert script.checks_after(parameters(SHOP)) == "never"
+    assert workload(checked).checks_after() == "every_trial"
+    assert workload(SHOP).checks_after() == "never"
 
 
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        ({"type": "decimal", "low": 0.001, "high": 1}, "more than 2 `digits`"),
+        ({"type": "decimal", "low": 0.001, "high": 1}, "more than 2 decimal places"),
         ({"type": "decimal", "low": 2, "high": 1}, "`low` is above `high`"),
         ({"type": "integer", "low": -(2**63), "high": 2**63}, "wider than 2"),
         ({"type": "text"}, "either `length`"),
         ({"type": "text", "length": 3, "longest": 4}, "either `length`"),
         ({"type": "text", "shortest": 4, "longest": 3}, "`shortest` is above"),
         ({"type": "choice", "values": []}, "at least 1"),
-        ({"type": "choice", "values": [1, 2], "weights": [1]}, "2 `values`, but 1 `weights`"),
+        ({"type": "choice", "values": [1, 2], "weights": [1]}, "2 `values` and 1 `weights`"),
         ({"type": "choice", "values": [1.5]}, "values"),
         ({"type": "choice", "values": [2**63]}, "64-bit"),
         ({"type": "uuid"}, "uuid"),
@@ -220,7 +218,7 @@ def test_a_check_is_its_query_with_a_row_for_each_violation() -> None:
 )
 def test_draws_that_mean_nothing_are_refused(draw: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        Script.model_validate({"parameters": {"p": draw}, "transactions": {"t": {"statements": ["SELECT :p"]}}})
+        ScriptFile.model_validate({"parameters": {"p": draw}, "transactions": {"t": {"statements": ["SELECT :p"]}}})
 
 
 @pytest.mark.parametrize(
@@ -272,7 +270,7 @@ def test_a_level_overlays_a_script_and_another_file_replaces_it(tmp_path: Path) 
 def test_the_page_s_script_is_one() -> None:
     page = (ROOT / "docs" / "guides" / "workloads.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^```yaml\n(setup:.*?)^```", page, re.MULTILINE | re.DOTALL)
-    found = Script.model_validate(YAML(typ="safe", pure=True).load(text))
+    found = ScriptFile.model_validate(YAML(typ="safe", pure=True).load(text))
     node, problems = parse(text, file="page", problems=Problems()), Problems()
     assert isinstance(node, Tree)
     check(found, Branch(node, ()), problems)

@@ -54,7 +54,7 @@ def test_what_the_run_sets_is_refused_with_the_key_that_says_it(tmp_path: Path, 
     assert found.message == f"fio's `{option}` is set by the run"
     assert found.line == 9
     assert found.field == f"workload.fio.options.{option}"
-    assert f"say it by `{key}" in found.suggestion
+    assert f"use `{key}" in found.suggestion
 
 
 def test_what_is_not_to_be_had_is_to_be_left_out(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_an_option_that_fio_does_not_know_is_named_at_its_line(tmp_path: Path) -
     (found,) = problems(tmp_path, "options:\n  thinktime: 1\n  nosuch: 3")
     assert found.line == 9
     assert found.field == "workload.fio.options.nosuch"
-    assert found.message == "fio refuses `nosuch`: <nosuch=3>"
+    assert found.message == "fio rejects `nosuch`: <nosuch=3>"
 
 
 @INSTALLED
@@ -101,7 +101,7 @@ def test_a_skew_without_a_number_is_refused_without_asking_fio(
 ) -> None:
     monkeypatch.setattr(checking.shutil, "which", lambda _name: None)
     (found,) = problems(tmp_path, f"distribution: '{text}'")
-    assert "no number that it can read" in found.message
+    assert "does not have a valid parameter" in found.message
     assert found.field == "workload.fio.distribution"
 
 
@@ -117,7 +117,7 @@ def test_without_a_fio_here_the_place_is_left_to_judge(tmp_path: Path, monkeypat
 def test_a_factor_over_systems_other_than_files_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "study.yaml"
     path.write_text(STUDY.replace("WORKLOAD", "").replace("{files: {}}", "{sqlite: {}}"))
-    with pytest.raises(InputError, match="`fio` does not run on the system `sqlite`; it needs one of `files`"):
+    with pytest.raises(InputError, match="`fio` does not run on the system `sqlite`; expected `files`"):
         load(path, catalogue=catalogue())
 
 
@@ -130,5 +130,5 @@ def test_words_leave_out_what_says_nothing() -> None:
         "",
     ]
     assert checking.words(said) == "rwmixread: max value out of range: 300 (100 max); <nosuch=3>"
-    assert checking.words(["fio: job job dropped"]) == "it exited with an error and said nothing"
+    assert checking.words(["fio: job job dropped"]) == "it exited with an error and printed nothing"
     assert len(checking.words(["x" * 5000])) == checking.SAID

@@ -10,14 +10,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from support.machines.places import place_here
+from support.machines.places import place_here, place_in_memory
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.metrics import consistency, latency
+from fairtrial.wire.fake import Ran
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive, Driven, fio, prepared_files
-from fairtrial.workloads.engine import drive as native
-from fairtrial.workloads.fio import output
+from fairtrial.workloads import Drive, Driven
+from fairtrial.workloads.fio import Fio, output
+from fairtrial.workloads.fio.parameters import FioParameters
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here")
 
@@ -32,16 +33,14 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
         yield found
 
 
-def parameters(**given: Any) -> dict[str, Any]:
+def workload(**given: Any) -> Fio:
     asked = {"accesses": 400, "size": SIZE, "interval": "100ms", **given}
-    asked = {name: value for name, value in asked.items() if value is not None}
-    dumped: dict[str, Any] = fio.FioParameters.model_validate(asked).model_dump(mode="json")
-    return dumped
+    return Fio(FioParameters.model_validate({name: value for name, value in asked.items() if value is not None}))
 
 
 def loaded(place: OpenPlace, here: Path, **given: Any) -> None:
     endpoint = {"kind": "files", "directory": str(here / "data")}
-    prepared_files.load(place, parameters(**given), endpoint, on_progress=lambda _line: None)
+    workload(**given).load(place, endpoint, on_progress=lambda _line: None)
 
 
 def driven(place: OpenPlace, here: Path, *, seed: int = 7, **given: Any) -> Driven:
@@ -58,9 +57,8 @@ def drive(
     groups: tuple[str, ...] = (),
     **given: Any,
 ) -> Driven:
-    return fio.drive(
+    return workload(**given).drive(
         place,
-        parameters(**given),
         Drive(
             endpoint={"kind": "files", "directory": str(here / "data")},
             seed=seed,
@@ -75,7 +73,7 @@ def drive(
 
 
 def scalars(here: Path, found: Driven, **given: Any) -> dict[str, float]:
-    return fio.scalars(here / "out", parameters(**given), found.window)
+    return workload(**given).scalars(here / "out", found.window)
 
 
 def document(here: Path) -> dict[str, Any]:
@@ -101,7 +99,7 @@ def test_a_trial_leaves_fios_own_files_and_ours_that_agree_with_them(place: Open
     assert figures["application_read_bytes"] == 800 * 4096
     assert figures["throughput_iops"] == pytest.approx(sum(job["read"]["iops"] for job in document(tmp_path)["jobs"]))
     assert all(math.isfinite(value) for value in figures.values())
-    assert figures.keys() <= fio.KIND.metrics(fio.FioParameters(accesses=1)).keys()
+    assert figures.keys() <= workload().metrics().keys()
 
 
 def test_the_log_has_fios_bins_and_mean_and_maximum_are_fios_own(place: OpenPlace, tmp_path: Path) -> None:
@@ -162,6 +160,13 @@ def test_the_record_says_which_fio_and_which_file_system(place: OpenPlace, tmp_p
     assert found["block_bytes_from"]
 
 
+def test_fio_is_looked_for_as_a_drive_does(place: OpenPlace) -> None:
+    workload().require(place)
+    with place_in_memory(lambda _spawn: Ran(code=127)) as (bare, _fake), pytest.raises(PlaceError) as raised:
+        workload().require(bare)
+    assert "apt install fio" in raised.value.hint
+
+
 def test_warming_up_is_in_no_figure(place: OpenPlace, tmp_path: Path) -> None:
     found = driven(place, tmp_path, warm_up_accesses=5_000)
     assert scalars(tmp_path, found)["accesses"] == 400
@@ -176,7 +181,7 @@ def test_it_says_when_its_window_begins(place: OpenPlace, tmp_path: Path) -> Non
     (line,) = said
     assert line["progress"] == "measuring"
     assert line["time_ns"] <= found.window.start_ns
-    assert native.announces(parameters())
+    assert Fio.announces
 
 
 def test_what_was_just_written_is_not_missed(place: OpenPlace, tmp_path: Path) -> None:
@@ -222,7 +227,7 @@ def test_a_warm_up_that_fails_is_said_to_be_one(place: OpenPlace, tmp_path: Path
 
 def test_a_job_that_fio_refuses_is_an_error_before_anything_runs(place: OpenPlace, tmp_path: Path) -> None:
     loaded(place, tmp_path)
-    with pytest.raises(PlaceError, match="fio refuses the job: <nosuch=1>"):
+    with pytest.raises(PlaceError, match="fio rejects the job: <nosuch=1>"):
         drive(place, tmp_path, options={"nosuch": 1})
     assert not (tmp_path / "out" / "fio.json").exists()
 

@@ -16,9 +16,8 @@ from fairtrial.workloads.fio.parameters import FioParameters
 LIFE = Life(accesses=100, duration_s=None, seed=77)
 
 
-def parameters(**given: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = FioParameters.model_validate({"accesses": 100, **given}).model_dump(mode="json")
-    return dumped
+def parameters(**given: Any) -> FioParameters:
+    return FioParameters.model_validate({"accesses": 100, **given})
 
 
 def options(life: Life = LIFE, *, chosen: str = "random", directory: str = "/d", **given: Any) -> dict[str, str]:
@@ -88,8 +87,8 @@ def test_other_options_are_passed_as_given() -> None:
 def test_a_centre_that_fio_would_draw_is_drawn_once_per_trial(asked: str) -> None:
     centres = set()
     for seed in range(20):
-        chosen = job_file.distribution(parameters(distribution=asked), trial_seed=seed)
-        assert chosen == job_file.distribution(parameters(distribution=asked), trial_seed=seed)
+        chosen = job_file.distribution(asked, trial_seed=seed)
+        assert chosen == job_file.distribution(asked, trial_seed=seed)
         start, _, centre = chosen.rpartition(":")
         assert start == asked
         assert 0 <= float(centre) < 1
@@ -99,7 +98,7 @@ def test_a_centre_that_fio_would_draw_is_drawn_once_per_trial(asked: str) -> Non
 
 @pytest.mark.parametrize("asked", ["random", "normal:40", "zipf:0.8:0.5", "zoned:60/10:30/20:10/70"])
 def test_what_fio_does_not_draw_stays_as_it_is(asked: str) -> None:
-    assert job_file.distribution(parameters(distribution=asked), trial_seed=1) == asked
+    assert job_file.distribution(asked, trial_seed=1) == asked
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here")
@@ -116,8 +115,8 @@ def test_what_fio_does_not_draw_stays_as_it_is(asked: str) -> None:
 def test_the_real_fio_takes_every_kind_of_job(tmp_path: Path, given: dict[str, Any]) -> None:
     asked = parameters(**given)
     logs = PurePosixPath(tmp_path)
-    life = Life(accesses=asked["accesses"], duration_s=asked["duration"], seed=(1 << 48) - 1, logs=logs)
-    chosen = job_file.distribution(asked, trial_seed=5)
+    life = Life(accesses=asked.accesses, duration_s=asked.duration, seed=(1 << 48) - 1, logs=logs)
+    chosen = job_file.distribution(asked.distribution, trial_seed=5)
     text = job_file.text(asked, life, directory=str(tmp_path), chosen=chosen)
     done = subprocess.run(["fio", "--parse-only", "-"], input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

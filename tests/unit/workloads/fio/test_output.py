@@ -138,7 +138,7 @@ def test_logs_that_hold_more_than_the_whole_run_are_no_measurement() -> None:
 
 def test_a_log_of_other_bins_is_refused() -> None:
     total = output.whole({"jobs": [job({middle(1000): 2})]})
-    with pytest.raises(PlaceError, match="4 fields, not 1859"):
+    with pytest.raises(PlaceError, match="4 fields, expected 1859"):
         output.intervals(["100, 0, 4096, 2\n"], total, width_ms=100, life_ns=LIFE_NS)
 
 
@@ -236,7 +236,7 @@ def test_a_failed_job_is_named_with_fios_number() -> None:
 
 @pytest.mark.parametrize("text", ["", "fio: something went wrong\n", '{"jobs": ['])
 def test_output_without_a_document_is_shown(text: str) -> None:
-    with pytest.raises(PlaceError, match="no whole JSON document"):
+    with pytest.raises(PlaceError, match="did not print a complete JSON document"):
         output.document(text)
 
 

@@ -7,13 +7,18 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fairtrial.workloads import fio
+from fairtrial.workloads import workload_of
+from fairtrial.workloads.fio import Fio
 from fairtrial.workloads.fio.output import RESOLUTION
-from fairtrial.workloads.fio.parameters import FioParameters, reaches_by_hash
+from fairtrial.workloads.fio.parameters import FioParameters
 
 
 def valid(**given: Any) -> FioParameters:
     return FioParameters.model_validate({"accesses": 10, **given})
+
+
+def fio(**given: Any) -> Fio:
+    return Fio(valid(**given))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +30,7 @@ def valid(**given: Any) -> FioParameters:
         ({"size": 5000}, "whole pages of 4096 bytes"),
         ({"size": 0}, "whole pages"),
         ({"block_size": 100}, "a multiple of 512"),
-        ({"size": "1MiB", "block_size": 3 * 512}, "`size` must be whole blocks"),
+        ({"size": "1MiB", "block_size": 3 * 512}, "`size` must be a multiple"),
         ({"jobs": 0}, "jobs"),
         ({"rw": "trim"}, "randread"),
         ({"engine": "psync:x"}, "engine"),
@@ -64,11 +69,11 @@ def test_numbers_among_options_become_text_and_a_flag_stays_none() -> None:
     ],
 )
 def test_skewed_random_access_is_hashed(rw: str, distribution: str, *, hashed: bool) -> None:
-    assert reaches_by_hash(rw=rw, distribution=distribution) == hashed
+    assert valid(rw=rw, distribution=distribution).reaches_by_hash == hashed
 
 
 def test_percentiles_say_that_bins_are_a_64th_wide_and_means_are_exact() -> None:
-    definitions = fio.KIND.metrics(valid())
+    definitions = fio().metrics()
     assert definitions["latency_ns_p99"].resolution == RESOLUTION == 1 / 64
     assert definitions["read_latency_ns_p50"].resolution == RESOLUTION
     assert definitions["latency_ns_mean"].resolution == 0
@@ -77,21 +82,23 @@ def test_percentiles_say_that_bins_are_a_64th_wide_and_means_are_exact() -> None
 
 
 def test_sequential_access_has_no_footprint() -> None:
-    assert "footprint_share" in fio.KIND.metrics(valid())
-    assert "footprint_share" not in fio.KIND.metrics(valid(rw="read"))
+    assert "footprint_share" in fio().metrics()
+    assert "footprint_share" not in fio(rw="read").metrics()
 
 
 def test_a_trial_lasts_as_long_as_warm_up_and_window() -> None:
-    timed = valid(accesses=None, duration="60s", warm_up="30s").model_dump(mode="json")
-    assert fio.KIND.duration_s(timed) == 90
-    counted = valid(accesses=5000, warm_up_accesses=10_000).model_dump(mode="json")
-    assert fio.KIND.duration_s(counted) == 3
+    assert fio(accesses=None, duration="60s", warm_up="30s").duration_s() == 90
+    assert fio(accesses=5000, warm_up_accesses=10_000).duration_s() == 3
 
 
 def test_files_decide_what_is_prepared_and_accesses_do_not() -> None:
-    one = fio.data(valid(jobs=2, size="8MiB").model_dump(mode="json"))
-    other = fio.data(valid(jobs=2, size="8MiB", rw="randwrite", engine="mmap", accesses=7).model_dump(mode="json"))
-    assert one == other
-    assert one != fio.data(valid(jobs=2, size="16MiB").model_dump(mode="json"))
-    assert one != fio.data(valid(jobs=2, size="8MiB", data_seed=2).model_dump(mode="json"))
-    assert fio.KIND.disk_bytes(valid(jobs=2, size="8MiB").model_dump(mode="json")) == 16 << 20
+    one = fio(jobs=2, size="8MiB").data()
+    assert one == fio(jobs=2, size="8MiB", rw="randwrite", engine="mmap", accesses=7).data()
+    assert one != fio(jobs=2, size="16MiB").data()
+    assert one != fio(jobs=2, size="8MiB", data_seed=2).data()
+    assert fio(jobs=2, size="8MiB").disk_bytes() == 16 << 20
+
+
+def test_a_plan_gives_the_same_parameters_back() -> None:
+    asked = valid(size="8MiB", warm_up="1.5s", interval="10ms", options={"fsync": 32, "fadvise_hint": None})
+    assert workload_of({"fio": asked.model_dump(mode="json")}).parameters == asked

@@ -13,8 +13,6 @@ from support.inference import printed
 
 from fairtrial.workloads.hammerdb.agreeing import contradictions
 
-ASKED = {"interval": 1.0}
-
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
@@ -23,7 +21,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def test_files_as_they_were_made_agree(directory: Path) -> None:
-    assert contradictions(directory, ASKED) == []
+    assert contradictions(directory, interval_s=1) == []
 
 
 @pytest.mark.parametrize(
@@ -43,10 +41,10 @@ def test_a_changed_figure_is_found(directory: Path, name: str, change: Callable[
     told = json.loads(path.read_text())
     change(told)
     path.write_text(json.dumps(told))
-    assert any(each.startswith(f"result.json: {name} is ") for each in contradictions(directory, ASKED))
+    assert any(each.startswith(f"result.json: {name} is ") for each in contradictions(directory, interval_s=1))
 
 
 def test_a_changed_interval_is_found(directory: Path) -> None:
     path = directory / "timeline.parquet"
     pl.read_parquet(path).with_columns(pl.col("transaction_committed") + 1).write_parquet(path)
-    assert contradictions(directory, ASKED) == ["timeline.parquet: other intervals than log/load.log has"]
+    assert contradictions(directory, interval_s=1) == ["timeline.parquet: other intervals than log/load.log has"]

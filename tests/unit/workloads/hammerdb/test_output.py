@@ -53,10 +53,10 @@ def test_both_ways_to_word_a_result_are_known() -> None:
 
 def test_output_without_a_result_or_without_a_window_is_an_error() -> None:
     cut = PRINTED.partition("Vuser 1:TEST RESULT")[0]
-    with pytest.raises(PlaceError, match="printed no TEST RESULT"):
+    with pytest.raises(PlaceError, match="did not print a TEST RESULT"):
         output.result(cut, CLOCK)
     unmarked = "".join(line for line in PRINTED.splitlines(keepends=True) if not line.endswith(" ended\n"))
-    with pytest.raises(PlaceError, match="no line `ended`"):
+    with pytest.raises(PlaceError, match="lacks the line `ended`"):
         output.result(unmarked, CLOCK)
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem
 from fairtrial.study import load
-from fairtrial.workloads import hammerdb
+from fairtrial.workloads.hammerdb import Hammerdb
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters, reserved
 
 STUDY = """\
@@ -49,18 +49,18 @@ def problems(directory: Path, workload: str = "", metric: str = "throughput_nopm
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"duration": "90s"}, "whole minutes only, found 90 s"),
+        ({"duration": "90s"}, "expected whole minutes, as HammerDB requires, found 90 s"),
         ({"duration": "0s"}, "duration"),
-        ({"ramp_up": "30s"}, "whole minutes only, found 30 s"),
-        ({"interval": "7s"}, "divide a minute, found 7 s"),
-        ({"interval": "1500ms"}, "divide a minute, found 1.5 s"),
+        ({"ramp_up": "30s"}, "expected whole minutes, as HammerDB requires, found 30 s"),
+        ({"interval": "7s"}, "divide a minute, as HammerDB requires, found 7 s"),
+        ({"interval": "1500ms"}, "divide a minute, as HammerDB requires, found 1.5 s"),
         ({"directory": "hammerdb"}, "directory"),
         ({"db": "ora"}, "db"),
         ({"virtual_users": 0}, "virtual_users"),
-        ({"options": {"history_pk": True}}, "`history_pk` makes the data: say it under `data`"),
-        ({"options": {"pg_vacuum": True}}, "say `vacuum`: the run adds `pg_` by itself"),
-        ({"data": {"mysql_partition": True}}, "say `partition`: the run adds `mysql_` by itself"),
-        ({"data": {"vacuum": True}, "options": {"vacuum": True}}, "`vacuum` is said twice"),
+        ({"options": {"history_pk": True}}, "`history_pk` makes the data: move it to `data`"),
+        ({"options": {"pg_vacuum": True}}, "write `vacuum`: the run adds `pg_` itself"),
+        ({"data": {"mysql_partition": True}}, "write `partition`: the run adds `mysql_` itself"),
+        ({"data": {"vacuum": True}, "options": {"vacuum": True}}, "`vacuum` is given twice"),
         ({"options": {"vacuum": "[exec rm x]"}}, "vacuum"),
         ({"options": {"Vacuum": True}}, "Vacuum"),
     ],
@@ -84,10 +84,10 @@ def test_errors_are_seen_unless_a_study_wants_them_counted() -> None:
 @pytest.mark.parametrize(
     ("option", "suggestion"),
     [
-        ("data: {count_ware: 4}", "say it by `warehouses`"),
-        ("options: {rampup: 1}", "say it by `ramp_up`"),
-        ("options: {no_stored_procs: true}", "say it by `procedures`"),
-        ("options: {raiseerror: true}", "say it by `raise_error`"),
+        ("data: {count_ware: 4}", "use `warehouses` instead"),
+        ("options: {rampup: 1}", "use `ramp_up` instead"),
+        ("options: {no_stored_procs: true}", "use `procedures` instead"),
+        ("options: {raiseerror: true}", "use `raise_error` instead"),
         ("options: {pass: secret}", "leave it out"),
         ("options: {async_scale: true}", "leave it out"),
     ],
@@ -111,14 +111,14 @@ def test_latencies_are_metrics_only_where_a_time_profile_is_asked_for(tmp_path: 
 
 
 def test_data_are_what_the_build_is_told_and_nothing_of_the_run() -> None:
-    plain = hammerdb.data(valid().model_dump(mode="json"))
+    plain = Hammerdb(valid()).data()
     same = {"virtual_users": 9, "ramp_up": "5min", "options": {"vacuum": True}, "load_users": 8, "prepared": True}
-    assert hammerdb.data(valid(**same).model_dump(mode="json")) == plain
+    assert Hammerdb(valid(**same)).data() == plain
     for other in ({"warehouses": 2}, {"data": {"history_pk": True}}, {"procedures": True}, {"db": "maria"}):
-        assert hammerdb.data(valid(**other).model_dump(mode="json")) != plain
+        assert Hammerdb(valid(**other)).data() != plain
 
 
 def test_a_trial_takes_its_minutes_and_its_warehouses() -> None:
-    given = valid(ramp_up="1min", warehouses=10).model_dump(mode="json")
-    assert hammerdb.KIND.duration_s(given) == 360
-    assert hammerdb.KIND.disk_bytes(given) > 10 * 100e6
+    given = Hammerdb(valid(ramp_up="1min", warehouses=10))
+    assert given.duration_s() == 360
+    assert given.disk_bytes() > 10 * 100e6

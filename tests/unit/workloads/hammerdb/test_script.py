@@ -32,12 +32,12 @@ POSTGRES = {
 
 
 def driving(endpoint: dict[str, Any], **given: Any) -> list[str]:
-    asked = HammerdbParameters.model_validate({"duration": "5min", **given}).model_dump(mode="json")
+    asked = HammerdbParameters.model_validate({"duration": "5min", **given})
     return script.driving(asked, endpoint, observer=OBSERVER).splitlines()
 
 
 def building(endpoint: dict[str, Any], **given: Any) -> list[str]:
-    asked = HammerdbParameters.model_validate({"duration": "5min", **given}).model_dump(mode="json")
+    asked = HammerdbParameters.model_validate({"duration": "5min", **given})
     return script.building(asked, endpoint, observer=OBSERVER).splitlines()
 
 
@@ -127,5 +127,5 @@ def test_a_password_that_tcl_would_read_is_refused_and_not_shown(password: str) 
 
 
 def test_a_socket_with_a_blank_in_its_path_is_refused() -> None:
-    with pytest.raises(PlaceError, match="cannot be told `/my work/s` as `mysql_socket`"):
+    with pytest.raises(PlaceError, match="does not accept `/my work/s` as `mysql_socket`"):
         driving({**HERE, "socket": "/my work/s"})

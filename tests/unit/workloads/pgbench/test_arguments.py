@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Any
 
 from support.pgbench import MIX, SCRIPTS
+from support.pgbench import parameters as asked
 
 from fairtrial.workloads.pgbench import arguments
-from fairtrial.workloads.pgbench.arguments import Life
-from fairtrial.workloads.pgbench.parameters import PgbenchParameters
+from fairtrial.workloads.tool import Life
 
 LOG = PurePosixPath("/work/log/transactions")
-
-
-def asked(**given: Any) -> PgbenchParameters:
-    named = {} if given.keys() & {"file", "mix"} else {"script": "tpcb-like"}
-    return PgbenchParameters.model_validate({"duration": "5s", **named, **given})
 
 
 def test_loading_is_told_what_makes_the_data_and_nothing_of_the_run() -> None:

@@ -70,7 +70,7 @@ def test_connections_for_each_transaction_are_in_the_rate() -> None:
 
 @pytest.mark.parametrize("name", ["bad", "syn", "wrong"])
 def test_an_output_without_a_report_is_refused_with_what_there_is(name: str) -> None:
-    with pytest.raises(PlaceError, match=r"(?s)pgbench printed no report: .*pgbench"):
+    with pytest.raises(PlaceError, match=r"(?s)pgbench did not print a report: .*pgbench"):
         report(name)
 
 

@@ -14,12 +14,10 @@ from support.pgbench import MIX, SCRIPTS, parameters
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem
 from fairtrial.study import load
-from fairtrial.workloads import pgbench
-from fairtrial.workloads.engine import drive as native
-from fairtrial.workloads.pgbench import arguments
-from fairtrial.workloads.pgbench.arguments import Life
+from fairtrial.workloads.pgbench import Pgbench, arguments
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters, limit_text, limit_us, reserved
 from fairtrial.workloads.pgbench.transactions import Layout
+from fairtrial.workloads.tool import Life
 
 STUDY = """\
 study: one
@@ -61,20 +59,20 @@ def problems(directory: Path, workload: str) -> list[Problem]:
         ({"transactions": 5, "duration": "5s"}, "exactly one of `duration` and `transactions`"),
         ({"transactions": 40, "clients": 3}, "a multiple of the 3 `clients`, each of which runs as many: 39"),
         ({"transactions": 1, "clients": 4}, "each of which runs as many: 4"),
-        ({"duration": "1500ms"}, "whole seconds only, found 1.5 s"),
-        ({"ramp_up": "100ms"}, "whole seconds only, found 0.1 s"),
+        ({"duration": "1500ms"}, "whole seconds, as pgbench requires, found 1.5 s"),
+        ({"ramp_up": "100ms"}, "whole seconds, as pgbench requires, found 0.1 s"),
         ({"interval": "50ms"}, "interval"),
         ({"script": "tpcb"}, "script"),
         ({"script": "tpcb-like", "file": SCRIPTS["pay"]}, "exactly one of `script`, `file` and `mix`"),
         ({"script": None}, "exactly one of `script`, `file` and `mix`"),
-        ({"mix": {"select": 1}}, "`select` is no script: expected `tpcb-like`"),
+        ({"mix": {"select": 1}}, "`select` is not a script: expected `tpcb-like`"),
         ({"mix": {"select": 1}}, "did you mean `select-only`?"),
-        ({"mix": {"select-only": 0}}, "`mix` draws nothing"),
+        ({"mix": {"select-only": 0}}, "all weights of `mix` are 0"),
         ({"mix": {"select-only": -1}}, "weight"),
         ({"mix": {"select-only": 1, "select_only.sql": {"weight": 1, "file": {"name": "select_only.sql", "text": ""}}}},
-         "two scripts of `mix` have one name"),
-        ({"data": {"fillfactor": 90}, "init": SCRIPTS["pay"], "file": SCRIPTS["pay"]}, "say their `scale`"),
-        ({"init": SCRIPTS["pay"]}, "pgbench's own scripts need pgbench's own tables: say their `scale`"),
+         "two scripts of `mix` have the same name"),
+        ({"data": {"fillfactor": 90}, "init": SCRIPTS["pay"], "file": SCRIPTS["pay"]}, "give their `scale`"),
+        ({"init": SCRIPTS["pay"]}, "pgbench's own scripts need pgbench's own tables: give their `scale`"),
         ({"data": {"fill-factor": 90}}, "fillfactor"),
         ({"data": {"fillfactor": 0}}, "`data.fillfactor` must be a whole number from 10 to 100"),
         ({"data": {"fillfactor": "most"}}, "`data.fillfactor` must be a whole number from 10 to 100"),
@@ -103,16 +101,16 @@ def test_mistakes_are_named(wrong: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("option", "suggestion"),
     [
-        ("time", "say it by `duration`"),
-        ("random-seed", "say it by `trials.seed`"),
-        ("client", "say it by `clients`"),
-        ("select-only", "say it by `script`"),
-        ("partitions", "say it by `data`"),
+        ("time", "use `duration` instead"),
+        ("random-seed", "use `trials.seed` instead"),
+        ("client", "use `clients` instead"),
+        ("select-only", "use `script` instead"),
+        ("partitions", "use `data` instead"),
         ("log-prefix", "leave it out"),
         ("sampling-rate", "leave it out"),
         ("username", "leave it out"),
         ("hos", "leave it out"),
-        ("trans", "say it by `transactions`"),
+        ("trans", "use `transactions` instead"),
         ("vacuum", "leave it out"),
     ],
 )
@@ -154,55 +152,61 @@ def test_what_pgbench_will_not_take_of_a_script_is_said_with_the_scripts_line(tm
     (tmp_path / "mine.sql").write_text("SELECT 1;\n\\sett a 1\n")
     (found,) = problems(tmp_path, key)
     assert (found.file, found.line) == ("mine.sql", 2)
-    assert found.message == "pgbench knows no `\\sett`"
+    assert found.message == "pgbench does not have the command `\\sett`"
     assert found.suggestion == "did you mean `\\set`?"
     assert found.field.startswith("workload.pgbench.")
 
 
 def test_data_are_those_of_the_tables_whichever_script_runs() -> None:
+    def data(**given: Any) -> Any:
+        return Pgbench(parameters(**given)).data()
+
     own = {"file": SCRIPTS["pay"]}
     make = {"name": "make.sql", "text": "CREATE TABLE t (i int)"}
-    assert pgbench.data(parameters(script="select-only", clients=9, rate=5)) == pgbench.data(parameters(scale=1))
-    assert pgbench.data(parameters(**own)) == pgbench.data(parameters(scale=1))
+    assert data(script="select-only", clients=9, rate=5) == data(scale=1)
+    assert data(**own) == data(scale=1)
     different = [
-        parameters(),
-        parameters(scale=2),
-        parameters(data={"fillfactor": 80}),
-        parameters(data={"unlogged-tables": True}),
-        parameters(**own, init=make),
-        parameters(**own, init={**make, "text": "CREATE TABLE u (i int)"}),
-        parameters(**own, init=make, scale=1),
+        data(),
+        data(scale=2),
+        data(data={"fillfactor": 80}),
+        data(data={"unlogged-tables": True}),
+        data(**own, init=make),
+        data(**own, init={**make, "text": "CREATE TABLE u (i int)"}),
+        data(**own, init=make, scale=1),
     ]
-    assert len({str(pgbench.data(each)) for each in different}) == len(different)
+    assert len({str(each) for each in different}) == len(different)
 
 
 def test_types_are_beginnings_of_metrics() -> None:
     mixed = PgbenchParameters.model_validate({"mix": MIX, "duration": 5})
     assert mixed.types == ("pay", "dead", "select_only")
-    defined = pgbench.KIND.metrics(mixed)
+    defined = Pgbench(mixed).metrics()
     assert {"pay_latency_ns_p99", "select_only_latency_ns_mean", "latency_ns_p50", "retries"} <= defined.keys()
     assert not {"skipped", "over_limit_share", "lateness_ns_p50"} & defined.keys()
-    one = pgbench.KIND.metrics(PgbenchParameters.model_validate(parameters(rate=9, latency_limit="1s")))
+    one = Pgbench(parameters(rate=9, latency_limit="1s")).metrics()
     assert {"skipped", "over_limit_share", "lateness_ns_p50", "arrived_per_s"} <= one.keys()
     assert not [name for name in one if name.startswith("tpcb_like")]
 
 
 def test_room_is_that_of_the_tables_and_of_the_log() -> None:
+    def disk_bytes(**given: Any) -> int:
+        return Pgbench(parameters(**given)).disk_bytes()
+
     by_count = {"transactions": 1000}
-    assert pgbench.KIND.disk_bytes(parameters(scale=10, **by_count)) == (160 << 20) + 45_000
-    assert pgbench.KIND.disk_bytes(parameters(scale=10, data={"fillfactor": 50}, **by_count)) == (320 << 20) + 45_000
+    assert disk_bytes(scale=10, **by_count) == (160 << 20) + 45_000
+    assert disk_bytes(scale=10, data={"fillfactor": 50}, **by_count) == (320 << 20) + 45_000
     own = {"file": SCRIPTS["pay"], "init": SCRIPTS["dead"]}
-    assert pgbench.KIND.disk_bytes(parameters(**own, rate=100)) == 5 * 100 * 45
-    assert pgbench.KIND.disk_bytes(parameters(**own)) == 5 * 20_000 * 45
+    assert disk_bytes(**own, rate=100) == 5 * 100 * 45
+    assert disk_bytes(**own) == 5 * 20_000 * 45
 
 
 def test_it_says_when_its_window_begins_so_that_probes_wait_for_it() -> None:
-    assert native.announces(parameters())
+    assert Pgbench.announces
 
 
 def test_a_trial_lasts_its_ramp_up_and_its_window() -> None:
-    assert pgbench.KIND.duration_s(parameters(ramp_up="3s")) == 8
-    assert pgbench.KIND.duration_s(parameters(transactions=1000, ramp_up=0)) == 2
+    assert Pgbench(parameters(ramp_up="3s")).duration_s() == 8
+    assert Pgbench(parameters(transactions=1000, ramp_up=0)).duration_s() == 2
 
 
 @given(st.floats(1e-6, 3600))
@@ -213,9 +217,9 @@ def test_a_trial_lasts_its_ramp_up_and_its_window() -> None:
 def test_a_limit_is_cut_as_pgbench_cuts_it(limit_s: float) -> None:
     told_ms = float(limit_text(limit_s))  # atof
     assert limit_us(limit_s) == int(told_ms * 1000)  # pgbench.c: (int64) (limit_ms * 1000)
-    asked = PgbenchParameters.model_validate(parameters(latency_limit=limit_s))
+    asked = parameters(latency_limit=limit_s)
     (option,) = (each for each in arguments.run(asked, Life(5, None, 1)) if each.startswith("--latency-limit="))
-    layout = Layout.of(asked.model_dump(mode="json"), asked.types)
+    layout = Layout.of(asked)
     assert layout.limit_us is not None
     assert layout.limit_us == int(float(option.partition("=")[2]) * 1000)
     assert abs(layout.limit_us - limit_s * 1e6) < 1.001

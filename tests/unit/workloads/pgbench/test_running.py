@@ -12,10 +12,8 @@ from support.pgbench import OUTPUTS, parameters
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.wire.fake import Ran
-from fairtrial.workloads.pgbench import running
-from fairtrial.workloads.pgbench.arguments import Life
-from fairtrial.workloads.pgbench.parameters import PgbenchParameters
-from fairtrial.workloads.pgbench.running import Bench, words
+from fairtrial.workloads.pgbench.running import PROGRAM, Bench, words
+from fairtrial.workloads.tool import Life
 from fairtrial.workloads.workload import Drive
 
 OUT = PurePosixPath("/out")
@@ -54,8 +52,8 @@ def test_one_that_says_nothing_of_it_is_quoted() -> None:
 def run(ran: Ran, **given: Any) -> tuple[str, wire.Spawn]:
     """Why a life failed, and how it was started."""
     with place_in_memory(lambda spawn: ran if spawn.name == "load" else Ran()) as (place, fake):
-        asked = PgbenchParameters.model_validate(parameters(**given))
-        bench = Bench.set_up(place, asked, program="/pg/bin/pgbench", endpoint=ENDPOINT, directory=OUT / "work")
+        asked = parameters(**given)
+        bench = Bench.set_up(place, asked, "/pg/bin/pgbench", endpoint=ENDPOINT, directory=OUT / "work")
         drive = Drive(
             endpoint=ENDPOINT,
             seed=1,
@@ -89,7 +87,7 @@ def test_an_aborted_client_is_a_failure_with_the_scripts_line() -> None:
 
 def test_an_aborted_client_is_one_even_if_pgbench_ends_well() -> None:
     failure, _spawn = run(Ran(stdout=lines("bad")), **BAD)
-    assert failure.startswith("pgbench ended with exit code 0, and said: ")
+    assert failure.startswith("pgbench ended with exit code 0, but printed: ")
     assert "bad.sql:3 aborted" in failure
 
 
@@ -103,14 +101,14 @@ def test_one_that_is_too_old_is_refused(version: str) -> None:
     def answer(spawn: wire.Spawn) -> Ran:
         return Ran(stdout=["/pg/bin/pgbench" if spawn.argv[0] == "sh" else version])
 
-    with place_in_memory(answer) as (place, _fake), pytest.raises(PlaceError, match="15 or newer is needed"):
-        running.identify(place)
+    with place_in_memory(answer) as (place, _fake), pytest.raises(PlaceError, match="expected pgbench 15 or newer"):
+        PROGRAM.identify(place)
 
 
 def test_which_one_it_is_is_told_with_its_hash() -> None:
     answers = {"sh": "/pg/bin/pgbench", "/pg/bin/pgbench": "pgbench (PostgreSQL) 17.2", "sha256sum": "abc  /pg"}
     with place_in_memory(lambda spawn: Ran(stdout=[answers[spawn.argv[0]]])) as (place, _fake):
-        assert running.identify(place) == {
+        assert PROGRAM.identify(place) == {
             "pgbench": "/pg/bin/pgbench",
             "pgbench_version": "pgbench (PostgreSQL) 17.2",
             "pgbench_sha256": "abc",

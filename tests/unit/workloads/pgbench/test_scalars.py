@@ -10,15 +10,13 @@ from support.pgbench import kept
 
 from fairtrial.record.models import Window
 from fairtrial.workloads.pgbench import scalars as pgbench
-from fairtrial.workloads.pgbench.parameters import PgbenchParameters
 
 
 def computed(name: str, directory: Path) -> dict[str, float]:
     run = kept(name, directory)
     trial = run.trial()
     window = Window.model_validate(json.loads((trial / "result.json").read_text())["window"])
-    types = PgbenchParameters.model_validate(run.parameters).types
-    return pgbench.compute(trial, window=window, types=types)
+    return pgbench.compute(trial, window=window, types=run.parameters.types)
 
 
 def test_throughput_is_pgbenchs_own_rate(tmp_path: Path) -> None:
@@ -56,7 +54,7 @@ def test_an_open_loop_has_its_lag_and_what_it_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["plain", "mixed", "failing", "rated"])
 def test_every_scalar_is_defined_and_what_pgbench_does_not_tell_is_no_metric(tmp_path: Path, name: str) -> None:
-    asked = PgbenchParameters.model_validate(kept(name, tmp_path).parameters)
+    asked = kept(name, tmp_path).parameters
     defined = pgbench.definitions(
         asked.types, is_open=asked.rate is not None, has_limit=asked.latency_limit is not None
     )

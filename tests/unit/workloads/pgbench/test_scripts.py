@@ -48,11 +48,11 @@ def test_a_number_of_pgbenchs_becomes_a_line() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message", "suggestion"),
     [
-        ("", 1, "a script without a command", "write an SQL statement"),
-        ("-- nothing\n/* here */\n", 1, "a script without a command", "write an SQL statement"),
-        ("SELECT 1;\n\\sett a 1\n", 2, "pgbench knows no `\\sett`", "did you mean `\\set`?"),
-        ("\\i other.sql\n", 1, "pgbench knows no `\\i`", "did you mean `\\if`?"),
-        ("SELECT 1;\n\\copy t from stdin", 2, "pgbench knows no `\\copy`", ""),
+        ("", 1, "the script has no commands", "write an SQL statement"),
+        ("-- nothing\n/* here */\n", 1, "the script has no commands", "write an SQL statement"),
+        ("SELECT 1;\n\\sett a 1\n", 2, "pgbench does not have the command `\\sett`", "did you mean `\\set`?"),
+        ("\\i other.sql\n", 1, "pgbench does not have the command `\\i`", "did you mean `\\if`?"),
+        ("SELECT 1;\n\\copy t from stdin", 2, "pgbench does not have the command `\\copy`", ""),
         ("\\if true\nSELECT 1;\n", 1, "`\\if` without an `\\endif`", ""),
         ("SELECT 1;\n\\else\n", 2, "`\\else` without an `\\if` before it", ""),
         ("\\endif\n", 1, "`\\endif` without an `\\if` before it", ""),

@@ -144,7 +144,7 @@ def test_a_damaged_log_is_refused(tmp_path: Path, damage: str) -> None:
 def test_a_log_that_is_cut_is_not_what_pgbench_reports(tmp_path: Path) -> None:
     run = kept("plain", tmp_path)
     run.logs[0].write_text("".join(run.logs[0].read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(PlaceError, match=r"not what it reports: result.json: 59 committed of all, but"):
+    with pytest.raises(PlaceError, match=r"differs from its report: result.json: 59 committed of all, but"):
         run.measured()
 
 

@@ -8,16 +8,14 @@ from typing import Any
 import pytest
 
 from fairtrial.workloads.sysbench import arguments
-from fairtrial.workloads.sysbench.arguments import Life
 from fairtrial.workloads.sysbench.parameters import SysbenchParameters
+from fairtrial.workloads.tool import Life
 
 CONFIGURATION = PurePosixPath("/work/sysbench.cnf")
 
 
-def parameters(**given: Any) -> dict[str, Any]:
-    asked = SysbenchParameters.model_validate({"script": "oltp_insert", "duration": "5s", **given})
-    dumped: dict[str, Any] = asked.model_dump(mode="json")
-    return dumped
+def parameters(**given: Any) -> SysbenchParameters:
+    return SysbenchParameters.model_validate({"script": "oltp_insert", "duration": "5s", **given})
 
 
 def test_loading_is_told_what_makes_the_data_and_nothing_of_the_run() -> None:

@@ -135,8 +135,8 @@ def test_an_empty_histogram_is_an_empty_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("FATAL: no connection\n", "no report"),
-        (PRINTED.replace("total time:", "total tome:"), "no report"),
+        ("FATAL: no connection\n", "did not print a report"),
+        (PRINTED.replace("total time:", "total tome:"), "did not print a report"),
         ("fairtrial: 12 1.5\n" + PRINTED, "damaged line: fairtrial: 12 1.5"),
         ("fairtrial: x 1.5 1 2 3 4 5 6\n" + PRINTED, "damaged line"),
     ],

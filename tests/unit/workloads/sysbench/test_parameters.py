@@ -11,9 +11,8 @@ from pydantic import ValidationError
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem
 from fairtrial.study import load
-from fairtrial.workloads import sysbench
-from fairtrial.workloads.engine import drive as native
-from fairtrial.workloads.engine import oltp
+from fairtrial.workloads.engine.oltp import Oltp, OltpParameters
+from fairtrial.workloads.sysbench import Sysbench
 from fairtrial.workloads.sysbench.parameters import LuaFile, SysbenchParameters, reserved
 
 STUDY = """\
@@ -55,22 +54,25 @@ def problems(directory: Path, workload: str) -> list[Problem]:
     [
         ({"duration": None}, "exactly one of `duration` and `events`"),
         ({"events": 5}, "exactly one of `duration` and `events`"),
-        ({"duration": "1500ms"}, "whole seconds only, found 1.5 s"),
-        ({"ramp_up": "100ms"}, "whole seconds only, found 0.1 s"),
+        ({"duration": "1500ms"}, "whole seconds, as sysbench requires, found 1.5 s"),
+        ({"ramp_up": "100ms"}, "whole seconds, as sysbench requires, found 0.1 s"),
         ({"interval": "500ms"}, "interval"),
         ({"script": "../mine.lua"}, "script"),
         ({"script": None}, "exactly one of `script` and `file`"),
         ({"options": {"--tables": 1}}, "options"),
         ({"options": {"tables": "1\ndebug=on"}}, "options"),
-        ({"data": {"auto-inc": 1}, "options": {"auto_inc": 2}}, "`auto-inc` is said twice"),
-        ({"data": {"table-size": 1, "table_size": 2}}, "`table-size` is said twice"),
-        ({"options": {"table_size": 2}}, "`table_size` makes the data: say it under `data`"),
+        ({"data": {"auto-inc": 1}, "options": {"auto_inc": 2}}, "`auto-inc` is given twice"),
+        ({"data": {"table-size": 1, "table_size": 2}}, "`table-size` is given twice"),
+        ({"options": {"table_size": 2}}, "`table_size` makes the data: move it to `data`"),
         ({"script": "oltp_point_selects"}, "oltp_point_select"),
-        ({"modules": [{"name": "a.lua", "text": ""}, {"name": "a.lua", "text": "x"}]}, "a name of its own"),
+        ({"modules": [{"name": "a.lua", "text": ""}, {"name": "a.lua", "text": "x"}]}, "give each a different name"),
         ({"script": "oltp_insert", "file": {"name": "a.lua", "text": ""}}, "exactly one of `script` and `file`"),
         ({"threads": 0}, "threads"),
         ({"data_seed": -1}, "data_seed"),
-        ({"data": {"auto-inc": "off"}}, "our own loader knows no `auto-inc`: say `loader: sysbench`"),
+        (
+            {"data": {"auto-inc": "off"}},
+            "the native loader does not have the option `auto-inc`: use `loader: sysbench`",
+        ),
         ({"data": {"table_size": "1e6"}}, "`table_size` must be a whole number from 1 to 2147483647, found `1e6`"),
         ({"data": {"tables": 10_001}}, "`tables` must be a whole number from 1 to 10000, found `10001`"),
         ({"data": {"table-size": 2**31}}, "`table-size` must be a whole number from 1 to 2147483647"),
@@ -95,7 +97,7 @@ def test_what_the_run_sets_is_refused_with_the_key_that_says_it(
     (found,) = problems(tmp_path, f"loader: sysbench\n{part}:\n  range-size: 1\n  {option}: 4")
     assert found.message == f"sysbench's `{option}` is set by the run"
     assert (found.line, found.field) == (10, f"workload.sysbench.{part}.{option}")
-    assert found.suggestion == f"say it by `{key}`"
+    assert found.suggestion == f"use `{key}` instead"
 
 
 @pytest.mark.parametrize("option", ["mysql-socket", "pgsql_host", "histogram", "percentile", "db-driver"])
@@ -127,7 +129,7 @@ def test_a_script_that_is_not_there_is_said_with_its_line(tmp_path: Path) -> Non
 
 def test_scripts_that_share_their_tables_share_their_data() -> None:
     def data(**given: Any) -> Any:
-        return sysbench.data(valid(**given).model_dump(mode="json"))
+        return Sysbench(valid(**given)).data()
 
     assert data(script="oltp_insert", options={"rand-type": "uniform"}, threads=9) == data(script="oltp_read_only")
     assert data(script="select_random_points") == data(script="oltp_read_only")
@@ -151,9 +153,9 @@ def test_scripts_that_share_their_tables_share_their_data() -> None:
 
 
 def test_data_of_our_own_loader_are_those_of_oltp() -> None:
-    ours = oltp.OltpParameters.model_validate({"duration": 60, "tables": 3, "table_size": 70, "data_seed": 4})
+    ours = OltpParameters.model_validate({"duration": 60, "tables": 3, "table_size": 70, "data_seed": 4})
     theirs = valid(data={"tables": 3, "table-size": 70}, data_seed=4)
-    assert sysbench.data(theirs.model_dump(mode="json")) == oltp.data(ours.model_dump(mode="json"))
+    assert Sysbench(theirs).data() == Oltp(ours).data()
 
 
 def test_options_may_be_written_as_yaml_has_them() -> None:
@@ -172,14 +174,14 @@ def test_a_files_hash_is_of_its_text() -> None:
 
 def test_room_is_that_of_the_tables_asked_for_or_unknown() -> None:
     tables = {"tables": 3, "table_size": 1000}
-    assert sysbench.KIND.disk_bytes(valid(data=tables).model_dump(mode="json")) == 780_000
-    assert sysbench.KIND.disk_bytes(valid(data=tables, loader="sysbench").model_dump(mode="json")) == 0
+    assert Sysbench(valid(data=tables)).disk_bytes() == 780_000
+    assert Sysbench(valid(data=tables, loader="sysbench")).disk_bytes() == 0
 
 
 def test_it_says_when_its_window_begins_so_that_probes_wait_for_it() -> None:
-    assert native.announces(valid().model_dump(mode="json"))
+    assert Sysbench.announces
 
 
 def test_a_trial_lasts_its_ramp_up_and_its_window() -> None:
-    assert sysbench.KIND.duration_s(valid(ramp_up="3s").model_dump(mode="json")) == 8
-    assert sysbench.KIND.duration_s(valid(duration=None, events=1000, ramp_up=0).model_dump(mode="json")) == 2
+    assert Sysbench(valid(ramp_up="3s")).duration_s() == 8
+    assert Sysbench(valid(duration=None, events=1000, ramp_up=0)).duration_s() == 2

@@ -12,10 +12,10 @@ from fairtrial.study.tree.nodes import Branch, Listing, Node, Path, Position, Sc
 from fairtrial.study.tree.problems import Problems
 from fairtrial.study.tree.texts import position_in
 from fairtrial.workloads.engine.script import sql
-from fairtrial.workloads.engine.script.file import Script, Setup, Transaction
+from fairtrial.workloads.engine.script.file import ScriptFile, Setup, Transaction
 
 
-def check(script: Script, branch: Branch, problems: Problems) -> None:
+def check(script: ScriptFile, branch: Branch, problems: Problems) -> None:
     """Notes every mistake of a script of the right shape."""
     checker = _Checker(problems)
     if script.setup is not None:
@@ -54,7 +54,7 @@ class _Checker:
 
     def _alone(self, text: str, written: Scalar, *, field: Path, suggestion: str) -> None:
         for name, offset in self.read(text, written, field).parameters:
-            message = f"`:{name}` stands for nothing: only transactions have parameters"
+            message = f"`:{name}` is not a parameter here: only transactions have parameters"
             self.problems.add(message, position_in(written, offset), field=field, suggestion=suggestion)
 
     def read(self, text: str, written: Scalar, field: Path) -> sql.Statement:
@@ -70,7 +70,7 @@ class _Checker:
         for name in parameters:
             if name not in used:
                 self.problems.add(
-                    f"parameter `{name}` is declared and never used",
+                    f"parameter `{name}` is declared but never used",
                     branch.node.where(name),
                     field=branch.field(name),
                     suggestion=f"write `:{name}` in a statement, or leave it out",
@@ -90,7 +90,7 @@ def _text_node(owner: Tree, key: str, number: int) -> Scalar:
 class _Names:
     """The parameters of one transaction: where they come from and where they are used."""
 
-    script: Script
+    script: ScriptFile
     transaction: Transaction
     branch: Branch
     checker: _Checker
@@ -129,21 +129,21 @@ class _Names:
             if name in statement.take and position >= number
         ]
         if later:
-            message = f"`:{name}` has no value yet: statement {later[0]} takes it, and this is statement {number + 1}"
+            message = f"`:{name}` has no value yet in statement {number + 1}: statement {later[0]} takes it"
             self.problems.add(message, at, field=field, suggestion="use it after that statement")
         else:
             self.problems.unknown("parameter", name, (*self.declared, *self.taken), at=at, field=field)
 
     def _take(self, name: str, number: int, place: int) -> None:
         if name in self.declared:
-            message = f"`{name}` is a parameter already, drawn before the transaction begins"
+            message = f"`{name}` is already a parameter, drawn before the transaction begins"
         elif name in self.taken:
-            message = f"`{name}` is taken already, by statement {self.taken[name] + 1}"
+            message = f"`{name}` is already taken by statement {self.taken[name] + 1}"
         else:
             self.taken[name] = number
             return
         field = self.branch.field("statements", number, "take", place)
-        suggestion = "take the value under another name"
+        suggestion = "take the value under a different name"
         self.problems.add(message, self._at_take(number, place), field=field, suggestion=suggestion)
 
     def _check_taken(self) -> None:
@@ -151,7 +151,7 @@ class _Names:
             if name not in self.used:
                 place = self.transaction.statements[number].take.index(name)
                 self.problems.add(
-                    f"`{name}` is taken from a row and never used",
+                    f"`{name}` is taken from a row but never used",
                     self._at_take(number, place),
                     field=self.branch.field("statements", number, "take", place),
                     suggestion=f"write `:{name}` in a later statement, or leave it out",

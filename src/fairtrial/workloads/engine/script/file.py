@@ -27,21 +27,27 @@ class _Part(BaseModel):
 class _Ranged(_Part):
     """Numbers of a range, both ends included."""
 
-    distribution: Distribution = Field("uniform", description="How often each number is drawn.")
-    iterations: int = Field(12, ge=1, le=1000, description="Uniform draws behind one of `gaussian` and `special`.")
-    hot_percent: int = Field(1, ge=1, le=100, description="Size of the hot part of `special`, percent of the range.")
-    hot_draws_percent: int = Field(75, ge=0, lt=100, description="Draws that go to it, percent.")
-    pareto_h: float = Field(
-        0.2, gt=0, lt=1, description="`pareto`: this share of the range gets the rest of the draws."
+    distribution: Distribution = Field("uniform", description="Distribution of the numbers.")
+    iterations: int = Field(
+        12, ge=1, le=1000, description="Number of uniform draws averaged into one draw of `gaussian` and `special`."
     )
-    zipfian_exponent: float = Field(0.8, ge=0, description="`zipfian`: how steeply frequency falls with rank.")
+    hot_percent: int = Field(1, ge=1, le=100, description="Size of the hot part of `special`, percent of the range.")
+    hot_draws_percent: int = Field(
+        75, ge=0, lt=100, description="Share of draws that hit the hot part of `special`, percent."
+    )
+    pareto_h: float = Field(
+        0.2, gt=0, lt=1, description="Shape of `pareto`: 0.2 sends 80 % of the draws to 20 % of the range."
+    )
+    zipfian_exponent: float = Field(
+        0.8, ge=0, description="Exponent of `zipfian`: how steeply frequency falls with rank."
+    )
 
 
 def _check_range(low: int, high: int) -> None:
     if low > high:
         raise ValueError("`low` is above `high`")
     if high - low >= WIDEST or not -LARGEST <= low <= high <= LARGEST:
-        raise ValueError("the range is wider than 2^53, or leaves 64 bits")
+        raise ValueError("the range is wider than 2^53 or exceeds 64 bits")
 
 
 class IntegerDraw(_Ranged):
@@ -63,13 +69,13 @@ class DecimalDraw(_Ranged):
     type: Literal["decimal"]
     low: Decimal = Field(description="Lowest.")
     high: Decimal = Field(description="Highest.")
-    digits: int = Field(2, ge=0, le=18, description="Digits behind the point.")
+    digits: int = Field(2, ge=0, le=18, description="Number of decimal places.")
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         for end in (self.low, self.high):
             if not end.is_finite() or end.scaleb(self.digits) != end.scaleb(self.digits).to_integral_value():
-                raise ValueError(f"{end} has more than {self.digits} `digits` behind its point")
+                raise ValueError(f"{end} has more than {self.digits} decimal places (`digits`)")
         _check_range(self.units(self.low), self.units(self.high))
         return self
 
@@ -82,16 +88,16 @@ class TextDraw(_Part):
     """Random text."""
 
     type: Literal["text"]
-    length: int | None = Field(None, ge=0, le=LONGEST, description="Letters, where all are equally long.")
-    shortest: int | None = Field(None, ge=0, le=LONGEST, description="Fewest letters, where they are not.")
-    longest: int | None = Field(None, ge=0, le=LONGEST, description="Most letters.")
-    letters: Literal["alphanumeric", "digits"] = Field("alphanumeric", description="Which letters.")
+    length: int | None = Field(None, ge=0, le=LONGEST, description="Length of every text, in letters.")
+    shortest: int | None = Field(None, ge=0, le=LONGEST, description="Length of the shortest text, in letters.")
+    longest: int | None = Field(None, ge=0, le=LONGEST, description="Length of the longest text, in letters.")
+    letters: Literal["alphanumeric", "digits"] = Field("alphanumeric", description="Set of letters to draw from.")
 
     @model_validator(mode="after")
     def _one_length(self) -> Self:
         ends = (self.shortest, self.longest)
         if (self.length is None) == (ends == (None, None)) or (self.length is None and None in ends):
-            raise ValueError("either `length`, or `shortest` and `longest`")
+            raise ValueError("expected either `length`, or `shortest` and `longest`")
         if self.bounds[0] > self.bounds[1]:
             raise ValueError("`shortest` is above `longest`")
         return self
@@ -111,15 +117,17 @@ class ChoiceDraw(_Part):
     """One of some values."""
 
     type: Literal["choice"]
-    values: list[Constant] = Field(min_length=1, description="Whole numbers, texts, `null`.")
+    values: list[Constant] = Field(min_length=1, description="Values to draw from: whole numbers, texts, `null`.")
     weights: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = Field(
-        None, description="How often each is drawn, relative to the others; all alike if left out."
+        None, description="Relative frequency of each value (default: all equal)."
     )
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
         if self.weights is not None and len(self.weights) != len(self.values):
-            raise ValueError(f"{len(self.values)} `values`, but {len(self.weights)} `weights`")
+            raise ValueError(
+                f"expected one weight per value, found {len(self.values)} `values` and {len(self.weights)} `weights`"
+            )
         if any(isinstance(value, int) and abs(value) > LARGEST for value in self.values):
             raise ValueError("numbers are signed 64-bit integers")
         return self
@@ -141,12 +149,14 @@ Draw = Annotated[
 class Statement(_Part):
     """A statement of a transaction; one that needs no other key is given as its text alone."""
 
-    sql: str = Field(description="Its text; `:name` stands for a parameter, or for a value taken before.")
+    sql: str = Field(description="SQL of the statement; `:name` stands for a parameter, or for a value taken before.")
     rows: int | None = Field(
-        None, ge=0, description="Rows it must give, or touch; the transaction fails if there are others."
+        None,
+        ge=0,
+        description="Number of rows that the statement must return or change; otherwise the transaction fails.",
     )
     take: list[Parameter] = Field(
-        default_factory=list, description="Names for the first columns of its first row, for the statements after it."
+        default_factory=list, description="Names for the first columns of the first row, for use in later statements."
     )
 
     @model_validator(mode="before")
@@ -163,51 +173,60 @@ def _or_text_alone(schema: dict[str, Any]) -> None:
 class Transaction(_Part):
     """One type of transaction."""
 
-    weight: float = Field(1.0, gt=0, allow_inf_nan=False, description="How often it is drawn, relative to the others.")
+    weight: float = Field(1.0, gt=0, allow_inf_nan=False, description="Relative frequency of the transaction.")
     transaction: Literal["read_write", "read_only", "none"] = Field(
-        "read_write", description="How its statements begin: as one transaction, as one that only reads, or each alone."
+        "read_write",
+        description="Grouping of the statements: one transaction, one read-only transaction, or each statement alone.",
     )
-    rollback: Share = Field(0.0, le=1, description="Share that ends with `ROLLBACK`, drawn before it begins.")
-    parameters: dict[Parameter, Draw] = Field(default_factory=dict, description="Its own parameters by name.")
+    rollback: Share = Field(
+        0.0, le=1, description="Share of transactions that end with `ROLLBACK`, drawn before they begin."
+    )
+    parameters: dict[Parameter, Draw] = Field(
+        default_factory=dict, description="Parameters of this transaction, by name."
+    )
     statements: list[Statement] = Field(
-        min_length=1, description="What it does, in order.", json_schema_extra=_or_text_alone
+        min_length=1, description="Statements of the transaction, in order.", json_schema_extra=_or_text_alone
     )
 
     @model_validator(mode="after")
     def _something_to_roll_back(self) -> Self:
         if self.rollback and self.transaction == "none":
-            raise ValueError("statements that are each alone cannot be rolled back: leave `rollback` out")
+            raise ValueError("statements outside a transaction cannot be rolled back: leave `rollback` out")
         return self
 
 
 class Fill(_Part):
     """Rows of one table."""
 
-    rows: int = Field(ge=1, le=MOST_ROWS, description="How many.")
-    columns: dict[Identifier, Draw] = Field(min_length=1, description="How each column's values are drawn.")
+    rows: int = Field(ge=1, le=MOST_ROWS, description="Number of rows.")
+    columns: dict[Identifier, Draw] = Field(min_length=1, description="Generator of each column's values.")
 
 
 class Setup(_Part):
     """Tables and rows, made once when data are prepared."""
 
-    create: list[str] = Field(default_factory=list, description="Statements before any row: tables.")
-    fill: dict[Identifier, Fill] = Field(default_factory=dict, description="Rows by table, made in parallel.")
+    create: list[str] = Field(
+        default_factory=list, description="Statements run before any row is inserted, such as `CREATE TABLE`."
+    )
+    fill: dict[Identifier, Fill] = Field(default_factory=dict, description="Rows to generate by table, in parallel.")
     finish: list[str] = Field(
-        default_factory=list, description="Statements after the rows: indexes, rows computed from rows."
+        default_factory=list,
+        description="Statements run after the rows are inserted: indexes, rows computed from rows.",
     )
 
 
-class Script(_Part):
+class ScriptFile(_Part):
     """A user's own transactions."""
 
     setup: Setup | None = Field(
-        None, description="Tables and rows, made once when data are prepared; without it there are none."
+        None, description="Tables and rows, created once when data are prepared (default: none)."
     )
     parameters: dict[Parameter, Draw] = Field(
-        default_factory=dict, description="Parameters of all transactions by name; a transaction's own hide them."
+        default_factory=dict,
+        description="Parameters of all transactions, by name; a transaction's own take precedence.",
     )
-    transactions: dict[Name, Transaction] = Field(min_length=1, description="Types of transactions by name.")
+    transactions: dict[Name, Transaction] = Field(min_length=1, description="Types of transactions, by name.")
     checks: dict[Name, str] = Field(
         default_factory=dict,
-        description="What is always true, by name: queries that give a row for each violation, run after every trial.",
+        description="Invariants by name: queries that return a row for each violation, run after every trial.",
     )

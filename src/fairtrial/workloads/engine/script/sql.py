@@ -85,7 +85,9 @@ def _faults(text: str) -> Iterator[Fault]:
         between = text[position : token.start() if token else len(text)]
         is_comment = token is not None and (token["line"] is not None or token["comment"] is not None)
         if ended is not None and (between.strip() or (token and not is_comment)):
-            yield Fault("one statement ends here and another begins", ended, "give each an entry of its own")
+            yield Fault(
+                "expected one statement, found a second one after `;`", ended, "give each statement an entry of its own"
+            )
             return
         has_words = has_words or bool(between.strip())
         if token is None:
@@ -106,7 +108,11 @@ def _faults_of(token: re.Match[str]) -> Iterator[Fault]:
         if token[group] is not None:
             yield Fault(message, token.start())
     if token["mark"] is not None:
-        yield Fault("a question mark means nothing here", token.start(), "write a parameter as `:name`")
+        yield Fault("a question mark is not a parameter here", token.start(), "write a parameter as `:name`")
     if token["single"] is not None and (escaped := _ESCAPED.search(token[0])):
         place = token.start() + escaped.start()
-        yield Fault("a backslash before a quote means one thing to MariaDB and another to others", place, "write `''`")
+        yield Fault(
+            "a backslash before a quote does not have the same meaning in MariaDB as in other systems",
+            place,
+            "write `''`",
+        )

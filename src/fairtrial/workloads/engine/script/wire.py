@@ -13,19 +13,19 @@ from fairtrial.workloads.engine.script.file import (
     DecimalDraw,
     Draw,
     IntegerDraw,
-    Script,
+    ScriptFile,
     Statement,
     TextDraw,
     Transaction,
 )
 
 
-def transactions(script: Script) -> list[dict[str, Any]]:
+def transactions(script: ScriptFile) -> list[dict[str, Any]]:
     """The transactions, as `ScriptTransaction` (crates/protocol/src/script.rs)."""
     return [_transaction(name, each, script.parameters) for name, each in script.transactions.items()]
 
 
-def setup(script: Script) -> dict[str, Any]:
+def setup(script: ScriptFile) -> dict[str, Any]:
     """What makes the data, as the part of `ScriptLoad` that the script determines."""
     if script.setup is None:
         return {"create": [], "fill": [], "finish": []}
@@ -65,10 +65,10 @@ def _named(draws: Mapping[str, Draw]) -> list[dict[str, Any]]:
 def _draw(draw: Draw) -> dict[str, Any]:
     if isinstance(draw, IntegerDraw):
         ends = {"low": draw.low, "high": draw.high}
-        return {"kind": "integer", **ends, "distribution": distributions.wire(draw.distribution, draw.model_dump())}
+        return {"kind": "integer", **ends, "distribution": distributions.wire(draw.distribution, draw)}
     if isinstance(draw, DecimalDraw):
         ends = {"low_units": draw.units(draw.low), "high_units": draw.units(draw.high), "scale": draw.digits}
-        return {"kind": "decimal", **ends, "distribution": distributions.wire(draw.distribution, draw.model_dump())}
+        return {"kind": "decimal", **ends, "distribution": distributions.wire(draw.distribution, draw)}
     if isinstance(draw, TextDraw):
         shortest, longest = draw.bounds
         return {"kind": "text", "shortest": shortest, "longest": longest, "letters": draw.letters}

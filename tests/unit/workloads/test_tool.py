@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 import pytest
-from support.machines.places import place_here
+from support.machines.places import place_here, place_in_memory
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol import generated as wire
+from fairtrial.record.models import Window
+from fairtrial.wire.fake import USAGE
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import program
-from fairtrial.workloads.program import Program, Ran, Running
-from fairtrial.workloads.workload import Starting
+from fairtrial.workloads import tool
+from fairtrial.workloads.tool import Bench, Life, Ran, Running, Tool
+from fairtrial.workloads.workload import Drive, Starting
 
 
 @pytest.fixture
@@ -23,8 +26,8 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
         yield found
 
 
-def shell(name: str = "sh", hint: str = "install it at the place") -> Program:
-    return Program(name, hint, words=lambda lines: lines[-1] if lines else "nothing", stop_s=1)
+def shell(name: str = "sh", hint: str = "install it at the place") -> Tool:
+    return Tool(name, hint, words=lambda lines: lines[-1] if lines else "nothing", stop_s=1)
 
 
 def run(place: OpenPlace, script: str, *, limit_s: float = 20) -> Ran:
@@ -77,8 +80,8 @@ def test_one_that_is_not_there_is_an_error_with_a_fix(place: OpenPlace) -> None:
 
 
 def test_seeds_follow_from_the_trials_and_its_part_alone() -> None:
-    assert program.seed_of(3, "window") == program.seed_of(3, "window")
-    seeds = {program.seed_of(trial, part) for trial in range(50) for part in ("window", "warm-up", "centre")}
+    assert tool.seed_of(3, "window") == tool.seed_of(3, "window")
+    seeds = {tool.seed_of(trial, part) for trial in range(50) for part in ("window", "warm-up", "centre")}
     assert len(seeds) == 150
     assert all(0 <= seed < 1 << 48 for seed in seeds)
 
@@ -88,3 +91,58 @@ def test_what_starts_it_may_be_more_than_its_name(place: OpenPlace) -> None:
     started = replace(shell("named"), command=("env", "ADDED=1", "sh"))
     ran = started.run(place, ["-c", "echo $ADDED; exit 2"], Running("load", PurePosixPath("/tmp"), 20, starting))
     assert ran.failure == "named ended with exit code 2: 1"
+
+
+def test_a_failure_that_its_exit_code_hides_is_told_in_its_own_words(place: OpenPlace) -> None:
+    telling = replace(shell(), trouble=lambda lines: "; ".join(line for line in lines if line.startswith("FATAL")))
+    running = Running("load", PurePosixPath("/tmp"), 20)
+    said = [telling.run(place, ["-c", script], running).failure for script in ("echo FATAL: none; echo b", "echo a")]
+    assert said == ["sh ended with exit code 0, but printed: FATAL: none", ""]
+
+
+@dataclass(frozen=True)
+class Telling(Bench):
+    """Tells what was asked of it; one of its lives may fail."""
+
+    failing: str
+    told: list[str]
+
+    def run(self, life: Life, drive: Drive, *, name: str) -> Ran:  # noqa: ARG002 - it starts nothing
+        self.told.append(f"{name} {life.seed}")
+        usage = wire.Usage.model_validate(USAGE)
+        return Ran([], Window(start_ns=1, end_ns=2), usage, "no" if name == self.failing else "")
+
+    def measured(self, _ran: Ran, _drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:
+        self.told.append("measured")
+        return Window(start_ns=5, end_ns=6), "too few"
+
+
+@pytest.mark.parametrize(
+    ("failing", "ramp_up_s", "told", "reason"),
+    [
+        ("", 3, ["ramp-up 1", "measuring", "load 2", "measured"], "too few"),
+        ("", 0, ["measuring", "load 2", "measured"], "too few"),
+        ("ramp-up", 3, ["ramp-up 1"], "ramping up: no"),
+        ("load", 3, ["ramp-up 1", "measuring", "load 2"], "no"),
+    ],
+)
+def test_a_trial_ramps_up_and_measures_until_one_of_them_fails(
+    *, failing: str, ramp_up_s: int, told: list[str], reason: str
+) -> None:
+    with place_in_memory() as (place, _fake):
+        bench = Telling(place, failing, [])
+        drive = Drive(
+            endpoint=None,
+            seed=7,
+            directory=PurePosixPath("/out"),
+            work_directory=PurePosixPath("/work"),
+            environment={},
+            processors=None,
+            on_progress=lambda line: bench.told.append(line["progress"]),
+        )
+        driven = bench.drive(drive, {"tool": "/bin/tool"}, ramp_up=Life(ramp_up_s, None, 1), window=Life(None, 9, 2))
+    assert bench.told == told
+    assert driven.invalid_reason == reason
+    assert driven.window.start_ns == (5 if "measured" in told else 1)
+    seeds = {"seed": "2", "ramp_up_seed": "1"} if ramp_up_s else {"seed": "2"}
+    assert driven.effective == {"tool": "/bin/tool", **seeds}

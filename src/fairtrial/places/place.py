@@ -1,0 +1,139 @@
+"""What every place offers to the run: a stream to an agent there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from fairtrial.programs import Program
+from fairtrial.wire import Agent, Limits, Transport
+from fairtrial.wire.open_place import OpenPlace
+
+P = TypeVar("P", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Disk:
+    """Which disk a place gets that boots.
+
+    Attributes:
+        keep: whether what is written to it stays.
+        key: of the prepared data that it shall hold, if there is such a disk; else it is the kind's own.
+    """
+
+    keep: bool = False
+    key: str | None = None
+
+
+KEPT: Final = Disk(keep=True)
+PASSING: Final = Disk()
+
+
+class Booted(Transport, Protocol):
+    """The stream to the agent of a place that booted for it; the place ends with it.
+
+    Attributes:
+        host: the agent of the machine that carries the place, closed with the stream.
+    """
+
+    host: Agent
+
+    @property
+    def limits(self) -> Limits:
+        """Those of the stream, which its agent keeps as well."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """How the place is run."""
+
+
+class Place(ABC, Generic[P]):
+    """A place with its parameters. A kind derives from `ReachedPlace` or `BootedPlace`, and says what others must know.
+
+    Attributes:
+        name: its key in the study file.
+        summary: one sentence for the reference page.
+        model: validates and documents its parameters.
+        example: smallest parameters that validate, as a study file gives them.
+        programs: of this machine that it runs, for `doctor`.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    model: ClassVar[type[BaseModel]]
+    example: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    programs: ClassVar[tuple[Program, ...]] = ()
+
+    def __init__(self, parameters: P) -> None:
+        self.parameters = parameters
+
+    def duration_s(self) -> float:
+        """What it adds to the expected duration of a trial, seconds."""
+        return 0.0
+
+    @abstractmethod
+    def open(self, *, holder: str, lock: bool, disk: Disk) -> Agent:
+        """Gets a stream to its agent and greets it; see `places.open_place`."""
+
+
+class ReachedPlace(Place[P]):
+    """A place that is there before every stream to it, and after."""
+
+    def open(self, *, holder: str, lock: bool, disk: Disk) -> Agent:
+        """Reaches it, with the limits of this process; its disk is its own."""
+        del disk
+        limits = Limits.from_environment()
+        return Agent(self.connect(limits), holder=holder, lock=lock, limits=limits)
+
+    @abstractmethod
+    def connect(self, limits: Limits) -> Transport:
+        """Gets a stream to an agent, which keeps the same limits.
+
+        Raises:
+            PlaceError: it cannot be reached.
+        """
+
+
+class BootedPlace(Place[P]):
+    """A place that begins with every stream to it and ends with that stream."""
+
+    def open(self, *, holder: str, lock: bool, disk: Disk) -> Agent:
+        """Boots it; its agent knows the machine that carries it."""
+        booted = self.boot(holder=holder, lock=lock, disk=disk)
+        agent = Agent(booted, holder=holder, lock=lock, limits=booted.limits, carried=booted.facts())
+        agent.carrier = booted.host
+        return agent
+
+    @abstractmethod
+    def boot(self, *, holder: str, lock: bool, disk: Disk) -> Booted:
+        """Boots it and gets a stream to its agent.
+
+        Args:
+            holder: who asks, in words that a refused second user can act upon.
+            lock: take the place's lock.
+            disk: which disk it gets, and whether what is written there stays for later ones.
+
+        Raises:
+            PlaceError: it does not come up.
+        """
+
+    @abstractmethod
+    def shares(self, path: PurePosixPath) -> bool:
+        """Whether a file of this machine is the same file there."""
+
+    @abstractmethod
+    def has_disk(self, host: OpenPlace, *, key: str) -> bool:
+        """Whether there is a disk with the prepared data of a key."""
+
+    @abstractmethod
+    def make_disk(self, host: OpenPlace, *, key: str) -> bool:
+        """Makes a disk with data of a key that were prepared on this machine; false where that is not possible.
+
+        Raises:
+            PlaceError: it failed.
+        """

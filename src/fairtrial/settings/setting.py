@@ -1,0 +1,44 @@
+"""What every setting offers to the run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, TypeVar
+
+from fairtrial.settings.steps.context import TrialContext
+from fairtrial.settings.steps.effect import Effect
+
+V = TypeVar("V")
+
+
+class Setting(ABC, Generic[V]):
+    """A setting with its value. A subclass is a kind: what any other room must know of it is said here.
+
+    Attributes:
+        name: its key in the study file.
+        summary: one sentence for the reference page.
+        model: validates and documents its value: a pydantic model, or any annotated type.
+        example: a value, as a study file gives it, that shows each way it acts; the reference page shows it.
+        systems: kinds of system that it works on; empty: any.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    model: ClassVar[Any]
+    example: ClassVar[Any]
+    systems: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, value: V) -> None:
+        self.value = value
+
+    @abstractmethod
+    def effect(self, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+        """What the value means at a place with these facts, as its agent tells them, for a trial there.
+
+        Pure: it must not touch the place. The run applies the effect through the agent, which reads back, records and
+        undoes.
+
+        Raises:
+            PlaceError: the place cannot do it, by its facts.
+        """

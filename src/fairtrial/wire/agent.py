@@ -24,7 +24,7 @@ Expected = TypeVar("Expected", bound=Answer)
 
 
 class SpawnOptions(TypedDict, total=False):
-    """How a process is started, beyond its name and arguments; see `wire.generated.Spawn`.
+    """How a process is started, beyond its name and arguments; see `protocol.generated.Spawn`.
 
     `stdout` and `stderr` are streamed unless they say otherwise: to `on_line` (called in the stream's thread as
     (`stdout` or `stderr`, text); it must not call the agent), else to `Process.lines`.

@@ -98,7 +98,7 @@ def test_the_controller_is_killed(here: Desk, settings: Changed) -> None:
     program = f"""
         import time
         from fairtrial.places import open_place
-        from fairtrial.wire.generated import Step
+        from fairtrial.protocol.generated import Step
         agent = open_place("local", {{}}, holder="a controller that will be killed")
         for step in {settings.steps!r}:
             agent.change(Step.model_validate(step))

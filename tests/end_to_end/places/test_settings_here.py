@@ -210,7 +210,7 @@ def test_a_node_binds_processors_and_memory(place: OpenPlace, trial: Path) -> No
 KILLED = """
     import json, sys, time
     from fairtrial.places import open_place
-    from fairtrial.wire.generated import Step
+    from fairtrial.protocol.generated import Step
     from fairtrial.wire.open_place import OpenPlace
     told = json.loads(sys.argv[1])
     place = OpenPlace(agent=open_place("local", {}, holder="one that will be killed"), facts={})

@@ -46,7 +46,7 @@ def test_real_runs_make_series_and_pass_or_fail_a_gate(here: Desk) -> None:
         assert (each["runs"], each["ns"], each["unit"]) == (names, [2, 2], "transactions/s")
         assert all(value > 0 for value in each["values"])
         assert all(error >= 0 for error in each["standard_errors"])  # two short trials may count the same
-        assert "too few" in each["doubts"][0]
+        assert "need at least 8 points" in each["doubts"][0]
     reported = json.loads((here.runs[0] / "report" / "report.json").read_text(encoding="utf-8"))
     (cell,) = reported["analysis"]["cells"]
     wal = next(each for each in cell["summaries"]["throughput_tps"] if each["arm"] == "wal")

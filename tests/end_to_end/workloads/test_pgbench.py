@@ -269,6 +269,6 @@ def test_another_pgbench_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/sbin:/usr/bin:/bin")
     with (
         place_here(tmp_path) as place,
-        pytest.raises(PlaceError, match=r"`pgbench \(PostgreSQL\) 9.6.24`: pgbench 15 or"),
+        pytest.raises(PlaceError, match=r"`pgbench \(PostgreSQL\) 9.6.24`: expected pgbench 15 or"),
     ):
         Pgbench(parameters()).load(place, {"kind": "postgres"}, on_progress=lambda _line: None)

@@ -136,14 +136,14 @@ def test_old_and_new_servers_of_three_kinds_run_side_by_side_and_say_what_they_a
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("version: 10.99.1", "no mariadb 10.99.1: "),
+        ("version: 10.99.1", "expected mariadb 10.99.1, but "),
         (
             "version: 10.99.1, base_directory: /nowhere",
             "no mariadbd at this place (looked for /nowhere/bin/mariadbd",
         ),
         ("archive: CUT", "cannot be unpacked"),
-        ("archive: EMPTY", "holds no mariadbd or mysqld"),
-        ("archive: /nowhere.zip", "no archive /nowhere.zip on this machine"),
+        ("archive: EMPTY", "does not contain mariadbd or mysqld"),
+        ("archive: /nowhere.zip", "/nowhere.zip does not exist on this machine"),
         ("debian: no-such-package", "apt-get download no-such-package` failed"),
     ],
 )
@@ -162,4 +162,4 @@ def test_a_source_that_is_no_server_ends_the_run_before_its_first_trial(desk: De
 def test_a_version_that_is_a_number_is_refused_where_it_stands(desk: Desk) -> None:
     done = desk.fairtrial("plan", desk.study(ONE.format(source="version: 10.10")), code=2)
     assert "study.yaml:2:29: system.mariadb.version" in done.stderr.replace("\n", "")
-    assert "in quotes" in done.stderr
+    assert "a version must be text: quote it" in done.stderr

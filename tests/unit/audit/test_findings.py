@@ -138,5 +138,5 @@ def test_one_missing_cell_leaves_the_others_checked() -> None:
     (claim,) = [each for each in dataset.claims if each.where == "Table 1"]
     found = publications.check(Dataset(**(vars(dataset) | {"rows": rows, "claims": (claim,), "r_output": ()}))).findings
     unknown = [each for each in found if each.verdict == "not checkable"]
-    assert [each.why for each in unknown] == ["no rows at these levels"] * 2
+    assert [each.why for each in unknown] == ["the data have no rows at these levels"] * 2
     assert len(found) - len(unknown) == 4 * 4

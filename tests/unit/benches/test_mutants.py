@@ -95,7 +95,7 @@ def test_every_room_gets_two_and_large_ones_the_rest() -> None:
     ("file", "room"),
     [
         ("src/fairtrial/words.py", ("Python", "fairtrial")),
-        ("src/fairtrial/history/noise.py", ("Python", "analyse")),
+        ("src/fairtrial/history/noise.py", ("Python", "history")),
         ("crates/state/src/restore/file.rs", ("Rust", "state")),
         ("crates/load/src/population.rs", ("Rust", "load/population")),
         ("crates/load/src/population/pace.rs", ("Rust", "load/population")),

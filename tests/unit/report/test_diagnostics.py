@@ -268,7 +268,7 @@ def test_the_text_says_how_many_with_what_and_that_nothing_rests_on_them(usual: 
     assert "No estimate, count or verdict" in words
     assert any(line.split() == ["task-clock", "1000", "1500", "1.500"] for line in lines)
     assert "  … and 11 more lines in the trial's directory" in lines, "41 lines, of which 30 fit"
-    assert any(line.split() == ["diagnostic,", "not", "among", "these", "4"] for line in lines)
+    assert any(line.split() == ["diagnostic,", "not", "included", "above", "4"] for line in lines)
 
 
 def test_an_invalid_one_says_why_and_shows_nothing(make: Make) -> None:

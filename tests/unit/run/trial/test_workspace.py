@@ -98,10 +98,10 @@ def test_a_file_may_lie_deep(tmp_path: Path) -> None:
 def test_bytes_and_files_are_capped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with offering("a", "b", "c") as (place, _fake):
         monkeypatch.setattr(arriving, "TRIAL_BYTES", 10)
-        with pytest.raises(PlaceError, match=r"offers 4 bytes of .*/c: at most 2 are taken"):
+        with pytest.raises(PlaceError, match=r"/c at the place is too large: expected at most 2 bytes, found 4"):
             workspace.fetch(place, OUT, tmp_path / "trial")
         monkeypatch.setattr(arriving, "FILE_BYTES", 3)
-        with pytest.raises(PlaceError, match=r"offers 4 bytes of .*/a: at most 3 are taken"):
+        with pytest.raises(PlaceError, match=r"/a at the place is too large: expected at most 3 bytes, found 4"):
             workspace.fetch(place, OUT, tmp_path / "trial")
         monkeypatch.setattr(arriving, "TRIAL_FILES", 2)
         with pytest.raises(PlaceError, match="left 3 files: at most 2 are taken"):

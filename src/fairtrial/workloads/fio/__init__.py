@@ -92,7 +92,7 @@ class Fio(prepared_files.FileWorkload[FioParameters]):
         drive.on_progress({"progress": "measuring", "time_ns": before["time_ns"]})
         ended = run.execute(measured, name="load", output=drive.directory / DOCUMENT)
         edges = [before, prepared_files.counters(place, run.directory)]
-        place.agent.put(str(drive.directory / file_scalars.COUNTERS), json.dumps(edges).encode(), mode=0o644)
+        tool.keep(place, drive, {file_scalars.COUNTERS: json.dumps(edges).encode()})
         effective |= {"randseed": str(measured.seed), "random_distribution": run.chosen}
         effective |= file_scalars.said_of(before["medium"])
         failure = ended.failure or run.convert(ended)
@@ -167,7 +167,7 @@ class _Run:
         running = Running(name, self.drive.work_directory, self._limit_s(life), self.drive.starting)
         arguments = ["--output-format=json+", f"--output={output}", "--eta=never", str(path)]
         ran = PROGRAM.run(self.place, arguments, running)
-        self.place.agent.put(str(self.drive.directory / "log" / f"{name}.log"), ran.text.encode(), mode=0o644)
+        tool.keep(self.place, self.drive, {f"log/{name}.log": ran.text.encode()})
         return ran
 
     def _limit_s(self, life: Life) -> float:
@@ -200,8 +200,7 @@ class _Run:
             "latency.hlog": output.latency_log(intervals).encode(),
             "timeline.parquet": output.timeline(intervals),
         }
-        for name, content in files.items():
-            self.place.agent.put(str(self.drive.directory / name), content, mode=0o644)
+        tool.keep(self.place, self.drive, files)
         done = sum(outcome["committed"] for outcome in result["transactions"].values())
         return "" if done else "fio made no access inside the measurement window"
 

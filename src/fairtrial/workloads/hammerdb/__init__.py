@@ -25,6 +25,7 @@ from fairtrial.workloads.hammerdb import scalars as hammerdb_scalars
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters, reserved
 from fairtrial.workloads.hammerdb.running import Bench, find, identify
 from fairtrial.workloads.text_files import refuse_kept
+from fairtrial.workloads.tool import keep
 from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, Workload
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
@@ -125,8 +126,7 @@ class Hammerdb(Workload[HammerdbParameters]):
             "result.json": json.dumps({**told, "client": ran.usage.model_dump(), "effective": {}}).encode(),
             "timeline.parquet": output.timeline(ran.text, clock, interval_s=int(self.parameters.interval)),
         }
-        for name, content in files.items():
-            place.agent.put(str(drive.directory / name), content, mode=0o644)
+        keep(place, drive, files)
         window = Window.model_validate(told["window"])
         return Driven(window=window, effective=effective, invalid_reason=self._why_invalid(told))
 

@@ -18,6 +18,7 @@ from typing import Final, TypedDict
 import polars as pl
 
 from fairtrial.errors import PlaceError
+from fairtrial.workloads.tool import WORDS
 
 TYPE: Final = "transaction"  # HammerDB counts what the server ended, of whatever type
 PROCEDURES: Final = {
@@ -31,7 +32,6 @@ STATISTICS: Final = ("AVG", "MAX", "P50", "P95", "P99")
 SECONDS_PER_MINUTE: Final = 60
 NANOSECONDS_PER_US: Final = 1000
 NANOSECONDS_PER_MS: Final = 1e6
-WORDS: Final = 400  # characters of HammerDB's own that are kept of a failure
 _NOTE: Final = re.compile(r"^fairtrial: ([0-9]+) ([a-z ]+?)(?: ([0-9]+))?$", re.MULTILINE)
 _RESULT: Final = (
     re.compile(r"TEST RESULT : System achieved (?P<nopm>-?[0-9]+) NOPM from (?P<tpm>-?[0-9]+) \S+ TPM"),

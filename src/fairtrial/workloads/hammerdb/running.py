@@ -14,7 +14,7 @@ from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.hammerdb import script
 from fairtrial.workloads.hammerdb.output import Clock
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters
-from fairtrial.workloads.tool import OnLine, Ran, Running, Tool
+from fairtrial.workloads.tool import GRACE_S, LOAD_S, WORDS, OnLine, Ran, Running, Tool, keep, last_words
 from fairtrial.workloads.workload import Drive, Starting
 
 HINT: Final = (
@@ -24,9 +24,6 @@ HINT: Final = (
 VERSION: Final = re.compile(r"HammerDB CLI v?([0-9]+)\.([0-9]+)")
 OLDEST: Final = (4, 6)  # before it, `vurun` did not wait, and a script ended its own run
 OBSERVER: Final = "observing.tcl"
-LOAD_S: Final = 24 * 3600.0
-STOP_S: Final = 10.0
-GRACE_S: Final = 300.0  # beyond what is asked: connections are opened, and the last transactions end
 # All files that decide what it does, by their names and contents; libraries below `lib` are not among them.
 SUM: Final = "find hammerdbcli config modules src -type f -exec sha256sum {} + 2>/dev/null | LC_ALL=C sort | sha256sum"
 TROUBLE: Final = re.compile(
@@ -36,8 +33,6 @@ TROUBLE: Final = re.compile(
 )
 BEGUN: Final = re.compile(r"fairtrial: ([0-9]+) begun")
 PASSWORD: Final = re.compile(r"_(super)?(user)?pass\b")
-WORDS: Final = 400  # characters of HammerDB's own that are kept of a failure
-LAST_LINES: Final = 5
 
 
 def _trouble(lines: Sequence[str]) -> str:
@@ -46,7 +41,7 @@ def _trouble(lines: Sequence[str]) -> str:
 
 
 def _words(lines: Sequence[str]) -> str:
-    return _trouble(lines) or "; ".join(lines[-LAST_LINES:])[-WORDS:]
+    return _trouble(lines) or last_words(lines)
 
 
 def _without_passwords(lines: Sequence[str], password: str | None) -> list[str]:
@@ -56,7 +51,7 @@ def _without_passwords(lines: Sequence[str], password: str | None) -> list[str]:
 
 
 # By a path below the directory in which it runs: it finds its own files in no other.
-PROGRAM: Final = Tool("./hammerdbcli", HINT, words=_words, stop_s=STOP_S)
+PROGRAM: Final = Tool("./hammerdbcli", HINT, words=_words)
 
 
 def find(place: OpenPlace, parameters: HammerdbParameters) -> PurePosixPath:
@@ -135,7 +130,7 @@ class Bench:
 
         ran = self._execute(text, name="load", limit_s=limit_s, starting=drive.starting, on_line=hear)
         clock = Clock(before_ns, self._ahead_ns())
-        self.place.agent.put(str(drive.directory / "log" / "load.log"), ran.text.encode(), mode=0o644)
+        keep(self.place, drive, {"log/load.log": ran.text.encode()})
         return ran, clock
 
     def _ahead_ns(self) -> int:

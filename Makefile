@@ -36,7 +36,11 @@ $(VENV)/.installed: $(VENV)/.locked target/.compiled pyproject.toml $(shell find
 demo: setup
 	$(BIN)/fairtrial run studies/sqlite-wal.yaml
 
-test: test-rust test-python
+# Rust's tests wait for servers half of their time: once they are compiled, they run beside Python's.
+test: setup
+	scripts/install-servers
+	scripts/test-rust --no-run
+	@$(MAKE) --no-print-directory --jobs 2 test-rust test-python
 
 test-rust: setup
 	scripts/install-servers

@@ -25,6 +25,7 @@ from fairtrial.metrics.fidelity.points import DECK
 from fairtrial.metrics.latency import merged_latency
 from fairtrial.metrics.series.throughput import Values
 from fairtrial.metrics.series.timeline import OUTCOMES
+from fairtrial.metrics.telemetry import counters
 from fairtrial.record import Record, create, read
 from fairtrial.record.models import (
     Cell,
@@ -164,6 +165,7 @@ def trial_record(directory: Path, trial: PlannedTrial, seconds: int) -> TrialRec
     _write_latencies(directory, random, counts={kind: each[RAMP_UP_S:] for kind, each in counts.items()})
     merged_latency.write(directory)
     telemetry = _write_telemetry(directory, random, starts, arm=trial.arm)
+    counters.write(directory, window=window, sources=telemetry)
     return TrialRecord(
         trial=trial,
         levels={"kernel": trial.arm, "users": trial.cell},
@@ -173,7 +175,7 @@ def trial_record(directory: Path, trial: PlannedTrial, seconds: int) -> TrialRec
         finished="2026-11-20T22:45:00Z",
         clock=Clock(monotonic_ns=start_ns, realtime_ns=start_ns),
         window=window,
-        scalars=tpcc_scalars_of(directory, window=window, facts=FACTS),
+        scalars=tpcc_scalars_of(directory, window=window, ticks_per_s=FACTS["ticks_per_s"]),
         options={"innodb_buffer_pool_size": "1073741824"},
         system_facts={"version": "10.11"},
         phases_s={"ramp_up": float(RAMP_UP_S), "measured": float(seconds)},
@@ -242,7 +244,7 @@ def _write_telemetry(directory: Path, random: np.random.Generator, starts: Value
     def level(mean: float) -> np.ndarray:
         return (mean * (1 + 0.01 * random.standard_normal(n))).astype(np.uint64)
 
-    def counters(count: int, name: str) -> dict[str, np.ndarray]:
+    def several(count: int, name: str) -> dict[str, np.ndarray]:
         rates = np.where(random.random(count) < STEADY_SHARE, 0.01, 500.0)
         return {f"{name}{index}": grows(rate) for index, rate in enumerate(rates)}
 
@@ -250,7 +252,7 @@ def _write_telemetry(directory: Path, random: np.random.Generator, starts: Value
     sources = {
         "cpu": {name: grows(rate) for name, rate in ticks.items()} | {"idle": grows(30), "running": level(3)},
         "memory": {"MemAvailable": level(5 << 30)} | {f"meminfo{index}": level(1 << 28) for index in range(MEMINFO)},
-        "vmstat": {"pswpin": grows(SWAPPED[arm]), "pgmajfault": grows(SWAPPED[arm])} | counters(VMSTAT, "pgcounter"),
+        "vmstat": {"pswpin": grows(SWAPPED[arm]), "pgmajfault": grows(SWAPPED[arm])} | several(VMSTAT, "pgcounter"),
         "disks": {
             f"{device}.{field}": level(2) if field == "in_flight" else grows(700 if device == "vda" else 0.01)
             for device in ("vda", *(f"loop{index}" for index in range(DISKS)))
@@ -261,7 +263,7 @@ def _write_telemetry(directory: Path, random: np.random.Generator, starts: Value
             for name in ("cpu", "memory", "io")
             for which in ("some", "full")
         },
-        "process-server": {"resident_bytes": level(1 << 30)} | counters(12, "process"),
+        "process-server": {"resident_bytes": level(1 << 30)} | several(12, "process"),
         "server": {
             "history_list_length": level(1000),
             "buffer_pool_pages_dirty": level(2000),
@@ -270,7 +272,7 @@ def _write_telemetry(directory: Path, random: np.random.Generator, starts: Value
             "buffer_pool_read_requests": grows(40_000),
             "log_written_bytes": grows(2_000_000),
         }
-        | counters(30, "server"),
+        | several(30, "server"),
     }
     for source, columns in sources.items():
         frame = pl.DataFrame({"time_ns": starts + 3_000_000, **columns})

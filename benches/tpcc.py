@@ -71,7 +71,7 @@ def load_engine(scene: Scene, database: str = ENGINE) -> tuple[float, float]:
         "threads": LOADERS,
     }
     began = time.monotonic()
-    _, cpu_s = timed([str(scene.bench.agent), "load"], given=json.dumps(asked))
+    _, cpu_s = timed([str(scene.bench.agent), "tpcc-load"], given=json.dumps(asked))
     return time.monotonic() - began, cpu_s
 
 
@@ -92,7 +92,7 @@ def drive_engine(
         "procedures": procedures,
         "all_warehouses": True,
     }
-    _, cpu_s = timed([str(scene.bench.agent), "drive"], given=json.dumps(asked))
+    _, cpu_s = timed([str(scene.bench.agent), "tpcc-drive"], given=json.dumps(asked))
     result = json.loads((scene.bench.directory / "result.json").read_text())
     return Both(
         transactions=of_engine(result, cpu_s, unit="transactions"), statements=of_engine(result, cpu_s, unit="queries")

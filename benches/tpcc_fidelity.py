@@ -142,7 +142,7 @@ def asked(bits: int, low: int, high: int) -> str:
 
 def conditions(agent: Path, examined: Examined, warehouses: int) -> str:
     server = {"kind": "mysql", "socket": str(examined.socket), "user": "root", "database": examined.views}
-    said, _ = timed([str(agent), "check"], given=json.dumps({"endpoint": server, "warehouses": warehouses}))
+    said, _ = timed([str(agent), "tpcc-check"], given=json.dumps({"endpoint": server, "warehouses": warehouses}))
     broken = [each for each in json.loads(said.splitlines()[-1])["conditions"] if each["violations"]]
     return ", ".join(f"{each['clause']} ({each['violations']})" for each in broken) or "all twelve hold"
 

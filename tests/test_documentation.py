@@ -196,7 +196,7 @@ def test_every_subcommand_of_the_agent_is_on_the_plan() -> None:
     shown = subprocess.run([find_agent(), "--help"], check=True, capture_output=True, text=True).stdout
     listed = shown.partition("Commands:\n")[2].partition("\n\n")[0]
     names = {line.split()[0] for line in listed.splitlines()} - {"help"}
-    assert {"serve", "drive"} <= names
+    assert {"serve", "tpcc-drive"} <= names
     assert sorted(names - code_names(ROOT / "docs" / "explanation" / "architecture.md")) == []
 
 

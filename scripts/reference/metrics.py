@@ -19,7 +19,7 @@ def page(catalogue: Catalogue) -> str:
         open_loop=definitions(arrivals.DEFINITIONS.values()),
         timed_out=definitions(arrivals.TIMED_OUT.values()),
         search=definitions(search.DEFINITIONS.values()),
-        pgbench=definitions({**pgbench.OPEN, **pgbench.LIMITED}.values()),
+        pgbench=definitions((*pgbench.OPEN, *pgbench.LIMITED)),
         telemetry=definitions(catalogue.telemetry_metrics.values()),
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from fairtrial import settings
 from fairtrial.protocol.generated import (
+    Controller,
     CreateAction,
     ExecuteAction,
     FileRead,
@@ -19,19 +20,20 @@ from fairtrial.protocol.generated import (
 from fairtrial.settings import Effect, TrialContext
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.reference import value_in_words
+from fairtrial.wire.facts import Facts, GuestFacts
 from reference.markdown import render, table
 
-_FACTS: Final = {
-    "processors": [0, 1, 2, 3],
-    "user_id": 0,
-    "page_bytes": 4096,
-    "accelerator": "kvm",
-    "nodes": {0: [0, 1], 1: [2, 3]},
-    "controllers": {
-        name: {"version": 2, "directory": "/sys/fs/cgroup", "enabled": name == "memory"}
+_FACTS: Final = Facts.model_construct(
+    processors=[0, 1, 2, 3],
+    user_id=0,
+    page_bytes=4096,
+    guest=GuestFacts(accelerator="kvm", emulated=False),
+    nodes={"0": [0, 1], "1": [2, 3]},
+    controllers={
+        name: Controller(version=2, directory="/sys/fs/cgroup", enabled=name == "memory")
         for name in ("cpuset", "io", "memory")
     },
-}
+)
 
 _OF_GROUPS = ("memory.", "numa.")
 _TRIAL = TrialContext(PurePosixPath("TRIAL"))  # as the page calls a trial's directory

@@ -8,13 +8,15 @@ ycsb = "fairtrial_ycsb:Ycsb"
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from fairtrial.errors import PlaceError, RecordError
+from fairtrial.study.resolved import Section
 
 
 class Named(Protocol):
@@ -29,33 +31,63 @@ class Named(Protocol):
 K = TypeVar("K", bound=Named)
 
 
-def registered(own: Iterable[type[K]], *, base: type[Any], group: str) -> dict[str, type[K]]:
+class Kinds(Mapping[str, type[K]]):
     """Our kinds and those of installed packages, by name.
 
-    Args:
-        own: ours.
-        base: what a kind must derive from.
-        group: of the entry points, such as `fairtrial.workloads`.
-
-    Raises:
-        PlaceError: a package's kind cannot be imported, is not one, or has a name that is taken; it names the package.
+    Packages are looked at when kinds are first asked for: a package's module may import any room, this one's too.
     """
-    found = {kind.name: kind for kind in own}
-    for point in entry_points(group=group):
-        package = point.dist.name if point.dist is not None else "?"
-        where = f"`{point.name}` of the package {package} ({group})"
-        if point.name in found:
-            raise PlaceError(
-                f"{where}: the name is taken", hint=f"uninstall {package}, or ask its author to rename the entry point"
-            )
-        kind = _loaded(point, where, package)
-        if not isinstance(kind, type) or not issubclass(kind, base):
-            raise PlaceError(f"{where} is not a subclass of {base.__name__}", hint=f"ask the author of {package}")
-        ours: type[K] = kind
-        if ours.name != point.name:
-            raise PlaceError(f"{where} calls itself `{ours.name}`", hint=f"ask the author of {package} for one name")
-        found[point.name] = ours
-    return found
+
+    def __init__(self, own: Iterable[type[K]], *, base: type[Any], group: str) -> None:
+        """Kinds of one room.
+
+        Args:
+            own: ours.
+            base: what a kind must derive from.
+            group: of the entry points, such as `fairtrial.workloads`.
+        """
+        self._own, self._base, self._group = tuple(own), base, group
+
+    def __getitem__(self, name: str) -> type[K]:
+        """The kind of a name; raises as `known`."""
+        return self.known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names, ours first; raises as `known`."""
+        return iter(self.known)
+
+    def __len__(self) -> int:
+        """How many; raises as `known`."""
+        return len(self.known)
+
+    @cached_property
+    def known(self) -> dict[str, type[K]]:
+        """All of them.
+
+        Raises:
+            PlaceError: a package's kind cannot be imported, is not one, or has a name that is taken; it names the
+                package.
+        """
+        found = {kind.name: kind for kind in self._own}
+        for point in entry_points(group=self._group):
+            package = point.dist.name if point.dist is not None else "?"
+            where = f"`{point.name}` of the package {package} ({self._group})"
+            if point.name in found:
+                raise PlaceError(
+                    f"{where}: the name is taken",
+                    hint=f"uninstall {package}, or ask its author to rename the entry point",
+                )
+            kind = _loaded(point, where, package)
+            if not isinstance(kind, type) or not issubclass(kind, self._base):
+                raise PlaceError(
+                    f"{where} is not a subclass of {self._base.__name__}", hint=f"ask the author of {package}"
+                )
+            ours: type[K] = kind
+            if ours.name != point.name:
+                raise PlaceError(
+                    f"{where} calls itself `{ours.name}`", hint=f"ask the author of {package} for one name"
+                )
+            found[point.name] = ours
+        return found
 
 
 def _loaded(point: EntryPoint, where: str, package: str) -> Any:
@@ -68,25 +100,25 @@ def _loaded(point: EntryPoint, where: str, package: str) -> Any:
         ) from error
 
 
-def chosen(kinds: Mapping[str, type[K]], section: Mapping[str, Any], *, what: str) -> K:
-    """The one kind of a resolved trial's section, with its parameters.
+def chosen(kinds: Mapping[str, type[K]], section: Section, *, what: str) -> K:
+    """The kind of a resolved trial's section, with its parameters.
 
     Args:
         kinds: by name.
-        section: kind and parameters, as JSON values in base units.
+        section: of a resolved trial, or a setting as one.
         what: `workload`, `system` or `setting`, for messages.
 
     Raises:
         RecordError: this version has no such kind, or different parameters of it.
     """
-    name, parameters = next(iter(section.items()))
+    name = section.kind
     if name not in kinds:
         raise RecordError(
             f"unknown {what} `{name}`", hint="use the version of fairtrial, and the plug-ins, that ran the study"
         )
     kind = kinds[name]
     try:
-        return kind(TypeAdapter(kind.model).validate_python(parameters))
+        return kind(TypeAdapter(kind.model).validate_python(section.parameters))
     except ValidationError as error:
         raise RecordError(
             f"parameters of {what} `{name}` are not those of this version: {error}",

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from fairtrial.analyse.sequential import Followed, follow
 from fairtrial.errors import FairtrialError, RecordError
-from fairtrial.metrics import fidelity, per_transaction, telemetry
+from fairtrial.metrics import per_transaction, telemetry
 from fairtrial.metrics.telemetry import counters, shutdown
 from fairtrial.record import Record
 from fairtrial.record.models import Looked, TrialRecord
-from fairtrial.report import diagnostics, plain, shifts
+from fairtrial.report import plain
 from fairtrial.report.analysing import analysed
 from fairtrial.report.background import place_facts
-from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
+from fairtrial.report.document import REPORT_FORMAT_VERSION, document, finite
 from fairtrial.report.scene import Scene
 from fairtrial.workloads import agreement, workload_of
 
@@ -51,20 +51,17 @@ def recompute(record: Record) -> list[str]:
             found.append(f"trials/{trial.trial.id}: cannot be recomputed: {error}")
             again.append(trial)
             continue
+        disagreeing = differences(trial.scalars, scalars)
         if trial.scalars or trial.valid:  # an invalid trial may have been stopped before it had any
-            found += [f"trials/{trial.trial.id}/trial.json: {text}" for text in differences(trial.scalars, scalars)]
-        again.append(trial.model_copy(update={"scalars": scalars}))
+            found += [f"trials/{trial.trial.id}/trial.json: {text}" for text in disagreeing]
+        again.append(trial.model_copy(update={"scalars": scalars}) if disagreeing else trial)
     again = [trial for trial in again if not trial.trial.diagnostic]
     found += _decisions(record, tuple(again))
+    known = tuple(found)
     for directory in _reports(record):
         name = directory.relative_to(record.directory)
-        found += [f"{name}/{text}" for text in _report(record, tuple(again), directory)]
-        found += [f"{name}/{text}" for text in _fidelity(record, directory)]
-        found += [f"{name}/{text}" for text in _diagnostics(record, directory)]
-        found += [f"{name}/{text}" for text in _findings(record, directory)]
-    return found or [
-        text for directory in _reports(record) for text in (*_shifts(record, directory), *_printed(record, directory))
-    ]
+        found += [f"{name}/{text}" for text in _report(record, again, directory, known=known)]
+    return found
 
 
 def _decisions(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:
@@ -113,7 +110,9 @@ def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
     if trial.window is None:
         return {}
     directory = record.trial_directory(trial.trial.id)
-    common = telemetry.compute(directory, window=trial.window, facts=place_facts(record, trial))
+    common = telemetry.compute(
+        directory, window=trial.window, ticks_per_s=place_facts(record, trial).get("ticks_per_s")
+    )
     common |= shutdown.compute(directory)
     return per_transaction.joined(common, workload_of(trial.resolved.workload).scalars(directory, trial.window))
 
@@ -129,73 +128,43 @@ def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
     ]
 
 
-def _report(record: Record, trials: tuple[TrialRecord, ...], directory: Path) -> list[str]:
+def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, known: Sequence[str]) -> list[str]:
+    """Where a report is not what these trials give; `known` is what was found of the trials themselves."""
     try:
         stored = json.loads((directory / REPORT).read_bytes())
-        version, analysis = stored["format_version"], stored["analysis"]
-        contrast = analysis["contrast"]
+        if (version := stored["format_version"]) != REPORT_FORMAT_VERSION:
+            expected = f"expected format {REPORT_FORMAT_VERSION}, found {version}"
+            return [f"{REPORT}: {expected}; write it again with `fairtrial report`"]
+        contrast, old = stored["analysis"]["contrast"], _compared(stored)
     except (ValueError, KeyError, TypeError) as error:
         return [f"{REPORT}: cannot be read: {error!r}; write it again with `fairtrial report`"]
-    if version != REPORT_FORMAT_VERSION:
-        expected = f"expected format {REPORT_FORMAT_VERSION}, found {version}"
-        return [f"{REPORT}: {expected}; write it again with `fairtrial report`"]
-    fresh = analysed(record, contrast=contrast, trials=trials)
-    return [f"{REPORT}: {text}" for text in differences(analysis, finite(fresh.model_dump(mode="json")))]
-
-
-def _fidelity(record: Record, directory: Path) -> list[str]:
-    """What report.json says of the drives' fidelity, against what their raw files give."""
+    scene = Scene(record=record, analysis=analysed(record, contrast=contrast, trials=trials))
+    found: list[str] = []
     try:
-        stored = json.loads((directory / REPORT).read_bytes())["record"]["fidelity"]
-        fresh = [each.model_dump(mode="json") for each in fidelity.of_record(record)]
-    except (ValueError, KeyError, TypeError, RecordError):
-        return []  # what is wrong with this file `_report` has said, and with a raw file its trial's line
-    return [f"{REPORT}: fidelity{text}" for text in differences(stored, finite(fresh))]
-
-
-def _diagnostics(record: Record, directory: Path) -> list[str]:
-    """What report.json says that probes gave, against what their raw files give."""
-    try:
-        stored = json.loads((directory / REPORT).read_bytes()).get("diagnostics", [])
-        fresh = [each.model_dump(mode="json") for each in diagnostics.of_record(record)]
+        new = _compared(finite(document(scene)))
     except RecordError as error:
-        return [f"{REPORT}: diagnostics cannot be recomputed: {error}"]
-    except (ValueError, AttributeError):
-        return []  # what is wrong with this file `_report` has said
-    return [f"{REPORT}: diagnostics{text}" for text in differences(stored, finite(fresh))]
-
-
-def _findings(record: Record, directory: Path) -> list[str]:
-    """What report.json says of how fit places were, against what the journal kept of them."""
-    try:
-        places = json.loads((directory / REPORT).read_bytes())["record"]["places"]
-        stored = [place.get("findings", []) for place in places]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return []  # what is wrong with this file `_report` has said
-    fresh = [[finding.model_dump(mode="json") for finding in opened.findings] for opened in record.places]
-    return [f"{REPORT}: findings{text}" for text in differences(stored, fresh)]
-
-
-def _shifts(record: Record, directory: Path) -> list[str]:
-    """The shift curves of a report.json that was found right, against those of the raw histograms."""
-    whole = json.loads((directory / REPORT).read_bytes())
-    analysis = analysed(record, contrast=whole["analysis"]["contrast"])
-    curves = shifts.of_record(record, analysis, Scene(record=record, analysis=analysis).whole_distributions)
-    fresh = finite([curve.model_dump(mode="json") for curve in curves])
-    name = (directory / REPORT).relative_to(record.directory)
-    return [f"{name}: latency_shift{text}" for text in differences(whole.get("latency_shift", []), fresh)]
-
-
-def _printed(record: Record, directory: Path) -> list[str]:
-    """The text and raw data beside a report.json that was found right, letter by letter."""
-    contrast = json.loads((directory / REPORT).read_bytes())["analysis"]["contrast"]
-    analysis = analysed(record, contrast=contrast)
+        new = {"": finite(scene.analysis.model_dump(mode="json"))}
+        if not any(str(error) in text for text in known):
+            found.append(f"{REPORT}: cannot be recomputed: {error}")
+    found += [f"{REPORT}: {part}{text}" for part, fresh in new.items() for text in differences(old[part], fresh)]
+    if found or known:
+        return found
     return [
-        f"{(directory / name).relative_to(record.directory)}: does not match {REPORT}; write it again with "
-        "`fairtrial report`"
-        for name, content in plain(record, analysis).items()
+        f"{name}: does not match {REPORT}; write it again with `fairtrial report`"
+        for name, content in plain(scene).items()
         if (directory / name).exists() and (directory / name).read_text(encoding="utf-8") != content
     ]
+
+
+def _compared(report: Any) -> dict[str, Any]:
+    """What of a report.json raw files and the journal decide, by how a difference names it."""
+    return {
+        "": report["analysis"],
+        "fidelity": report["record"]["fidelity"],
+        "diagnostics": report["diagnostics"],
+        "findings": [place["findings"] for place in report["record"]["places"]],
+        "latency_shift": report["latency_shift"],
+    }
 
 
 def differences(stored: Any, computed: Any) -> list[str]:

@@ -16,6 +16,15 @@ STOP_REASONS: Final[Mapping[str, str]] = {
     "blocks": "that is the largest number",
     "time_budget": "the next round would not end within the time budget",
 }
+_BINARY_UNITS: Final = (("GiB", 30), ("MiB", 20), ("KiB", 10))
+
+
+def size(count: int) -> str:
+    """Bytes as `1.5 GiB`."""
+    for unit, bits in _BINARY_UNITS:
+        if count >= 1 << bits:
+            return f"{count / (1 << bits):.1f} {unit}"
+    return f"{count} B"
 
 
 def counted(count: int, noun: str) -> str:

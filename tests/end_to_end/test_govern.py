@@ -18,8 +18,11 @@ from support.command_line import FAIRTRIAL, Desk, desk, eventually
 from support.progress import Told
 
 from fairtrial import record
+from fairtrial.protocol.generated import MysqlEndpoint, Sql
+from fairtrial.protocol.subcommands import SQL
 from fairtrial.run.opening import opened
 from fairtrial.run.trial import workspace
+from fairtrial.study.resolved import Section
 from fairtrial.systems import Launch
 from fairtrial.systems.mariadb import Mariadb, MariadbParameters
 from fairtrial.wire.open_place import OpenPlace
@@ -58,9 +61,8 @@ class Server:
     socket: Path
 
     def ask(self, statement: str) -> list[list[str | None]]:
-        endpoint = {"kind": "mysql", "socket": str(self.socket), "user": "root", "password": "", "database": "mysql"}
-        rows = self.place.native("sql", {"endpoint": endpoint, "statements": [statement]}, timeout_s=120)
-        return list(rows.get("rows", []))
+        endpoint = MysqlEndpoint(socket=str(self.socket), user="root", database="mysql")
+        return self.place.native(SQL, Sql(endpoint=endpoint, statements=[statement]), timeout_s=120).rows
 
     @property
     def threads(self) -> int:
@@ -73,7 +75,9 @@ def server() -> Iterator[Server]:
     """Started once; every test leaves it as it was."""
     with (
         desk() as own,
-        opened({"local": {"state_directory": str(own.state)}}, directory=own.directory, progress=Told()) as place,
+        opened(
+            Section({"local": {"state_directory": str(own.state)}}), directory=own.directory, progress=Told()
+        ) as place,
     ):
         mariadb = Mariadb(MariadbParameters())
         work = workspace.work_directory(place, "server")
@@ -82,7 +86,8 @@ def server() -> Iterator[Server]:
             workspace.make_private(place, directory)
         mariadb.create(place, launch)
         instance = mariadb.start(place, launch)
-        yield Server(place, Path(str((instance.endpoint or {})["socket"])))
+        assert isinstance(instance.endpoint, MysqlEndpoint)
+        yield Server(place, Path(str(instance.endpoint.socket)))
         mariadb.stop(place, instance, settled=False)
 
 

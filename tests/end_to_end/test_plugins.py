@@ -1,4 +1,4 @@
-"""A workload in one file of somebody else's package: run, reported, verified, and refused where it cannot be."""
+"""Kinds in one file of somebody else's package: run, reported, verified, and refused where they cannot be."""
 
 from __future__ import annotations
 
@@ -11,16 +11,65 @@ import pytest
 from support.command_line import FAIRTRIAL, Desk, desk
 
 PLUGIN = '''
-"""Counts letters at the place: a workload of a third party."""
+"""Counts letters: a place, a system, a setting and a workload of a third party."""
 
 import json
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fairtrial.places import ReachedPlace
+from fairtrial.places.local import Local, LocalParameters
 from fairtrial.programs import Program
 from fairtrial.record.models import Window
+from fairtrial.settings import Effect, Setting
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.systems import Identity, Instance, System
 from fairtrial.workloads import Driven, Workload
+
+
+class Nearby(ReachedPlace[LocalParameters]):
+    """This machine under another name."""
+
+    name = "nearby"
+    summary = "This machine."
+    model = LocalParameters
+
+    def connect(self, limits):
+        return Local(self.parameters).connect(limits)
+
+
+class PaperParameters(BaseModel):
+    """Which paper."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    grade: int = Field(1, description="Of the paper.")
+
+
+class Paper(System[PaperParameters]):
+    """What letters stand on."""
+
+    name = "paper"
+    summary = "Paper."
+    model = PaperParameters
+
+    def identity(self, place):
+        return Identity(version=f"grade {self.parameters.grade}", sha256="0" * 64)
+
+    def start(self, place, launch):
+        return Instance(endpoint=None, process=None)
+
+
+class Spelling(Setting[str]):
+    """The locale in which letters are counted."""
+
+    name = "spelling"
+    summary = "The locale."
+    model = str
+    example = "C"
+
+    def effect(self, facts, trial):
+        return Effect(environment={"LC_ALL": self.value} if facts.processors else {})
 
 
 class LettersParameters(BaseModel):
@@ -48,8 +97,9 @@ class Letters(Workload[LettersParameters]):
 
     def drive(self, place, drive):
         start_ns = place.agent.clock().monotonic_ns
-        script = 'printf %s "$0" | LC_ALL=C wc -m'
-        counted = place.require(["sh", "-c", script, self.parameters.text], hint="install coreutils")
+        script = 'printf %s "$0" | LC_ALL=$1 wc -m'
+        words = ["sh", "-c", script, self.parameters.text, drive.environment["LC_ALL"]]
+        counted = place.require(words, hint="install coreutils")
         place.agent.put(str(drive.directory / "letters.json"), json.dumps({"letters": int(counted)}).encode())
         window = Window(start_ns=start_ns, end_ns=place.agent.clock().monotonic_ns)
         return Driven(window=window, effective={"wc_sha256": "1"})
@@ -65,7 +115,10 @@ class Letters(Workload[LettersParameters]):
 STUDY = """\
 study: letters
 question: Are six letters more than three?
+place: {nearby: {}}
+system: {paper: {grade: 2}}
 workload: {letters: {text: abc}}
+settings: {spelling: C}
 factors:
   text:
     short: {}
@@ -89,7 +142,10 @@ def installed(directory: Path, *, point: str = "letters = letters_plugin:Letters
     facts = directory / "letters_plugin-1.0.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: letters-plugin\nVersion: 1.0\n", encoding="utf-8")
-    (facts / "entry_points.txt").write_text(f"[fairtrial.workloads]\n{point}\n", encoding="utf-8")
+    kinds = {"places": "nearby = letters_plugin:Nearby", "systems": "paper = letters_plugin:Paper"}
+    kinds |= {"settings": "spelling = letters_plugin:Spelling", "workloads": point}
+    text = "".join(f"[fairtrial.{group}]\n{each}\n" for group, each in kinds.items())
+    (facts / "entry_points.txt").write_text(text, encoding="utf-8")
     return directory
 
 
@@ -99,13 +155,16 @@ def fairtrial(here: Desk, *arguments: str | Path, plugin: Path | None) -> subpro
     return subprocess.run(command, cwd=here.directory, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_workload_of_a_package_is_run_reported_and_verified(here: Desk, tmp_path: Path) -> None:
+def test_kinds_of_a_package_are_run_reported_and_verified(here: Desk, tmp_path: Path) -> None:
     plugin = installed(tmp_path)
     ran = fairtrial(here, "run", "study.yaml", "--plain", plugin=plugin)
     assert ran.returncode == 0, ran.stderr
     report = json.loads((here.run / "report" / "report.json").read_text(encoding="utf-8"))
     (comparison,) = report["analysis"]["cells"][0]["comparisons"]["letters"]
     assert (comparison["verdict"], comparison["ratio"]["estimate"]) == ("faster", pytest.approx(2.0))
+    text = (here.run / "report" / "report.txt").read_text(encoding="utf-8")
+    assert "Place: nearby" in text
+    assert "grade 2" in text
     assert fairtrial(here, "verify", here.run, plugin=plugin).returncode == 0
     assert "program wc" in fairtrial(here, "doctor", plugin=plugin).stdout
     without = fairtrial(here, "verify", here.run, plugin=None)

@@ -13,7 +13,6 @@ from fairtrial.record.models import Window
 from fairtrial.wire.fake import USAGE
 from fairtrial.workloads.pgbench import Pgbench, measuring
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters
-from fairtrial.workloads.pgbench.transactions import Layout
 from fairtrial.workloads.tool import Ran
 
 OUTPUTS = Path(__file__).parents[1] / "unit" / "workloads" / "pgbench" / "outputs"
@@ -60,11 +59,6 @@ class Kept:
         return parameters(**ASKED[self.name])
 
     @property
-    def layout(self) -> Layout:
-        """Of its log."""
-        return Layout.of(self.parameters)
-
-    @property
     def logs(self) -> list[Path]:
         """Of its threads."""
         return sorted(self.directory.glob(f"{self.name}-*.log"))
@@ -84,7 +78,7 @@ class Kept:
         """Its files."""
         clock = wire.Reading(monotonic_ns=5, realtime_ns=BOOTED_NS + 5)
         ran = self.ran(ended_after_ns=ended_after_ns)
-        return measuring.measured(ran, self.logs, layout=self.layout, clock=clock)
+        return measuring.measured(ran, self.logs, asked=self.parameters, clock=clock)
 
     def write(self, directory: Path) -> None:
         """Its files, as a trial has them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import PlannedTrial, TrialRecord
 
 Accept = Callable[[TrialRecord], None]  # what a run asks of every trial before it is committed
@@ -22,7 +23,7 @@ class Told:
         self.counted: list[tuple[int, int]] = []
         self.left_s: list[float] = []
         self.phases: list[str] = []
-        self.lines: list[Any] = []
+        self.lines: list[ProgressLine] = []
         self.finished: list[TrialRecord] = []
         self.notes: list[str] = []
 

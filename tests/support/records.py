@@ -7,15 +7,17 @@ from typing import Any
 from fairtrial.metrics import latency, per_transaction, telemetry
 from fairtrial.record.models import Cell, Clock, Design, Plan, PlannedMetrics, PlannedTrial, TrialRecord, Window
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.workloads.engine import tpcc_scalars
 
-RESOLVED = ResolvedTrial(place={"local": {}}, system={"command": {"run": None}}, workload={"command": {"run": "true"}})
+RESOLVED = ResolvedTrial.model_validate(
+    {"place": {"local": {}}, "system": {"command": {"run": None}}, "workload": {"command": {"run": "true"}}}
+)
 
 
-def section(kinds: Mapping[str, Any], name: str, **given: Any) -> dict[str, Any]:
+def section(kinds: Mapping[str, Any], name: str, **given: Any) -> Section:
     """A system or workload with its parameters, as a resolved trial holds them."""
-    return {name: kinds[name].model.model_validate(given).model_dump(mode="json")}
+    return Section({name: kinds[name].model.model_validate(given).model_dump(mode="json")})
 
 
 def planned(block: int, arm: str, *, round_: int | None = None, cell: str = "all") -> PlannedTrial:
@@ -75,7 +77,7 @@ def trial_record(trial: PlannedTrial, *, valid: bool = True) -> TrialRecord:
     )
 
 
-def tpcc_scalars_of(directory: Path, *, window: Window, facts: Mapping[str, Any]) -> dict[str, float]:
+def tpcc_scalars_of(directory: Path, *, window: Window, ticks_per_s: float | None = None) -> dict[str, float]:
     """Every scalar that the raw files of a TPC-C trial give, telemetry included, as the run puts them together."""
     own = {**tpcc_scalars.compute(directory, window=window), **latency.compute(directory)}
-    return per_transaction.joined(telemetry.compute(directory, window=window, facts=facts), own)
+    return per_transaction.joined(telemetry.compute(directory, window=window, ticks_per_s=ticks_per_s), own)

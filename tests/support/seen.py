@@ -6,21 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairtrial.doctor import Seen
+from support.facts import facts_of
 
 CPU = "/sys/devices/system/cpu"
-FACTS: Mapping[str, Any] = {
-    "virtualisation": "none",
-    "file_system": "xfs",
-    "free_bytes": 100 << 30,
-    "kernel": "6.1.0-40-amd64",
-    "user_id": 0,
-}
+FACTS: Mapping[str, Any] = {"free_bytes": 100 << 30, "user_id": 0}
 
 
 def seen(files: Mapping[str, str] | None = None, *, facts: Mapping[str, Any] | None = None, **also: Any) -> Seen:
     """A place with these files: path → content, as it is read once."""
     lines = {path: tuple(text.splitlines()) for path, text in (files or {}).items()}
-    return Seen(facts={**FACTS, **(facts or {})}, files=lines, **also)
+    return Seen(facts=facts_of(**{**FACTS, **(facts or {})}), files=lines, **also)
 
 
 def sampled(

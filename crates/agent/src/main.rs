@@ -31,11 +31,11 @@ enum Command {
     /// Print the JSON Schema of every type on the wire.
     Schema,
     /// Load TPC-C's tables (`TpccLoad` → `Loaded`).
-    Load,
+    TpccLoad,
     /// Run TPC-C's mix (`TpccDrive` → `Driven`).
-    Drive,
+    TpccDrive,
     /// Check TPC-C's consistency conditions (`TpccCheck` → `Checked`).
-    Check,
+    TpccCheck,
     /// Load the OLTP family's tables (`OltpLoad` → `Loaded`).
     OltpLoad,
     /// Run a profile of the OLTP family (`OltpDrive` → `Driven`).
@@ -89,9 +89,9 @@ fn main() -> ExitCode {
         Command::Serve => serve::run(),
         Command::Boot => boot::run(),
         Command::Schema => native::print(&schema::wire()),
-        Command::Load => native::load(),
-        Command::Drive => native::drive(),
-        Command::Check => native::check(),
+        Command::TpccLoad => native::tpcc_load(),
+        Command::TpccDrive => native::tpcc_drive(),
+        Command::TpccCheck => native::tpcc_check(),
         Command::OltpLoad => native::oltp_load(),
         Command::OltpDrive => native::oltp_drive(),
         Command::OltpCheck => native::oltp_check(),

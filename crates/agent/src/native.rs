@@ -14,19 +14,19 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 /// Loads TPC-C's tables.
-pub fn load() -> anyhow::Result<()> {
+pub fn tpcc_load() -> anyhow::Result<()> {
     let parameters = parameters()?;
     print(&fairtrial_load::load(&parameters, &mut io::stdout())?)
 }
 
 /// Runs TPC-C's mix.
-pub fn drive() -> anyhow::Result<()> {
+pub fn tpcc_drive() -> anyhow::Result<()> {
     let parameters = parameters()?;
     print(&fairtrial_load::drive(&parameters, &mut io::stdout())?)
 }
 
 /// Checks TPC-C's consistency conditions.
-pub fn check() -> anyhow::Result<()> {
+pub fn tpcc_check() -> anyhow::Result<()> {
     print(&fairtrial_load::check(&parameters()?)?)
 }
 

@@ -29,13 +29,13 @@ pub enum GovernError {
         reason: String,
     },
     /// It has another storage engine.
-    #[error("the server has no InnoDB to govern: it says {version}")]
+    #[error("the server has no InnoDB to govern: it is {version}")]
     NotInnodb {
         /// Its own words.
         version: String,
     },
     /// It does not say what the algorithm needs.
-    #[error("this server does not say its history length and checkpoint age: it says {version}")]
+    #[error("this server ({version}) does not report its history length and checkpoint age")]
     Blind {
         /// Its own words.
         version: String,
@@ -80,21 +80,21 @@ impl GovernError {
                 "check that the server runs, the socket, the user, its password and its privileges: PROCESS to look, \
                  SUPER (on MySQL 8 SYSTEM_VARIABLES_ADMIN) to govern"
             }
-            Self::NotInnodb { .. } => "name a MariaDB or a MySQL",
+            Self::NotInnodb { .. } => "give a MariaDB or MySQL endpoint",
             Self::Blind { .. } => {
                 "on MariaDB 10.2 to 10.4 and MySQL before 8.0.30, switch the counters on: \
                  SET GLOBAL innodb_monitor_enable = 'log_lsn_checkpoint_age'"
             }
             Self::Refused { .. } => {
-                "give the user the privilege (SUPER; on MySQL 8 SYSTEM_VARIABLES_ADMIN), or only look with --dry-run"
+                "give the user the privilege (SUPER; on MySQL 8 SYSTEM_VARIABLES_ADMIN), or use --dry-run, which changes nothing"
             }
             Self::NotRestored { .. } => {
-                "set innodb_purge_threads and innodb_purge_batch_size by hand, to the values named"
+                "set innodb_purge_threads and innodb_purge_batch_size by hand to the values listed above"
             }
             Self::File { .. } => "check that the directory exists, is writable and has free space",
             Self::Sample(error) => error.hint(),
             Self::StandardOutput(_) => {
-                "the reader of the governor's output went away; run it again"
+                "the reader of the governor's output has closed it; run the governor again"
             }
         }
     }

@@ -207,7 +207,7 @@ impl<'a> Governor<'a> {
         } else {
             self.subject = Subject::new(self.parameters, known);
             self.keep()?;
-            let reason = "it was started anew: its own values are kept now";
+            let reason = "it was restarted: its own values are kept now";
             (Decided::Restarted, format!("{reason}{}", self.bounded()))
         };
         self.log.decision(&Decision {
@@ -314,7 +314,7 @@ impl<'a> Governor<'a> {
                 (Decided::Restored, reason.to_owned())
             }
             Ok(Outcome::Foreign(found)) => {
-                let reason = format!("somebody else has set other values, which stay: {found:?}");
+                let reason = format!("other values were set in the meantime and stay: {found:?}");
                 (Decided::NotRestored, reason)
             }
             Err(error) => (Decided::NotRestored, error.to_string()),

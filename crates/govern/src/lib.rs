@@ -50,11 +50,14 @@ fn check(parameters: &GovernPurge) -> Result<(), GovernError> {
     if !matches!(parameters.endpoint, Endpoint::Mysql { .. }) {
         return wrong(
             "endpoint",
-            "purge is InnoDB's: name a MariaDB or a MySQL".into(),
+            "only InnoDB has purge: give a MariaDB or MySQL endpoint".into(),
         );
     }
     if parameters.period_ms == 0 || parameters.answer_limit_ms == 0 {
-        return wrong("period_ms", "periods and limits are 1 ms at least".into());
+        return wrong(
+            "period_ms",
+            "periods and limits must be at least 1 ms".into(),
+        );
     }
     for (field, bounds, most) in [
         ("threads", threads, MOST_THREADS),
@@ -62,14 +65,14 @@ fn check(parameters: &GovernPurge) -> Result<(), GovernError> {
     ] {
         let largest = bounds.most.unwrap_or(most);
         if bounds.least == 0 || bounds.least > largest || largest > most {
-            let problem = format!("must be within 1 and {most}, and `least` no more than `most`");
+            let problem = format!("must be between 1 and {most}, and `least` at most `most`");
             return wrong(field, problem);
         }
     }
     if low_water_percent >= stop_percent || *stop_percent > 100 {
         return wrong(
             "stop_percent",
-            "must be above low_water_percent and 100 at most".into(),
+            "must be above low_water_percent and at most 100".into(),
         );
     }
     if hysteresis_percent >= stop_percent {

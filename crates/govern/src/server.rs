@@ -9,7 +9,8 @@ use fairtrial_load::{Client, ClientError, ErrorKind, LoadError};
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::{Endpoint, Rows};
 use fairtrial_sample::server::counters::{self, Counter};
-use fairtrial_sample::server::reading::{Family, Reading, VERSION};
+use fairtrial_sample::server::family::{Family, VERSION};
+use fairtrial_sample::server::reading::Reading;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::GovernError;

@@ -13,8 +13,10 @@ use fairtrial_protocol::load::{
 use fairtrial_protocol::oltp::{Distribution, Mix, OltpDrive, Profile, Protocol};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::drive::usage;
-use crate::{LoadError, NoopServer};
+use crate::drive::{self, usage};
+use crate::error::LoadError;
+use crate::noop::NoopServer;
+use crate::oltp::workload::Oltp;
 
 /// Users of the measurement: enough that each turn of the loop finds several answers.
 const USERS: u32 = 64;
@@ -42,7 +44,9 @@ fn measure(directory: &Path) -> Result<ClientCeiling, LoadError> {
     let socket = directory.join("noop");
     let serving = Serving::start(&socket)?;
     let before = usage::now();
-    let driven = crate::drive_oltp(&drive(directory, &socket), &mut io::sink());
+    let parameters = selects(directory, &socket);
+    let make = |_: &Drive| Oltp::new(&parameters);
+    let driven = drive::drive(&parameters.drive, make, &mut io::sink());
     let spent = usage::between(&before, &usage::now());
     let served_s = serving.stop()?;
     let driven: Driven = driven?;
@@ -67,10 +71,7 @@ struct Serving {
 
 impl Serving {
     fn start(socket: &Path) -> Result<Self, LoadError> {
-        let refused = |source| LoadError::Start {
-            what: "the no-operation server",
-            source,
-        };
+        let refused = LoadError::start("the no-operation server");
         let (end, ends) = UnixStream::pair().map_err(refused)?;
         let parameters = Noop {
             socket: socket.to_string_lossy().into(),
@@ -98,7 +99,7 @@ impl Serving {
 }
 
 /// Prepared selects of one row by key, as fast as they are answered.
-fn drive(directory: &Path, socket: &Path) -> OltpDrive {
+fn selects(directory: &Path, socket: &Path) -> OltpDrive {
     let endpoint = Endpoint::Mysql {
         socket: Some(socket.to_string_lossy().into()),
         host: None,

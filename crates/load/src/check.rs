@@ -37,15 +37,9 @@ impl Job for Checking {
     fn run<D: Driver>(self, driver: D) -> Self::Output {
         let checked = driver.block_on(self.check(&driver));
         checked
-            .map_err(|source| LoadError::Start {
-                what: "a reactor",
-                source,
-            })?
+            .map_err(LoadError::start("a reactor"))?
             .map_err(|failed| match failed {
-                Failed::Connect(source) => LoadError::Connect {
-                    endpoint: driver.describe(),
-                    source,
-                },
+                Failed::Connect(source) => driver.refused(source),
                 Failed::Scale(found) => LoadError::Scale {
                     asked: self.warehouses.into(),
                     found,

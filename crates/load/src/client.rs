@@ -110,14 +110,10 @@ impl Job for Answering<'_> {
 
     fn run<D: Driver>(self, driver: D) -> Self::Output {
         let answering = driver.block_on(async {
-            let mut connection =
-                driver
-                    .connect(&[])
-                    .await
-                    .map_err(|source| LoadError::Connect {
-                        endpoint: driver.describe(),
-                        source,
-                    })?;
+            let mut connection = driver
+                .connect(&[])
+                .await
+                .map_err(|source| driver.refused(source))?;
             let connected = Rows {
                 columns: vec![],
                 rows: vec![],
@@ -133,9 +129,6 @@ impl Job for Answering<'_> {
             }
             Ok(())
         });
-        answering.map_err(|source| LoadError::Start {
-            what: "a reactor",
-            source,
-        })?
+        answering.map_err(LoadError::start("a reactor"))?
     }
 }

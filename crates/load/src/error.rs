@@ -63,7 +63,7 @@ pub enum LoadError {
         source: std::io::Error,
     },
     /// A block was read that is not the one asked for.
-    #[error("{} holds at byte {offset} what belongs {found}", path.display())]
+    #[error("{} holds at byte {offset} a block that belongs {found}", path.display())]
     WrongBlock {
         /// The file.
         path: PathBuf,
@@ -96,7 +96,7 @@ pub enum LoadError {
         source: std::io::Error,
     },
     /// A signal came before a search's first probe was over.
-    #[error("ended before the first probe was over")]
+    #[error("ended before the first probe had finished")]
     Ended,
     /// A worker ended by a panic: a fault of this program.
     #[error("a {0} thread panicked")]
@@ -104,6 +104,17 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// A parameter that contradicts another or lies outside its range.
+    pub(crate) fn parameter(field: &'static str, problem: impl Into<String>) -> Self {
+        let problem = problem.into();
+        Self::Parameter { field, problem }
+    }
+
+    /// The kernel refused something that was to be started.
+    pub(crate) fn start(what: &'static str) -> impl Fn(std::io::Error) -> Self + Copy {
+        move |source| Self::Start { what, source }
+    }
+
     /// What the user can do next.
     #[must_use]
     pub fn hint(&self) -> &'static str {
@@ -124,7 +135,7 @@ impl LoadError {
                 "the system's own message names the cause; its log may say more"
             }
             Self::Scale { .. } => {
-                "load again with the scale that is asked for, or ask for the scale that is loaded"
+                "load again at the scale of the study, or change the study to the scale that is loaded"
             }
             Self::Output { .. } => {
                 "check that the directory exists, is writable and has space left"
@@ -133,19 +144,34 @@ impl LoadError {
                 "check the file system, its space and its permissions; `dmesg` has the device's errors"
             }
             Self::WrongBlock { .. } => {
-                "this storage, or what lies above it, gave data of another place: do not trust it with any"
+                "this storage, or a layer above it, returned data from another place: do not trust it with data"
             }
             Self::Progress(_) => "keep standard output open until the subcommand ends",
             Self::Stalled { .. } => {
-                "look at the server's log: it stopped answering; result.json has the errors counted"
+                "the server stopped answering: see its log; result.json counts the errors"
             }
             Self::Start { .. } => {
                 "raise the limits on processes and open files (ulimit -u, ulimit -n)"
             }
-            Self::Ended => "let the search run: its length is that of its probes",
+            Self::Ended => "let the search run until its first probe has finished",
             Self::Panicked(_) => {
                 "this is a fault in fairtrial: please report it with the lines above"
             }
         }
     }
+}
+
+/// Refuses a parameter unless something holds of it.
+pub fn require(field: &'static str, holds: bool, problem: &str) -> Result<(), LoadError> {
+    if holds {
+        Ok(())
+    } else {
+        Err(LoadError::parameter(field, problem))
+    }
+}
+
+/// The same of a number that lies between 1 and a limit.
+pub fn require_count(field: &'static str, count: u32, limit: u32) -> Result<(), LoadError> {
+    let holds = (1..=limit).contains(&count);
+    require(field, holds, &format!("must be 1 to {limit}"))
 }

@@ -20,6 +20,7 @@ mod progress;
 mod random;
 mod reactor;
 mod script;
+mod shared;
 mod sql;
 mod stop;
 mod tpcc;

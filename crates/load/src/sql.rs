@@ -40,15 +40,9 @@ impl Job for Asking<'_> {
             Ok(answers)
         });
         asked
-            .map_err(|source| LoadError::Start {
-                what: "a reactor",
-                source,
-            })?
+            .map_err(LoadError::start("a reactor"))?
             .map_err(|failed| match failed {
-                Failed::Connect(source) => LoadError::Connect {
-                    endpoint: driver.describe(),
-                    source,
-                },
+                Failed::Connect(source) => driver.refused(source),
                 Failed::Statement(position, source) => LoadError::Statement {
                     doing: self.parameters.statements[position].clone(),
                     source,

@@ -1,8 +1,13 @@
 //! The word that ends a drive, said once to all threads.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::error::LoadError;
+use crate::shared::lock;
 
 const RUNNING: u8 = 0;
 const STOPPING: u8 = 1;
@@ -39,7 +44,7 @@ impl Stop {
 
     /// Blocks this thread for `duration`, or until a stop.
     pub fn wait(&self, duration: Duration) {
-        let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = lock(&self.guard);
         // A poisoned guard protects nothing: the state is atomic.
         let _unused = self
             .said
@@ -48,15 +53,24 @@ impl Stop {
 
     fn say(&self, state: u8) {
         self.state.fetch_max(state, Ordering::AcqRel);
-        let _guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = lock(&self.guard);
         self.said.notify_all();
     }
+}
+
+/// Set once SIGTERM or SIGINT asks for the end.
+pub fn end_asked() -> Result<Arc<AtomicBool>, LoadError> {
+    let asked = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&asked))
+            .map_err(LoadError::start("a signal handler"))?;
+    }
+    Ok(asked)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::thread;
 
     #[test]

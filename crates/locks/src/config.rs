@@ -147,7 +147,7 @@ impl Config {
 fn spins(value: &str, kind: Kind) -> Result<u32, Mistake<'_>> {
     let must = match kind {
         Kind::PassThrough => {
-            "is for kinds that spin, and this one does as the program's own mutexes do"
+            "is for kinds that spin; this one behaves like the program's own mutexes"
         }
         Kind::Adaptive => {
             "is not for adaptive, which glibc spins for: set GLIBC_TUNABLES=glibc.pthread.mutex_spin_count=…"

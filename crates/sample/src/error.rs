@@ -5,7 +5,11 @@ use std::path::PathBuf;
 
 use arrow_schema::ArrowError;
 
-use crate::{SHORTEST_INTERVAL_MS, SHORTEST_SERVER_INTERVAL_MS};
+/// Shortest interval, milliseconds: below it the sampler's own work would show in what it measures.
+pub const SHORTEST_INTERVAL_MS: u32 = 10;
+
+/// Shortest interval, milliseconds: a question costs a server and its reader some 0.3 ms of processor time.
+pub const SHORTEST_SERVER_INTERVAL_MS: u32 = 100;
 
 /// Why a place could not be sampled. A source that is missing is a warning instead.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +29,7 @@ pub enum SampleError {
         given_ms: u32,
     },
     /// A followed process has a name that cannot be part of a file's name.
-    #[error("a followed process cannot be called {name:?}")]
+    #[error("{name:?} is not a valid name of a followed process")]
     ProcessName {
         /// As asked.
         name: String,
@@ -55,12 +59,14 @@ impl SampleError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Interval { .. } => "set `telemetry: {interval: …}` to 10ms or more",
-            Self::ServerInterval { .. } => "ask a server every 100 ms at most",
+            Self::ServerInterval { .. } => "sample a server at most every 100 ms",
             Self::Panicked => "this is a fault in fairtrial: please report it with the lines above",
             Self::ProcessName { .. } => "use letters, digits, `-` and `_`",
             Self::Write { .. } => "check that the directory exists, is writable and has free space",
             Self::Wait(_) => "check the limit of open files (`ulimit -n`)",
-            Self::StandardOutput(_) => "the reader of the sampler's output went away; run it again",
+            Self::StandardOutput(_) => {
+                "the reader of the sampler's output has closed it; run the sampler again"
+            }
         }
     }
 }

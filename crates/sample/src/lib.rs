@@ -22,14 +22,11 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{geteuid, setpriority_process};
 use serde_json::{Value, json};
 
-pub use error::SampleError;
+pub use error::{SHORTEST_INTERVAL_MS, SHORTEST_SERVER_INTERVAL_MS, SampleError};
 pub use sampler::Sampler;
-pub use server::{SHORTEST_SERVER_INTERVAL_MS, ServerSampler};
+pub use server::ServerSampler;
 pub use table::{Table, batch_rows};
 pub use ticker::{Ticker, Wake};
-
-/// Shortest interval, milliseconds: below it the sampler's own work would show in what it measures.
-pub const SHORTEST_INTERVAL_MS: u32 = 10;
 
 /// Before ordinary processes (0), behind what an administrator made urgent (-20).
 const NICENESS: i32 = -10;

@@ -8,7 +8,8 @@ use fairtrial_protocol::sample::Sample;
 
 use crate::error::SampleError;
 use crate::server::ServerSampler;
-use crate::source::{self, Counters, Opened};
+use crate::source::counters::Counters;
+use crate::source::{self, Opened};
 use crate::table::{Table, batch_rows};
 
 /// All sources of one run.

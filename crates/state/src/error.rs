@@ -58,7 +58,7 @@ impl StateError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Missing { .. } => {
-                "remove the prepared data of that key; they are made again when next needed"
+                "remove the prepared data of that key; fairtrial makes them again when next needed"
             }
             Self::Overlap { .. } => "choose a work directory outside the prepared data",
             Self::User { .. } => {

@@ -52,7 +52,7 @@ fn dirty_bytes(path: &Path) -> Result<u64, StateError> {
     let known = |name| {
         // Not knowing is not rest.
         kibibytes(&content, name).ok_or_else(|| {
-            let message = format!("it has no number of {name} pages");
+            let message = format!("it has no count of {name} pages");
             StateError::read(path)(std::io::Error::new(ErrorKind::InvalidData, message))
         })
     };

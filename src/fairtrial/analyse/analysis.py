@@ -15,7 +15,7 @@ from fairtrial.analyse.doubts import runs as run_doubts
 from fairtrial.analyse.doubts.course import course
 from fairtrial.analyse.expectations import expectations
 from fairtrial.analyse.inference import guardrails, judging, sharing
-from fairtrial.analyse.inference.comparing import Named, Setting, comparable, compare
+from fairtrial.analyse.inference.comparing import Setting, Subject, comparable, compare
 from fairtrial.analyse.measured import Measured, measured, summary
 from fairtrial.analyse.models import (
     Analysis,
@@ -30,7 +30,7 @@ from fairtrial.analyse.models import (
 from fairtrial.analyse.noise import profile as noise
 from fairtrial.analyse.noise.floors import floors
 from fairtrial.analyse.selection import ContrastCell, Selection, select
-from fairtrial.analyse.tidy import Asked, Course, Table
+from fairtrial.analyse.tidy import Course, Request, Table
 from fairtrial.record.models import PlaceOpened, Plan, TrialRecord
 
 FAMILIES: Final[tuple[Role, Role]] = ("primary", "secondary")  # roles whose p values are adjusted together
@@ -68,7 +68,7 @@ def analyse(
     steadiness = within.steadiness(selection)
     unmet = {cell.name: _unmet_levels(cell, expected) for cell in selection.cells}
     followed = sequential.follow(plan, trials, contrast=contrast)
-    asked = Asked(
+    request = Request(
         study=plan.study,
         question=plan.question,
         contrast=selection.contrast,
@@ -84,7 +84,7 @@ def analyse(
     )
     analysis = analyse_table(
         _table(selection, roles),
-        asked,
+        request,
         Course(
             counts=selection.counts.model_copy(update={"diagnostic": diagnostic}),
             finished=finished,
@@ -103,64 +103,58 @@ def analyse(
     )
     if plan.against_itself and selection.contrast == plan.arm:  # a condition of an A/A run can be compared as well
         return analysis.model_copy(update={"noise": noise.profile(plan, selection)})
-    if not asked.paired:
+    if not request.paired:
         return analysis
     compared = [each for cell in analysis.cells for found in cell.comparisons.values() for each in found]
     return analysis.model_copy(update={"floors": floors(plan, selection, compared, places=places)})
 
 
-def analyse_table(table: Table, asked: Asked, course: Course) -> Analysis:
-    """Analyses numbers, whatever they were read from.
-
-    Args:
-        table: for every cell and metric asked about, the values of every level asked about; empty ones included.
-        asked: what is compared, and how.
-        course: what is known of how the numbers came about.
-    """
-    setting = _setting(table, asked, fixed=course.fixed)
-    pairs = _pairs(table, asked)
-    compared = [_compared(pair, setting, asked) for pair in pairs]
+def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
+    """Analyses numbers, whatever they were read from; the table has every cell, metric and level, empty ones too."""
+    setting = _setting(table, request, fixed=course.fixed)
+    pairs = _pairs(table, request)
+    compared = [_compared(pair, setting, request) for pair in pairs]
     if setting.once:
         compared = _with_shares(compared, table, setting=setting)
     judged = judging.judge(
-        compared if course.followed is None else sequential.adjusted(compared, course.followed, asked.metrics),
-        metrics=asked.metrics,
+        compared if course.followed is None else sequential.adjusted(compared, course.followed, request.metrics),
+        metrics=request.metrics,
         setting=setting,
         without_verdict=lambda each: not course.finished or course.without_verdict(each),
-        missing={role: setting.size(role) - sum(pair.named.role == role for pair in pairs) for role in FAMILIES},
+        missing={role: setting.size(role) - sum(pair.subject.role == role for pair in pairs) for role in FAMILIES},
     )
     if setting.once:
         judged = [_with_power(each, table, setting=setting) for each in judged]
     return Analysis(
-        study=asked.study,
-        question=asked.question,
-        contrast=asked.contrast,
-        levels=asked.levels,
+        study=request.study,
+        question=request.question,
+        contrast=request.contrast,
+        levels=request.levels,
         finished=course.finished,
         paired=setting.paired,
         margin=setting.margin,
         confidence=setting.confidence,
-        metrics=dict(asked.metrics),
-        roles=dict(asked.roles),
-        cells=_cells(table, asked, judged=judged, expected=course.expectations),
+        metrics=dict(request.metrics),
+        roles=dict(request.roles),
+        cells=_cells(table, request, judged=judged, expected=course.expectations),
         counts=course.counts,
         stopping=course.stopping,
         steadiness=course.steadiness,
-        doubts=(*course.doubts, *_run_doubts(table, asked, judged=judged, setting=setting)),
+        doubts=(*course.doubts, *_run_doubts(table, request, judged=judged, setting=setting)),
     )
 
 
-def _setting(table: Table, asked: Asked, *, fixed: bool) -> Setting:
-    others = len(asked.levels) - 1
-    primary, secondary = (sum(asked.roles[metric] == role for _, metric in table) * others for role in FAMILIES)
+def _setting(table: Table, request: Request, *, fixed: bool) -> Setting:
+    others = len(request.levels) - 1
+    primary, secondary = (sum(request.roles[metric] == role for _, metric in table) * others for role in FAMILIES)
     return Setting(
-        paired=asked.paired,
-        confidence=asked.confidence,
-        margin=asked.margin,
+        paired=request.paired,
+        confidence=request.confidence,
+        margin=request.margin,
         family_size=primary,
         screening_size=secondary,
         once=fixed,
-        seed=asked.seed,
+        seed=request.seed,
     )
 
 
@@ -168,7 +162,7 @@ def _setting(table: Table, asked: Asked, *, fixed: bool) -> Setting:
 class _Pair:
     """Two arms to compare on one metric in one cell."""
 
-    named: Named
+    subject: Subject
     baseline: Measured
     arm: Measured
 
@@ -197,31 +191,31 @@ def _table(selection: Selection, roles: Mapping[str, Role]) -> Table:
     }
 
 
-def _pairs(table: Table, asked: Asked) -> list[_Pair]:
+def _pairs(table: Table, request: Request) -> list[_Pair]:
     """Every level against the first, cell by cell and metric by metric, where there is anything to compare."""
-    first, *others = asked.levels
+    first, *others = request.levels
     return [
         _Pair(
-            Named(
+            Subject(
                 metric=metric,
-                role=asked.roles[metric],
+                role=request.roles[metric],
                 cell=cell,
-                resolution=asked.metrics[metric].resolution,
-                total=asked.metrics[metric].total,
+                resolution=request.metrics[metric].resolution,
+                total=request.metrics[metric].total,
             ),
             baseline=arms[first],
             arm=arms[level],
         )
         for (cell, metric), arms in table.items()
         for level in others
-        if comparable(arms[first], arms[level], paired=asked.paired)
+        if comparable(arms[first], arms[level], paired=request.paired)
     ]
 
 
-def _compared(pair: _Pair, setting: Setting, asked: Asked) -> Comparison:
-    comparison = compare(pair.baseline, pair.arm, named=pair.named, setting=setting)
+def _compared(pair: _Pair, setting: Setting, request: Request) -> Comparison:
+    comparison = compare(pair.baseline, pair.arm, subject=pair.subject, setting=setting)
     found = doubts.about(comparison, pair.baseline, pair.arm, alpha=setting.alpha)
-    return comparison.model_copy(update={"doubts": tuple(found), "guardrail": _guardrail(pair, setting, asked)})
+    return comparison.model_copy(update={"doubts": tuple(found), "guardrail": _guardrail(pair, setting, request)})
 
 
 def _with_power(comparison: Comparison, table: Table, *, setting: Setting) -> Comparison:
@@ -229,18 +223,16 @@ def _with_power(comparison: Comparison, table: Table, *, setting: Setting) -> Co
     if comparison.role == "guardrail":
         return comparison
     arms = table[comparison.cell, comparison.metric]
-    level = setting.level(comparison.role)
-    found = doubts.little_power(comparison, arms[comparison.baseline], arms[comparison.arm], level=level)
+    found = doubts.little_power(comparison, arms[comparison.baseline], arms[comparison.arm], setting=setting)
     return comparison.model_copy(update={"doubts": (*comparison.doubts, *found)})
 
 
-def _guardrail(pair: _Pair, setting: Setting, asked: Asked) -> Guardrail | None:
-    if pair.named.role != "guardrail":
+def _guardrail(pair: _Pair, setting: Setting, request: Request) -> Guardrail | None:
+    if pair.subject.role != "guardrail":
         return None
-    metric = pair.named.metric
+    metric = pair.subject.metric
     rail = guardrails.Rail(
-        better=asked.metrics[metric].better,
-        margin=asked.guardrail_margins.get(metric, setting.margin),
+        better=request.metrics[metric].better, margin=request.guardrail_margins.get(metric, setting.margin)
     )
     return guardrails.guarded(pair.baseline, pair.arm, rail=rail, setting=setting)
 
@@ -272,7 +264,9 @@ def _expectations(cell: ContrastCell, expected: Expected) -> tuple[ExpectationRe
     return tuple(result for name in dict.fromkeys(cell.planned_cells.values()) for result in expected[name])
 
 
-def _cells(table: Table, asked: Asked, *, judged: Sequence[Comparison], expected: Expected) -> tuple[CellResult, ...]:
+def _cells(
+    table: Table, request: Request, *, judged: Sequence[Comparison], expected: Expected
+) -> tuple[CellResult, ...]:
     comparisons: dict[tuple[str, str], list[Comparison]] = defaultdict(list)
     for each in judged:
         comparisons[each.cell, each.metric].append(each)
@@ -281,11 +275,11 @@ def _cells(table: Table, asked: Asked, *, judged: Sequence[Comparison], expected
         CellResult(
             cell=name,
             levels=levels,
-            summaries={metric: _summaries(table[name, metric], confidence=asked.confidence) for metric in metrics},
+            summaries={metric: _summaries(table[name, metric], confidence=request.confidence) for metric in metrics},
             comparisons={metric: tuple(comparisons[name, metric]) for metric in metrics},
             expectations=expected.get(name, ()),
         )
-        for name, levels in asked.cells.items()
+        for name, levels in request.cells.items()
     )
 
 
@@ -295,10 +289,10 @@ def _summaries(arms: Mapping[str, Measured], *, confidence: float) -> tuple[Summ
     return tuple(each for each in found if each is not None)
 
 
-def _run_doubts(table: Table, asked: Asked, *, judged: Sequence[Comparison], setting: Setting) -> tuple[Doubt, ...]:
+def _run_doubts(table: Table, request: Request, *, judged: Sequence[Comparison], setting: Setting) -> tuple[Doubt, ...]:
     """What shows only across cells."""
     compared = {(each.cell, each.metric, each.arm) for each in judged}
-    intended = [(cell, metric, level) for cell, metric in table for level in asked.levels[1:]]
+    intended = [(cell, metric, level) for cell, metric in table for level in request.levels[1:]]
     absent = [each for each in intended if each not in compared]
     found = [*run_doubts.not_compared(absent, planned=len(intended))]
     if setting.once:
@@ -308,11 +302,11 @@ def _run_doubts(table: Table, asked: Asked, *, judged: Sequence[Comparison], set
     else:
         found += [doubt for each in judged for doubt in sequential.rests_on_normality(each)]
     for metric in dict.fromkeys(metric for _, metric in table):
-        groups = [(cell, each) for cell in asked.cells for each in table[cell, metric].values()]
-        cells = [[*table[cell, metric].values()] for cell in asked.cells]
+        groups = [(cell, each) for cell in request.cells for each in table[cell, metric].values()]
+        cells = [[*table[cell, metric].values()] for cell in request.cells]
         found += run_doubts.sorted_values(metric, groups)
-        found += run_doubts.drift(metric, groups, unit=asked.metrics[metric].unit, advice=_on_drift(cells, setting))
-        if setting.paired and asked.roles[metric] == "primary":
+        found += run_doubts.drift(metric, groups, unit=request.metrics[metric].unit, advice=_on_drift(cells, setting))
+        if setting.paired and request.roles[metric] == "primary":
             found += [*order_doubts.fixed_slots(metric, cells), *order_doubts.dependent_blocks(metric, cells)]
     return tuple(found)
 

@@ -29,6 +29,16 @@ class Measured:
         """Whether every value has a logarithm."""
         return bool((self.values > 0).all())
 
+    def common(self, other: Measured) -> list[int]:
+        """Blocks that both have, in the order of these."""
+        others = set(other.blocks)
+        return [block for block in self.blocks if block in others]
+
+    def at(self, blocks: Sequence[int]) -> Values:
+        """Values of some of its blocks, in their order."""
+        by_block = dict(zip(self.blocks, self.values.tolist(), strict=True))
+        return t_tests.array([by_block[block] for block in blocks])
+
 
 def measured(trials: Sequence[TrialRecord], *, metric: str, arm: str) -> Measured:
     """Takes one metric out of an arm's trials."""

@@ -17,7 +17,7 @@ Table = Mapping[tuple[str, str], Mapping[str, Measured]]  # (cell, metric) → l
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """What is to be compared.
 
     Attributes:

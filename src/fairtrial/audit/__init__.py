@@ -2,25 +2,21 @@
 
 from fairtrial.audit.auditing import Audit, audit
 from fairtrial.audit.beside import Beside, beside
-from fairtrial.audit.checking import check
 from fairtrial.audit.comparisons import Compared, Table, tables
 from fairtrial.audit.facts import facts
-from fairtrial.audit.findings import Checked, Disagreement, Finding
+from fairtrial.audit.findings import Finding
 from fairtrial.audit.reading import Dataset, audited, folder, load, names, rerun_by
 
 __all__ = [
     "Audit",
     "Beside",
-    "Checked",
     "Compared",
     "Dataset",
-    "Disagreement",
     "Finding",
     "Table",
     "audit",
     "audited",
     "beside",
-    "check",
     "facts",
     "folder",
     "load",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fairtrial.analyse.result import Result
-from fairtrial.audit.checking import check
+from fairtrial.audit.checking import findings
 from fairtrial.audit.facts import facts
 from fairtrial.audit.findings import Finding, Verdict
-from fairtrial.audit.noise_floor import Repeated
+from fairtrial.audit.noise_floor import Floors, Repeated
 from fairtrial.audit.reading import Dataset
 
 
@@ -32,11 +32,11 @@ class Audit(Result):
 
 def audit(dataset: Dataset) -> Audit:
     """Checks everything that a publication claims."""
-    checked = check(dataset)
+    floors = Floors(dataset)
     return Audit(
         title=dataset.description.title,
         source=dataset.description.source,
-        findings=checked.findings,
-        repeated=checked.repeated,
+        findings=tuple(findings(dataset, floors)),
+        repeated=floors.repeated,
         problems=tuple(facts(dataset)),
     )

@@ -57,13 +57,7 @@ class Beside:
 
 
 def beside(dataset: Dataset, rerun: Rerun, analyses: Mapping[str, Analysis]) -> list[Beside]:
-    """Every field of every table of the publication, beside what a run found.
-
-    Args:
-        dataset: the publication.
-        rerun: which of the study's names mean what.
-        analyses: of the run, by the study's factor that was compared.
-    """
+    """Every field of every table of the publication, beside the run's analyses, by the study's factor compared."""
     found = []
     for table in tables(dataset):
         better = dataset.description.metrics[table.description.metric].better

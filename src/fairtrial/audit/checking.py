@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import product
 
-from fairtrial.audit import noise_floor, r_printing
+from fairtrial.audit import r_printing
 from fairtrial.audit.claims import cells as cell_claims
 from fairtrial.audit.claims import orders as order_claims
 from fairtrial.audit.claims import single as single_claims
 from fairtrial.audit.claims.cells import p_text, percent_text
 from fairtrial.audit.claims.models import Arithmetic, Bounds, Claim
 from fairtrial.audit.comparisons import PERCENT, Compared, compared, place
-from fairtrial.audit.findings import TOO_LARGE, Checked, Finding, Place
+from fairtrial.audit.findings import TOO_LARGE, Finding, Kind, Passage
 from fairtrial.audit.methods import NO_TEST
 from fairtrial.audit.models import ROutput
 from fairtrial.audit.noise_floor import Floors
@@ -22,14 +22,12 @@ from fairtrial.audit.printed import read
 from fairtrial.audit.reading import Dataset
 
 
-def check(dataset: Dataset) -> Checked:
-    """Compares every claim and every line of R output with the data."""
-    floors = noise_floor.floors(dataset)
-    findings = chain(
-        *(_Claimed(dataset, claim, floors).results() for claim in dataset.claims),
-        *(_r_line(dataset, line) for line in dataset.r_output),
-    )
-    return Checked(findings=tuple(findings), repeated=floors.repeated)
+def findings(dataset: Dataset, floors: Floors) -> Iterator[Finding]:
+    """Every claim and every line of R output, compared with the data, in the order of printing."""
+    for claim in dataset.claims:
+        yield from _Claimed(dataset, claim, floors).results()
+    for line in dataset.r_output:
+        yield from _r_line(dataset, line)
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,8 @@ class _Claimed:
     floors: Floors
 
     @property
-    def place(self) -> Place:
-        return Place(self.claim.where)
+    def place(self) -> Passage:
+        return Passage(self.claim.where)
 
     def results(self) -> Iterator[Finding]:
         """Every figure of the place, in order."""
@@ -80,20 +78,21 @@ class _Claimed:
                 yield self.place.figure(f"values at {place(levels)}", self.claim.values_each, count)
 
     def _rest(self) -> Iterator[Finding]:
-        listed = [cell.at for cell in self.claim.cells]
-        rest = [each for each in self._comparisons() if each.at not in listed]
+        others = self.dataset.levels(self.claim.contrast)[1:]
+        listed = [(cell.at, cell.second or others[0]) for cell in self.claim.cells]
+        rest = [each for each in self._comparisons() if (each.at, each.second) not in listed]
         text = "no significant change"
-        if listed and all(at in listed for at in self.dataset.combinations(without=self.claim.contrast)):
+        if listed and all(
+            each in listed for each in product(self.dataset.combinations(without=self.claim.contrast), others)
+        ):
             computed = f"all {len(listed)} comparisons are listed"
-            yield self.place.disagrees("the rest", text, computed=computed, kind="empty rest")
+            yield self.place.checked("the rest", text, computed=computed, kind="empty rest")
         elif not rest:
             yield self.place.unknown("the rest", text, self._untested())
         for each in rest:
-            what = f"{place(each.at)}: claim"
-            if each.significant:
-                yield self.place.disagrees(what, text, computed=p_text(each.units), kind="significant")
-            else:
-                yield self.place.agrees(what, text, p_text(each.units))
+            named = place({**each.at, "": each.second} if len(others) > 1 else each.at)
+            kind: Kind | None = "significant" if each.significant else None
+            yield self.place.checked(f"{named}: claim", text, computed=p_text(each.units), kind=kind)
 
     def _pair_range(self, printed: Bounds) -> Iterator[Finding]:
         comparisons = self._comparisons()
@@ -107,7 +106,7 @@ class _Claimed:
             yield self.place.unknown(what, text, why) if why else self.place.figure(what, text, end(every))
 
 
-def _arithmetic(where: Place, claim: Arithmetic) -> Finding:
+def _arithmetic(where: Passage, claim: Arithmetic) -> Finding:
     what = f"arithmetic: {claim.of}" if claim.of else "arithmetic"
     value = _result(claim)
     if isinstance(value, str):
@@ -115,9 +114,8 @@ def _arithmetic(where: Place, claim: Arithmetic) -> Finding:
     if not claim.than:
         return where.figure(what, claim.printed, value)
     text, computed = f"{claim.than} than {claim.printed}", f"{value:.4g}"
-    if (value > read(claim.printed).value) == (claim.than == "more"):
-        return where.agrees(what, text, computed)
-    return where.disagrees(what, text, computed=computed, kind="bound")
+    holds = (value > read(claim.printed).value) == (claim.than == "more")
+    return where.checked(what, text, computed=computed, kind=None if holds else "bound")
 
 
 def r_line(of: Compared) -> dict[str, str]:
@@ -144,21 +142,15 @@ def _r_line(dataset: Dataset, line: ROutput) -> Iterator[Finding]:
         for each in compared(dataset, metric=line.metric, contrast=line.contrast)
         if each.at == line.levels and each.second == line.second
     )
-    where = Place(f"R output, {line.metric} by {line.contrast}")
+    where = Passage(f"R output, {line.metric} by {line.contrast}")
     for column, computed in r_line(found).items():
         printed = getattr(line, column)
-        what = f"{place(line.levels)}: {column}"
-        if printed == computed:
-            yield where.agrees(what, printed, computed)
-        else:
-            yield where.disagrees(what, printed, computed=computed, kind="differs")
+        kind: Kind | None = None if printed == computed else "differs"
+        yield where.checked(f"{place(line.levels)}: {column}", printed, computed=computed, kind=kind)
     numbers = {factor: dataset.levels(factor).index(level) + 1 for factor, level in line.levels.items()}
     label = dataset.description.script_labels[line.contrast].format(**numbers)
-    what = f"{place(line.levels)}: label"
-    if label == line.label:
-        yield where.agrees(what, line.label, label)
-    else:
-        yield where.disagrees(what, line.label, computed=label, kind="label")
+    kind = None if label == line.label else "label"
+    yield where.checked(f"{place(line.levels)}: label", line.label, computed=label, kind=kind)
 
 
 def _result(of: Arithmetic) -> float | str:

@@ -43,7 +43,7 @@ class Compared:
     @property
     def means(self) -> tuple[float, float]:
         """Of first and second."""
-        return float(np.mean(self.values[0])), float(np.mean(self.values[1]))
+        return means_of(self.values)
 
     @property
     def all_positive(self) -> bool:
@@ -52,8 +52,8 @@ class Compared:
 
     @property
     def percent(self) -> tuple[float, float]:
-        """The publications' interval: the difference in percent of the first mean, as if that were known exactly."""
-        return PERCENT * self.units.low / self.means[0], PERCENT * self.units.high / self.means[0]
+        """The publications' interval."""
+        return percent_of(self.units, self.means[0])
 
     @property
     def ratio_percent(self) -> tuple[float, float]:
@@ -62,13 +62,28 @@ class Compared:
 
     @property
     def significant(self) -> bool:
-        """By the publications' rule: the interval of the difference leaves out 0."""
-        return self.units.low > 0 or self.units.high < 0
+        """By the publications' rule."""
+        return is_significant(self.units)
 
     @property
     def pair_percent(self) -> list[float]:
         """Change in percent by trial number: trials of equal number side by side."""
         return [PERCENT * (b - a) / a for a, b in zip(*(each.tolist() for each in self.values), strict=False)]
+
+
+def means_of(values: tuple[Values, Values]) -> tuple[float, float]:
+    """Of first and second."""
+    return float(np.mean(values[0])), float(np.mean(values[1]))
+
+
+def percent_of(test: TTest, mean: float) -> tuple[float, float]:
+    """The interval of a difference in percent of the first mean, as if that were known exactly."""
+    return PERCENT * test.low / mean, PERCENT * test.high / mean
+
+
+def is_significant(test: TTest) -> bool:
+    """By the publications' rule: the interval of the difference leaves out 0."""
+    return test.low > 0 or test.high < 0
 
 
 def place(levels: Levels) -> str:
@@ -130,6 +145,6 @@ def tables(dataset: Dataset) -> list[Table]:
     found = []
     for table in dataset.description.tables:
         comparisons = compared(dataset, metric=table.metric, contrast=table.contrast)
-        adjusted = holm([each.logs.p for each in comparisons])
+        adjusted = holm([each.logs.p for each in comparisons]).tolist()
         found.append(Table(description=table, comparisons=tuple(comparisons), p_adjusted=tuple(adjusted)))
     return found

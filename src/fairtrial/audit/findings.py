@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
 from typing import Final, Literal, get_args
 
-from fairtrial.audit.noise_floor import Repeated
 from fairtrial.audit.printed import read
 
 _MOST_DIGITS: Final = 2000  # from the largest double down to the last digit that a printed exponent reaches
@@ -46,23 +45,6 @@ EXPLAINED: Final[dict[Kind, str]] = {
 
 
 @dataclass(frozen=True)
-class Disagreement:
-    """One printed figure that the data do not give.
-
-    Attributes:
-        where: the place in the publication.
-        what: the comparison and the quantity.
-        printed, computed: figures, the latter to the same digits.
-    """
-
-    where: str
-    what: str
-    printed: str
-    computed: str
-    kind: Kind
-
-
-@dataclass(frozen=True)
 class Finding:
     """One printed figure or statement, checked.
 
@@ -83,55 +65,26 @@ class Finding:
     why: str = ""
     note: str = ""
 
-    @property
-    def disagreement(self) -> Disagreement | None:
-        """The same as a disagreement, if it is one."""
-        if self.kind is None:
-            return None
-        return Disagreement(self.where, self.what, printed=self.printed, computed=self.computed, kind=self.kind)
-
 
 @dataclass(frozen=True)
-class Checked:
-    """Every finding, in the order of printing, and the configurations that were measured more than once."""
-
-    findings: tuple[Finding, ...]
-    repeated: tuple[Repeated, ...] = ()
-
-    @property
-    def figures(self) -> int:
-        """How many printed figures and statements the data confirm or contradict."""
-        return sum(each.verdict in ("confirmed", "contradicted") for each in self.findings)
-
-    @property
-    def disagreements(self) -> tuple[Disagreement, ...]:
-        """Those that the data do not give."""
-        return tuple(found for each in self.findings if (found := each.disagreement) is not None)
-
-
-@dataclass(frozen=True)
-class Place:
+class Passage:
     """A place in the publication, where findings are made; `note` goes with all of them that data were held against."""
 
     where: str
     note: str = ""
 
-    def agrees(self, what: str, printed: str, computed: str) -> Finding:
-        """The data give the same."""
-        return Finding(self.where, what, printed=printed, computed=computed, verdict="confirmed", note=self.note)
-
-    def disagrees(self, what: str, printed: str, *, computed: str, kind: Kind) -> Finding:
-        """They do not."""
-        found = Finding(self.where, what, printed=printed, computed=computed, verdict="contradicted", note=self.note)
-        return replace(found, kind=kind, why=EXPLAINED[kind])
+    def checked(self, what: str, printed: str, *, computed: str, kind: Kind | None) -> Finding:
+        """What the data give, and how that disagrees; None if it agrees."""
+        finding = Finding(self.where, what, printed=printed, computed=computed, verdict="confirmed", note=self.note)
+        return finding if kind is None else replace(finding, verdict="contradicted", kind=kind, why=EXPLAINED[kind])
 
     def undecided(self, what: str, printed: str, *, computed: str, why: str) -> Finding:
-        """They do not separate what the claim puts in order."""
-        found = Finding(self.where, what, printed=printed, computed=computed, verdict="not decided", note=self.note)
-        return replace(found, why=why)
+        """The data do not separate what the claim puts in order."""
+        finding = self.checked(what, printed, computed=computed, kind=None)
+        return replace(finding, verdict="not decided", why=why)
 
     def unknown(self, what: str, printed: str, why: str) -> Finding:
-        """There is nothing to hold against it."""
+        """The data hold nothing to compare with the claim."""
         return Finding(self.where, what, printed=printed, computed="", verdict="not checkable", why=why)
 
     def figure(self, what: str, printed: str, value: float) -> Finding:
@@ -139,9 +92,7 @@ class Place:
         if not math.isfinite(value):
             return self.unknown(what, printed, TOO_LARGE)
         computed, kind = figure(printed, value)
-        if kind is None:
-            return self.agrees(what, printed, computed)
-        return self.disagrees(what, printed, computed=computed, kind=kind)
+        return self.checked(what, printed, computed=computed, kind=kind)
 
 
 def figure(text: str, value: float) -> tuple[str, Kind | None]:

@@ -63,5 +63,4 @@ def _student(first: Values, second: Values, *, confidence: float) -> TTest:
     pooled = math.hypot(math.sqrt(n - 1) * t_tests.spread(first), math.sqrt(m - 1) * t_tests.spread(second))
     error = pooled * math.sqrt((1 / n + 1 / m) / df)
     estimate = float(np.mean(second) - np.mean(first))
-    reach = t_tests.quantile((1 + confidence) / 2, df) * error
-    return TTest(estimate=estimate, standard_error=error, df=float(df), low=estimate - reach, high=estimate + reach)
+    return TTest(estimate=estimate, standard_error=error, df=float(df), confidence=confidence)

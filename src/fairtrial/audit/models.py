@@ -1,6 +1,6 @@
 """The files that describe a publication: `publication.yaml`, `rerun.yaml`, lines of `r_output.csv`.
 
-What it claims is in `claim_models`.
+What it claims is in `claims.models`.
 """
 
 from __future__ import annotations

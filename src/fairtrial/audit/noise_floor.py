@@ -18,7 +18,7 @@ from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.audit.claims.models import Claim
 from fairtrial.audit.models import Levels
 from fairtrial.audit.reading import Dataset
-from fairtrial.audit.stretches import Stretches, recognise
+from fairtrial.audit.stretches import recognise
 
 CONFIDENCE: Final = 0.95
 PERCENT: Final = 100
@@ -59,10 +59,10 @@ class _Floor:
 
 
 class Floors:
-    """The noise floors of one publication's data."""
+    """The noise floors of one publication's data: what configurations that were measured again say."""
 
-    def __init__(self, dataset: Dataset, stretches: Stretches | None) -> None:
-        self._dataset = dataset
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset, stretches = dataset, recognise(dataset)
         self._of_row = stretches.of_row if stretches else ()
         factors = list(dataset.description.factors)
         found = stretches.configurations if stretches else ()
@@ -116,11 +116,6 @@ class Floors:
             if all(values[factor] == level for factor, level in levels.items()):
                 found.setdefault(stretch, []).append(float(values[metric]))
         return {stretch: t_tests.array(each) for stretch, each in found.items()}
-
-
-def floors(dataset: Dataset) -> Floors:
-    """What configurations that were measured again say, recognised in the rows."""
-    return Floors(dataset, recognise(dataset))
 
 
 def percent(value: float, *, sign: str = "") -> str:

@@ -76,7 +76,7 @@ class Dataset:
 
 def names() -> list[str]:
     """Publications with raw data, in alphabetical order."""
-    return sorted(entry.name for entry in _folder().iterdir() if entry.is_dir() and _is_publication(entry))
+    return sorted(entry.name for entry in _folder().iterdir() if (entry / "publication.yaml").is_file())
 
 
 def load(name: str) -> Dataset:
@@ -110,7 +110,7 @@ def rerun_by(study: str) -> tuple[str, Rerun] | None:
 
 def audited() -> list[str]:
     """Publications with claims, with raw data or without, in alphabetical order."""
-    return sorted(entry.name for entry in _folder().iterdir() if entry.is_dir() and (entry / CLAIMS).is_file())
+    return sorted(entry.name for entry in _folder().iterdir() if (entry / CLAIMS).is_file())
 
 
 def folder(name: str) -> Traversable:
@@ -120,10 +120,6 @@ def folder(name: str) -> Traversable:
 
 def _folder() -> Traversable:
     return resources.files("fairtrial.studies") / "published"
-
-
-def _is_publication(folder: Traversable) -> bool:
-    return (folder / "publication.yaml").is_file()
 
 
 def _yaml(path: Traversable) -> object:

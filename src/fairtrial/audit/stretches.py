@@ -42,7 +42,7 @@ class Stretches:
 
 def recognise(dataset: Dataset) -> Stretches | None:
     """The first of files, columns, pauses and the order of rows that shows a configuration measured again."""
-    configurations = _configurations(dataset)
+    configurations = [tuple(row[factor] for factor in dataset.description.factors) for row in dataset.rows]
     for by, labels, strict in _candidates(dataset):
         numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
         of_row = tuple(numbers[label] for label in labels)
@@ -50,11 +50,6 @@ def recognise(dataset: Dataset) -> Stretches | None:
         if found:
             return Stretches(by, of_row, found)
     return None
-
-
-def _configurations(dataset: Dataset) -> list[Configuration]:
-    """Of each row."""
-    return [tuple(row[factor] for factor in dataset.description.factors) for row in dataset.rows]
 
 
 def _candidates(dataset: Dataset) -> Iterator[tuple[str, Sequence[Hashable], bool]]:

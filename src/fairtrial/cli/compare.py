@@ -6,7 +6,7 @@ import contextlib
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -33,12 +33,13 @@ from fairtrial.report.analysing import analysed
 from fairtrial.run import LiveFile, Run, opened
 from fairtrial.study import Study
 from fairtrial.study.file_model import DEFAULT_MIN_BLOCKS_ALONE
+from fairtrial.study.resolved import Section
 from fairtrial.study.tree.problems import did_you_mean, listed
 from fairtrial.study.tree.quantities import parse_seconds, parse_share
 
 FINDING = 1
 STOPS = ("sequential", "fixed", "anytime", "precision")
-LOCAL: Mapping[str, Any] = {"local": {}}
+LOCAL = Section({"local": {}})
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def _read(option: str, text: str, read: Callable[[object], float]) -> float:
         raise InputError([Problem(str(error), option)], hint=f"see {option} in `fairtrial compare --help`") from error
 
 
-def stopping(stop: str, *, blocks: int, min_blocks: int | None, precision: str | None) -> dict[str, Any]:
+def stopping(stop: str, *, blocks: int, min_blocks: int | None, precision: str | None) -> dict[str, object]:
     """The `trials` of a study that say when enough was measured, from the options as they are given.
 
     Fewer blocks than a first look takes are run to their end: there is nothing to look at before.
@@ -107,7 +108,7 @@ def stopping(stop: str, *, blocks: int, min_blocks: int | None, precision: str |
         problem = Problem(f"cannot decide after {min_blocks} blocks: {limit}", "--min-blocks")
         raise InputError([problem], hint="lower --min-blocks, raise --blocks, or leave --min-blocks out")
     looks = stop != "fixed" and (min_blocks is not None or blocks >= DEFAULT_MIN_BLOCKS_ALONE)
-    chosen: dict[str, Any] = {"blocks": blocks, "stop": stop if looks else "fixed"}
+    chosen: dict[str, object] = {"blocks": blocks, "stop": stop if looks else "fixed"}
     if looks and min_blocks is not None:
         chosen["min_blocks"] = min_blocks
     return chosen | ({"precision": precision} if looks and precision is not None else {})

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fairtrial.cli import places
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fairtrial.doctor import Seen
     from fairtrial.record.models import Finding, Plan
     from fairtrial.run.feasibility.study import Outlook
+    from fairtrial.study.resolved import Section
     from fairtrial.wire.open_place import OpenPlace
 
 FINDING: Final = 1
@@ -32,7 +33,7 @@ WORDS: Final = {True: ("yes", "green"), False: ("no", "yellow"), None: ("elsewhe
 class Examined:
     """One place, looked at."""
 
-    place: dict[str, Any]
+    place: Section
     findings: Sequence[Finding]
     studies: Sequence[Outlook]
 
@@ -41,10 +42,10 @@ class Examined:
         """Whether measuring there makes wrong figures."""
         return any(finding.grade == "unfit" for finding in self.findings)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """For `--json`."""
         return {
-            "place": self.place,
+            "place": self.place.root,
             "fit": not self.unfit,
             "findings": [finding.model_dump(mode="json") for finding in self.findings],
             "studies": [study.as_json() for study in self.studies],
@@ -76,7 +77,7 @@ def bundled() -> list[Path]:
     return sorted(folder.glob("*.yaml"))
 
 
-def examined(place: dict[str, Any], plans: Sequence[Plan]) -> Examined:
+def examined(place: Section, plans: Sequence[Plan]) -> Examined:
     """Opens a place and looks.
 
     Raises:
@@ -91,11 +92,11 @@ def examined(place: dict[str, Any], plans: Sequence[Plan]) -> Examined:
 
 
 @contextlib.contextmanager
-def looked_at(place: Mapping[str, Any], *, boots: bool = True) -> Iterator[tuple[OpenPlace, Seen]]:
+def looked_at(place: Section, *, boots: bool = True) -> Iterator[tuple[OpenPlace, Seen]]:
     """A place that is open while its programs, memory and kernel have been looked at.
 
     Args:
-        place: kind and parameters.
+        place: of a study, or as the command line names it.
         boots: whether a kernel is booted to find out if KVM works, where nobody has yet; it may take a minute.
 
     Raises:
@@ -107,12 +108,10 @@ def looked_at(place: Mapping[str, Any], *, boots: bool = True) -> Iterator[tuple
     from fairtrial.places.vm import accelerators
     from fairtrial.wire.open_place import OpenPlace
 
-    kind, parameters = next(iter(place.items()))
     # Looking changes nothing and needs no lock; a guest that boots beside a measurement would disturb it.
-    with open_place(kind, parameters, holder=HOLDER, lock=is_booted(place)) as agent:
-        opened = OpenPlace(agent=agent, facts={})
-        opened.facts = {**opened.native("facts", {}), **agent.carried}
-        if kind == LOCAL and boots:
+    with open_place(place.kind, place.parameters, holder=HOLDER, lock=is_booted(place)) as agent:
+        opened = OpenPlace(agent=agent)
+        if place.kind == LOCAL and boots:
             accelerators.try_out(state=Path(opened.state_directory) / "vm")
         yield opened, look(opened, programs=PROGRAMS.values())
 
@@ -133,6 +132,8 @@ def render(found: Examined) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
+    from fairtrial.places import place_of
+
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in ("grade", "finding", "value"):
         table.add_column(column, no_wrap=True)
@@ -146,7 +147,7 @@ def render(found: Examined) -> RenderableType:
         word, style = WORDS[study.can_run]
         studies.add_row(Text(word, style=style), Text(study.study), Text(study.question))
     return Group(
-        Text(f"place {_named(found.place)}: {_verdict(found)}", style="bold"),
+        Text(f"place {place_of(found.place).title}: {_verdict(found)}", style="bold"),
         Text(),
         table,
         Text(),
@@ -171,11 +172,6 @@ def _advice(findings: Sequence[Finding]) -> Iterator[RenderableType]:
             if finding.grade == grade:
                 said = f" {finding.name}: {finding.why}\n"
                 yield Text.assemble((grade, STYLES[grade]), said, (f"– {finding.fix}", "dim"))
-
-
-def _named(place: Mapping[str, Any]) -> str:
-    kind, parameters = next(iter(place.items()))
-    return " ".join(filter(None, (kind, str((parameters or {}).get("host") or (parameters or {}).get("kernel") or ""))))
 
 
 def _verdict(found: Examined) -> str:

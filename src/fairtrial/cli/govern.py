@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -19,8 +20,9 @@ from fairtrial.study.tree.paths import expanded
 if TYPE_CHECKING:
     from types import FrameType
 
-    from fairtrial.protocol.generated import Decision
-    from fairtrial.run.trial.governing import Governor
+    from fairtrial.protocol.generated import Decision, MysqlEndpoint
+    from fairtrial.run.trial.governing import Governor, OnDecision
+    from fairtrial.settings.steps.purge import PurgeGovernor
     from fairtrial.wire.open_place import OpenPlace
 
 HOLDER: Final = "fairtrial govern purge"
@@ -39,12 +41,14 @@ class Server:
     user: str
     password_file: Path | None
 
-    def endpoint(self) -> dict[str, Any]:
-        """As the wire has it.
+    def endpoint(self) -> MysqlEndpoint:
+        """As the agent has it.
 
         Raises:
             InputError: the password's file cannot be read.
         """
+        from fairtrial.protocol.generated import MysqlEndpoint
+
         password = ""
         if self.password_file is not None:
             try:
@@ -55,7 +59,7 @@ class Server:
             socket = str(expanded(self.socket).absolute())
         except ValueError as error:
             raise _wrong("--socket", str(error)) from error
-        return {"kind": "mysql", "socket": socket, "user": self.user, "password": password, "database": SCHEMA}
+        return MysqlEndpoint(socket=socket, user=self.user, password=password, database=SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -71,25 +75,22 @@ class Wishes:
         """Whether nothing is to be set."""
         return bool(self.values.get("dry_run"))
 
-    def parameters(self) -> dict[str, Any]:
-        """As the wire has them.
+    def purge(self) -> PurgeGovernor:
+        """How purge is governed.
 
         Raises:
             InputError: a value is wrong, with its option.
         """
         from pydantic import ValidationError
 
-        from fairtrial.settings import purge_governor
+        from fairtrial.settings.steps.purge import PurgeGovernor
 
-        nested: dict[str, Any] = {}
+        groups: dict[str, dict[str, object]] = defaultdict(dict)
         for path, value in self.values.items():
-            *parents, name = path.split(".")
-            here = nested
-            for parent in parents:
-                here = here.setdefault(parent, {})
-            here[name] = value
+            parent, _, name = path.rpartition(".")
+            groups[parent][name] = value
         try:
-            found = purge_governor.PurgeGovernor.model_validate(nested)
+            return PurgeGovernor.model_validate({**groups.pop("", {}), **groups})
         except ValidationError as error:
             raise InputError(
                 [
@@ -98,7 +99,6 @@ class Wishes:
                 ],
                 hint=HINT,
             ) from error
-        return {**purge_governor.parameters(found), "duration_s": self.seconds}
 
 
 def _option(location: tuple[int | str, ...]) -> str:
@@ -155,9 +155,9 @@ def purge(server: Server, wishes: Wishes) -> None:
     """
     from fairtrial.run.trial.governing import Governor
 
-    parameters = {**wishes.parameters(), "endpoint": server.endpoint()}
+    request = wishes.purge().governing(server.endpoint(), duration_s=wishes.seconds)
     with Told() as told, _place(changes=not wishes.dry_run) as (place, originals):
-        governor = Governor(place, parameters, originals=originals, on_decision=_printer(told, as_json=wishes.as_json))
+        governor = Governor(place, request, originals=originals, on_decision=_printer(told, as_json=wishes.as_json))
         while told.by is None and not governor.wait(POLL_S):
             pass
         doubt = governor.stop()
@@ -178,7 +178,7 @@ def _place(*, changes: bool) -> Iterator[tuple[OpenPlace, PurePosixPath]]:
     from fairtrial.wire.open_place import OpenPlace
 
     with open_place("local", None, holder=f"{HOLDER}, process {os.getpid()}", lock=changes) as agent:
-        place = OpenPlace(agent=agent, facts={})
+        place = OpenPlace(agent=agent)
         for failed in agent.hello.leftovers.failed:
             print(f"cannot restore what an earlier run left behind: {failed}", file=sys.stderr)
         directory = place.state_directory / DIRECTORY
@@ -187,7 +187,7 @@ def _place(*, changes: bool) -> Iterator[tuple[OpenPlace, PurePosixPath]]:
         yield place, directory / f"originals-{os.getpid()}-{time.time_ns()}.json"
 
 
-def _printer(told: Told, *, as_json: bool) -> Any:
+def _printer(told: Told, *, as_json: bool) -> OnDecision:
     begun: list[int] = []
 
     def show(decision: Decision) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from fairtrial.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from fairtrial.record.models import Plan
+    from fairtrial.study.resolved import Section
 
 ARGUMENT: Final = "PLACE"
 HINT: Final = "give `local`, `ssh://user@host`, a mapping as in a study ('{vm: {kernel: debian-6.1}}'), or a study file"
@@ -32,11 +32,11 @@ def planned(file: Path, *, size: str | None = None) -> Plan:
     return planning.make(language.load(file, catalogue=known, size=size), catalogue=known)
 
 
-def of_plan(plan: Plan) -> list[dict[str, Any]]:
+def of_plan(plan: Plan) -> list[Section]:
     """Every place of a plan, once, in the order of its cells."""
     trials = [trial for arms in plan.resolved.values() for trial in arms.values()]
     every = [place for trial in trials for place in (trial.place, trial.workload_place) if place is not None]
-    return list({json.dumps(place, sort_keys=True): place for place in every}.values())
+    return list(dict.fromkeys(every))
 
 
 def is_study(word: str) -> bool:
@@ -44,8 +44,8 @@ def is_study(word: str) -> bool:
     return word.endswith(STUDIES)
 
 
-def place(word: str) -> dict[str, Any]:
-    """The place that a word names, its parameters validated, as JSON values.
+def place(word: str) -> Section:
+    """The place that a word names, its parameters validated.
 
     Raises:
         InputError: it names none.
@@ -53,6 +53,7 @@ def place(word: str) -> dict[str, Any]:
     from pydantic import ValidationError
 
     from fairtrial.places import PLACES
+    from fairtrial.study.resolved import Section
     from fairtrial.study.tree.problems import did_you_mean, listed
 
     kind, parameters = _address(word) if word.startswith("ssh://") else _written(word)
@@ -60,14 +61,14 @@ def place(word: str) -> dict[str, Any]:
         message = f"unknown kind of place `{kind}`; expected one of {listed(PLACES)}"
         raise _wrong(message, suggestion=did_you_mean(kind, PLACES))
     try:
-        return {kind: PLACES[kind].model.model_validate(parameters or {}).model_dump(mode="json")}
+        return Section({kind: PLACES[kind].model.model_validate(parameters or {}).model_dump(mode="json")})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join([kind, *(str(part) for part in first["loc"])])
         raise _wrong(first["msg"], field=field) from error
 
 
-def _address(word: str) -> tuple[str, Mapping[str, Any]]:
+def _address(word: str) -> tuple[str, Mapping[str, object]]:
     """`ssh://user@host:port`."""
     try:
         parts = urlsplit(word)
@@ -79,7 +80,7 @@ def _address(word: str) -> tuple[str, Mapping[str, Any]]:
     return "ssh", {"host": parts.hostname, "user": parts.username, "port": port}
 
 
-def _written(word: str) -> tuple[str, Mapping[str, Any]]:
+def _written(word: str) -> tuple[str, Mapping[str, object]]:
     """A kind alone, or a mapping of one kind to its parameters."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError

@@ -66,12 +66,15 @@ def check(system: str, version: str | None) -> None:
     from fairtrial.cli.running.progress import Lines
     from fairtrial.run.feasibility.server import check as checked
     from fairtrial.run.opening import opened
+    from fairtrial.study.resolved import Section
 
     if version is not None:
         _known(system, version)
     server = _server(system, version)
     progress = Lines(Console(stderr=True))
-    with opened({"local": {"state_directory": None}}, directory=Path("servers-check"), progress=progress) as place:
+    with opened(
+        Section({"local": {"state_directory": None}}), directory=Path("servers-check"), progress=progress
+    ) as place:
         found = checked(place, server)
     typer.echo(f"version   {found.identity.version}")
     typer.echo(f"sha256    {found.identity.sha256}")

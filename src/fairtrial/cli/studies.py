@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from fairtrial.audit import Checked, Compared, Dataset, Table
+    from fairtrial.audit import Audit, Compared, Dataset, Table
     from fairtrial.audit.models import TableDescription
 
 
@@ -81,8 +81,9 @@ def _question(file: Path) -> str:
 def _ready() -> Iterator[_Ready]:
     from fairtrial.cli import doctor, places
     from fairtrial.run.feasibility.study import Lack, outlook
+    from fairtrial.study.resolved import Section
 
-    local: dict[str, Any] = {doctor.LOCAL: {}}
+    local = Section({doctor.LOCAL: {}})
     servers: dict[str, list[Lack]] = {}
     with doctor.looked_at(local, boots=False) as (place, seen):
         for file in doctor.bundled():
@@ -128,10 +129,11 @@ def render(dataset: Dataset) -> Iterator[str]:
             yield ""
             yield from _pairs(table.comparisons)
     yield from columns.heading("Where the publication disagrees with its own data")
-    yield from _disagreements(publications.check(dataset))
+    audit = publications.audit(dataset)
+    yield from _disagreements(audit)
     yield from columns.heading("What else a reader should know")
     yield ""
-    for fact in publications.facts(dataset):
+    for fact in audit.problems:
         yield from columns.prose(f"- {fact}", indent="  ")
 
 
@@ -230,15 +232,15 @@ def _pairs(comparisons: Sequence[Compared]) -> Iterator[str]:
         yield f"  {place(each.at)}: " + ", ".join(f"{change:.2f} %" for change in each.pair_percent)
 
 
-def _disagreements(checked: Checked) -> Iterator[str]:
+def _disagreements(audit: Audit) -> Iterator[str]:
     from fairtrial.audit.findings import EXPLAINED
     from fairtrial.report.text import columns
 
     yield ""
-    agreed = checked.figures - len(checked.disagreements)
-    yield f"{checked.figures} printed figures and statements checked, {agreed} follow from the data."
-    for kind in dict.fromkeys(each.kind for each in checked.disagreements):
-        found = [each for each in checked.disagreements if each.kind == kind]
+    agreed, contradicted = audit.count("confirmed"), [each for each in audit.findings if each.kind is not None]
+    yield f"{agreed + len(contradicted)} printed figures and statements checked, {agreed} follow from the data."
+    for kind in dict.fromkeys(each.kind for each in contradicted if each.kind is not None):
+        found = [each for each in contradicted if each.kind == kind]
         yield ""
         yield f"{EXPLAINED[kind]} ({len(found)}):"
         rows = [[each.where, each.what, each.printed, each.computed] for each in found]

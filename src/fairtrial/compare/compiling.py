@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from ruamel.yaml import YAML
 
@@ -61,7 +61,7 @@ class Wishes:
     margin: str = "2%"
     confidence: str = "95%"
     seed: int = 1
-    stopping: Mapping[str, Any] = field(default_factory=dict)
+    stopping: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ def _labelled(wishes: Wishes) -> Sequence[tuple[str, str]]:
     return list(zip(wishes.labels, wishes.commands, strict=True))
 
 
-def _metric(wishes: Wishes) -> dict[str, dict[str, Any]]:
+def _metric(wishes: Wishes) -> dict[str, dict[str, str]]:
     """The one metric from the output, by a name made from where it stands."""
     if wishes.metric is None:
         return {}
@@ -185,7 +185,7 @@ def _comment(wishes: Wishes) -> str:
     return f"# Run once before this study:\n{lines}\n"
 
 
-def _yaml(study: Mapping[str, Any]) -> str:
+def _yaml(study: Mapping[str, object]) -> str:
     yaml = YAML()
     yaml.width = _LINE_WIDTH
     yaml.default_flow_style = False

@@ -177,7 +177,7 @@ def io_uring(seen: Seen) -> Finding:
     """Whether it may be used; a container's filter is only seen by trying, which the load engine's ceiling does."""
     name = "io_uring"
     why = "the load engine waits with io_uring, otherwise with epoll; some workloads require io_uring"
-    version = _VERSION.match(str(seen.facts.get("kernel", "")))
+    version = _VERSION.match(seen.facts.kernel)
     if version and (int(version[1]), int(version[2])) < FIRST_IO_URING:
         return Finding(
             name=name, value="not supported by this kernel", grade="caution", why=why, fix="use kernel 5.1 or newer"

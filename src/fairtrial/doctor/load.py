@@ -48,7 +48,7 @@ def other_load(seen: Seen) -> Finding:
     sample = spent(seen)
     if sample is None:
         return unknown(name, why=why, how="look at `top` at the place")
-    guest = "accelerator" in seen.facts  # booted for this: what runs is its start, and this look, which is slow there
+    guest = seen.facts.guest is not None  # booted for this: what runs is its start, and this look, which is slow there
     grade = "fine" if guest else OTHER_LOAD.grade(sample.busy)
     averages = (seen.text("/proc/loadavg") or "").split()
     load = f", load average {averages[0]}" if averages else ""

@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final
 
 from fairtrial.programs import Program
+from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 
 SAMPLE_S: Final = 1.0  # 100 ticks of each processor: one stolen tick of a processor is 1 %
@@ -132,7 +133,7 @@ class Seen:
             `kvm.json` and `ceiling`, what fairtrial found out here before, as JSON.
     """
 
-    facts: Mapping[str, Any]
+    facts: Facts
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)
     first: Mapping[str, Sequence[str]] = field(default_factory=dict)
     second: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -204,7 +205,7 @@ def look(place: OpenPlace, *, programs: Iterable[Program] = (), root: str = "", 
     return parsed(said, facts=place.facts, programs=bool(wanted))
 
 
-def parsed(said: Sequence[tuple[str, str]], *, facts: Mapping[str, Any], programs: bool) -> Seen:
+def parsed(said: Sequence[tuple[str, str]], *, facts: Facts, programs: bool) -> Seen:
     """What the script printed, as (`stdout` or `stderr`, line)."""
     sections: dict[str, dict[str, list[str]]] = {_ONCE: {}, _FIRST: {}, _SECOND: {}}
     nodes: dict[str, str] = {}

@@ -125,7 +125,7 @@ def clock_source(seen: Seen) -> Finding:
         grade=grade,
         why=why,
         fix=fix or "boot with tsc=reliable where the processor's counter is invariant",
-        biases=not seen.facts.get("emulated", False),  # times are no evidence there anyway
+        biases=seen.facts.guest is None or not seen.facts.guest.emulated,  # times are no evidence there anyway
     )
 
 
@@ -158,15 +158,16 @@ def virtualisation(seen: Seen) -> Finding:
     """Whether a hypervisor stands between."""
     name = "virtualisation"
     why = "the use of caches, memory and disks by other guests of a shared machine is not visible"
-    if seen.facts.get("emulated"):
+    guest = seen.facts.guest
+    if guest is not None and guest.emulated:
         return Finding(
             name=name,
-            value=f"emulated ({seen.facts.get('accelerator', 'unknown')})",
+            value=f"emulated ({guest.accelerator})",
             grade="caution",
             why="times and rates of an emulated processor are not evidence; counts are",
             fix="judge counts, or use a machine whose /dev/kvm boots a kernel",
         )
-    kind = str(seen.facts.get("virtualisation", "unknown"))
+    kind = seen.facts.virtualisation
     if kind == "none":
         return Finding(name=name, value="none", grade="fine", why=why)
     return Finding(

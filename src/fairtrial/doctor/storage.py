@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from fairtrial.doctor.grading import Limits, graded, size, unknown
 from fairtrial.doctor.looking import Seen
 from fairtrial.record.models import Finding, Grade
+from fairtrial.wire.facts import Facts
 
 IN_MEMORY: Final = ("tmpfs", "ramfs")
 # Solid-state disks and copy-on-write file systems slow down as they fill: many by a fifth full, all when nearly full.
@@ -27,7 +28,7 @@ def file_system(seen: Seen) -> Finding:
     """What the state directory is on."""
     name = "file_system"
     why = "data are stored here, so all disk figures are those of this file system"
-    kind = str(seen.facts.get("file_system", "unknown"))
+    kind = seen.facts.file_system
     if kind == "unknown":
         return unknown(name, why=why, how="look at `findmnt --target` of the state directory")
     if kind in IN_MEMORY:
@@ -58,9 +59,9 @@ def reflink(seen: Seen) -> Finding:
     )
 
 
-def more_room(facts: Mapping[str, Any]) -> str:
+def more_room(facts: Facts) -> str:
     """What to do about a disk that is too small; a guest's is a file of this machine's."""
-    if "accelerator" in facts:
+    if facts.guest is not None:
         return (
             "raise `place.vm.disk`: each size is a separate disk, empty at first; the smaller one is the file "
             "`vm/disk-BYTES` of the state directory here, and can be deleted"
@@ -73,7 +74,7 @@ def disk_space(seen: Seen) -> Finding:
     name = "disk_space"
     why = "a nearly full disk writes more slowly, and a run that fills it fails"
     whole, available = (int(seen.state.get(key, "0")) for key in ("size_kib", "available_kib"))
-    free = available or int(seen.facts.get("free_bytes", 0)) // _KIBIBYTE
+    free = available or seen.facts.free_bytes // _KIBIBYTE
     if not whole and not free:
         return unknown(name, why=why, how="look at `df` of the state directory")
     grade: Grade = FULL.grade(1 - available / whole) if whole else "fine"

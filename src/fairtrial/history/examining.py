@@ -10,9 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse.inference import ranks, t_tests
+from fairtrial.analyse.inference import ranks, sensitivity, spreads, t_tests
 from fairtrial.analyse.inference.families import benjamini_hochberg, holm
-from fairtrial.analyse.inference.spreads import LARGEST_LOGARITHM
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.models import Interval
 from fairtrial.history import segments
@@ -62,6 +61,7 @@ class _Prepared:
     margin: float
     p: float | None
     starts: list[int]
+    constant: tuple[int, int] | None
 
     @property
     def name(self) -> str:
@@ -81,23 +81,22 @@ class _Prepared:
         return abs(move) > self.margin * abs(level)
 
     def ratio(self, move: float, reach: float) -> Interval:
-        estimate = math.exp(move) if self.series.positive and move <= LARGEST_LOGARITHM else None
-        if estimate is None or move + reach > LARGEST_LOGARITHM:
-            return Interval(estimate=estimate, low=None, high=None)
-        return Interval(estimate=estimate, low=math.exp(move - reach), high=math.exp(move + reach))
+        if not self.series.positive:
+            return Interval(estimate=None, low=None, high=None)
+        return spreads.ratio(sensitivity.exponential(move), move - reach, move + reach)
 
 
 def examine(series: Sequence[Series], *, options: Options, left_out: dict[str, str] | None = None) -> History:
     """Looks at every series; families are all of them together."""
     prepared = [_prepare(each, options) for each in series]
     tested = [each.p for each in prepared if each.p is not None]
-    adjusted = iter(benjamini_hochberg(t_tests.array(tested)).tolist() if tested else [])
+    adjusted = iter(benjamini_hochberg(t_tests.array(tested)).tolist())
     found = [
         _examined(each, p_adjusted=None if each.p is None else float(next(adjusted)), options=options)
         for each in prepared
     ]
     alarms = [each.alarm for each in found if each.alarm is not None]
-    raised = iter(holm([alarm.p for alarm in alarms]))
+    raised = iter(holm([alarm.p for alarm in alarms]).tolist())
     judged = [_judged(each, raised, options) for each in found]
     return History(alpha=options.alpha, alarm_alpha=options.alarm_alpha, series=tuple(judged), left_out=left_out or {})
 
@@ -123,6 +122,7 @@ def _prepare(series: Series, options: Options) -> _Prepared:
         margin=margin or 0.0,
         p=p,
         starts=starts,
+        constant=segments.constant(scaled),
     )
 
 
@@ -143,13 +143,13 @@ def _examined(of: _Prepared, *, p_adjusted: float | None, options: Options) -> E
         ns=tuple(point.n for point in of.points),
         newest=of.series.newest,
         left_out=len(of.series.points) - len(of.points),
-        alike=segments.alike(of.scaled),
+        constant=of.constant,
         noise=None if of.noise is None else of.noise.sd * of.size,
         autocorrelation=None if of.noise is None else of.noise.autocorrelation,
         p=of.p,
         p_adjusted=p_adjusted,
         changes=tuple(_changes(of, bounds, options)),
-        spikes=tuple(_spikes(of, bounds)),
+        spikes=tuple(_spikes(of)),
         alarm=_alarm(of, options),
         doubts=tuple(_doubts(of, p_adjusted=p_adjusted, options=options)),
     )
@@ -193,25 +193,34 @@ def _differing(before: Point, after: Point) -> dict[str, tuple[str, str]]:
     return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
 
 
-def _spikes(of: _Prepared, bounds: Sequence[int]) -> list[Spike]:
-    found = []
-    for start, end in pairwise(bounds):
-        away = of.scaled[start:end] - np.median(of.scaled[start:end])
-        for index, move in enumerate(away.tolist(), start=start):
-            sds = abs(move) / of.noise.sd if of.noise else 0.0
-            if sds > SPIKE_SDS:
-                found.append(
-                    Spike(index=index, run=of.points[index].run, value=of.points[index].estimate, noise_sds=sds)
-                )
-    return found
+def _spikes(of: _Prepared) -> list[Spike]:
+    """Points far from their segment; after a constant, every other value but the newest, which is judged at once."""
+    if of.noise is None:
+        return []
+    away = np.abs(distances(of.scaled, of.starts))
+    far = away > SPIKE_SDS * of.noise.sd
+    if of.constant is not None:
+        level, end = of.constant
+        away[end:] = np.abs(of.scaled[end:] - of.scaled[level])
+        far[end:] = away[end:] > 0
+        far[-1] = False
+    return [
+        Spike(
+            index=index,
+            run=of.points[index].run,
+            value=of.points[index].estimate,
+            noise_sds=float(away[index]) / of.noise.sd,
+        )
+        for index in np.flatnonzero(far).tolist()
+    ]
 
 
 def _alarm(of: _Prepared, options: Options) -> Alarm | None:
-    """The newest point against the last segment of those before it; neighbours that are alike count for less."""
+    """The newest point against its constant or the last segment; neighbours that are alike count for less."""
     if of.noise is None or len(of.points) < FEWEST_TO_ALARM:
         return None
     earlier, starts = of.scaled[:-1], of.starts
-    last = earlier[starts[-1] if starts else 0 :]
+    last = earlier[slice(*of.constant)] if of.constant else earlier[starts[-1] if starts else 0 :]
     expected = float(np.median(last))
     move = float(of.scaled[-1]) - expected
     spread = scatter(earlier, starts) or of.noise.sd
@@ -257,9 +266,8 @@ def _judged(of: Examined, adjusted: Iterator[float], options: Options) -> Examin
     if of.alarm is None:
         return of
     p = next(adjusted)
-    return of.model_copy(
-        update={"alarm": of.alarm.model_copy(update={"p_adjusted": p, "raised": p <= options.alarm_alpha})}
-    )
+    raised = p <= options.alarm_alpha or (of.constant is not None and of.alarm.relevant)
+    return of.model_copy(update={"alarm": of.alarm.model_copy(update={"p_adjusted": p, "raised": raised})})
 
 
 def _known(of: _Prepared, index: int, options: Options) -> Known | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from fairtrial.history.gating import Check, Gate
+from fairtrial.history.gating import Gate, GateCheck
 from fairtrial.report.text import columns
 
 SUITE: Final = "fairtrial gate"
@@ -67,7 +67,7 @@ def junit(gate: Gate) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _ordered(gate: Gate) -> list[Check]:
+def _ordered(gate: Gate) -> list[GateCheck]:
     """Failures first."""
     return sorted(gate.checks, key=lambda each: ("failed", "passed", "skipped").index(each.status))
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from fairtrial.analyse.inference import comparing, judging
 from fairtrial.analyse.measured import Measured, measured
-from fairtrial.analyse.models import Comparison
+from fairtrial.analyse.models import Comparison, Interval
 from fairtrial.analyse.result import Result
 from fairtrial.history.examining import FEWEST_TO_ALARM
 from fairtrial.history.models import Alarm, Change, Examined, History
-from fairtrial.history.segments import SHORTEST
 from fairtrial.metrics.frames import used_trials
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
@@ -26,7 +26,7 @@ BETWEEN_RUNS: Final = (
 )
 
 
-class Check(Result):
+class GateCheck(Result):
     """One thing that must hold.
 
     Attributes:
@@ -44,7 +44,7 @@ class Gate(Result):
     """Every check, and what holds for all of them."""
 
     against: str
-    checks: tuple[Check, ...]
+    checks: tuple[GateCheck, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -70,15 +70,17 @@ def by_history(history: History) -> Gate:
     )
 
 
-def _of_series(of: Examined, level: float) -> Check:
+def _of_series(of: Examined, level: float) -> GateCheck:
     if of.newest and of.newest != of.runs[-1]:
         return _check(
             of, "failed", f"the newest run, {of.newest}, has no value; the last run with a value is {of.runs[-1]}"
         )
     if of.alarm is None:
-        return _of_constants(of)
-    if (constant := _left_its_constant(of)) is not None:
-        return constant
+        words = constant_in_words(of)
+        return _check(of, "passed" if words else "skipped", words or f"too few runs ({len(of.values)})")
+    departure = departure_in_words(of)
+    if departure and _matters(of.alarm):
+        return _check(of, "failed", departure)
     last = of.changes[-1] if of.changes else None
     if last is not None and of.p_adjusted is not None and of.p_adjusted <= level and _matters(last):
         return _check(of, "failed", f"level changed at {last.run}: {_size(of, last)}; {last.direction}")
@@ -91,30 +93,34 @@ def _of_series(of: Examined, level: float) -> Check:
     return _check(of, "passed", f"newest run against the previous level: {_size(of, of.alarm)}{note}")
 
 
-def _of_constants(of: Examined) -> Check:
-    """A series without noise: one that is too short, or a deterministic count that never changed."""
-    words = constant_in_words(of)
-    return _check(of, "passed" if words else "skipped", words or f"too few runs ({len(of.values)})")
-
-
 def constant_in_words(of: Examined) -> str:
     """`all 30 runs have 100`; empty if they differ by more than rounding, or are too few to say so."""
-    if not FEWEST_TO_ALARM <= len(of.values) == of.alike:
+    if of.constant != (0, len(of.values)) or len(of.values) < FEWEST_TO_ALARM:
         return ""
-    return f"all {of.alike} runs have {of.values[0]:{DIGITS}}"
+    return f"all {len(of.values)} runs have {of.values[0]:{DIGITS}}"
 
 
-def _left_its_constant(of: Examined) -> Check | None:
-    """A count that was the same in every run has no noise that could excuse the newest: None if it was not.
+def departure_in_words(of: Examined) -> str:
+    """`the first 29 of 30 runs have 100, the newest has 90`; empty unless it left by more than the margin."""
+    if of.constant is None or of.alarm is None or not of.alarm.relevant:
+        return ""
+    start, end = of.constant
+    which = f"{end - start} runs from {of.runs[start]} on" if start else f"the first {end} of {len(of.values)} runs"
+    return f"{which} have {of.values[start]:{DIGITS}}, the newest has {of.alarm.value:{DIGITS}}"
 
-    It stays so until the runs that differ are enough for a level of their own, which is a change.
-    """
-    runs = len(of.values)
-    is_constant = of.alike >= FEWEST_TO_ALARM - 1 and runs - of.alike < SHORTEST
-    if not is_constant or of.alarm is None or not _matters(of.alarm):
-        return None
-    constant, newest = (f"{value:{DIGITS}}" for value in (of.values[0], of.values[-1]))
-    return _check(of, "failed", f"the first {of.alike} of {runs} runs have {constant}, the newest has {newest}")
+
+def moved(ratio: float | None, difference: float, unit: str) -> str:
+    """A change in percent, or in the unit where there is no percentage."""
+    if ratio is None or math.isinf(100 * ratio):
+        return f"{difference:+.4g} {unit}".strip()
+    return numbers.change(ratio)
+
+
+def interval_in_words(of: Interval) -> str:
+    """` [+10.1 %, +14.5 %]`; empty without one, or where percentages are no numbers."""
+    if of.low is None or of.high is None or math.isinf(100 * of.high):
+        return ""
+    return f" [{numbers.change(of.low)}, {numbers.change(of.high)}]"
 
 
 def _matters(found: Change | Alarm) -> bool:
@@ -122,14 +128,12 @@ def _matters(found: Change | Alarm) -> bool:
 
 
 def _size(of: Examined, found: Change | Alarm) -> str:
-    if found.ratio.estimate is not None:
-        return numbers.change(found.ratio.estimate)
-    moved = found.difference if isinstance(found, Change) else found.value - found.expected
-    return f"{moved:+.4g} {of.unit}".strip()
+    difference = found.difference if isinstance(found, Change) else found.value - found.expected
+    return moved(found.ratio.estimate, difference, of.unit)
 
 
-def _check(of: Examined, status: Status, message: str) -> Check:
-    return Check(series=of.series, metric=of.metric, status=status, message=message)
+def _check(of: Examined, status: Status, message: str) -> GateCheck:
+    return GateCheck(series=of.series, metric=of.metric, status=status, message=message)
 
 
 def by_baseline(
@@ -168,10 +172,7 @@ def by_baseline(
     )
     verdicts = dict(zip(made, judged, strict=True))
     checks = tuple(
-        _of_pair(pair, verdicts[pair], definitions[pair[2]])
-        if pair in verdicts
-        else _without_value(pair, both[pair][0])
-        for pair in pairs
+        _of_pair(pair, both[pair][0], found=verdicts.get(pair), definition=definitions[pair[2]]) for pair in pairs
     )
     return Gate(against=baseline.directory.name, checks=checks, notes=(BETWEEN_RUNS,))
 
@@ -193,41 +194,27 @@ def _compared(pair: tuple[str, str, str], both: tuple[Measured, Measured], *, se
     cell, arm, metric = pair
     new, old = both
     # Every arm is held against its own past, so arms share no baseline: each is a place of its own in the family.
-    named = comparing.Named(metric=metric, role="primary", cell=" · ".join(_named(cell, arm)))
-    return comparing.compare(old, new, named=named, setting=setting)
+    subject = comparing.Subject(metric=metric, role="primary", cell=_named(cell, arm))
+    return comparing.compare(old, new, subject=subject, setting=setting)
 
 
-def _without_value(pair: tuple[str, str, str], new: Measured) -> Check:
+def _of_pair(
+    pair: tuple[str, str, str], new: Measured, *, found: Comparison | None, definition: MetricDefinition
+) -> GateCheck:
     cell, arm, metric = pair
-    status: Status = "skipped" if len(new.values) else "failed"
-    lacking = "the baseline" if status == "skipped" else "the run"
-    return Check(series=" · ".join(_named(cell, arm)), metric=metric, status=status, message=f"{lacking} has no value")
+    status: Status = "skipped"
+    if found is None:
+        status = "skipped" if len(new.values) else "failed"
+        message = f"{'the baseline' if len(new.values) else 'the run'} has no value"
+    elif not found.claimable:
+        message = f"too few trials for a verdict ({found.n})"
+    else:
+        status = "failed" if found.verdict == "slower" else "passed"
+        size = moved(found.ratio.estimate, found.difference.estimate or 0.0, definition.unit)
+        p = 1.0 if found.p_adjusted is None else found.p_adjusted
+        message = f"{size}{interval_in_words(found.ratio)}: {found.verdict}, p = {p:.3g} after Holm"
+    return GateCheck(series=_named(cell, arm), metric=metric, status=status, message=message)
 
 
-def _of_pair(pair: tuple[str, str, str], found: Comparison, definition: MetricDefinition) -> Check:
-    cell, arm, metric = pair
-    series = " · ".join(_named(cell, arm))
-    if not found.claimable:
-        return Check(
-            series=series, metric=metric, status="skipped", message=f"too few trials for a verdict ({found.n})"
-        )
-    size = found.ratio.estimate
-    moved = f"{found.difference.estimate:+.4g} {definition.unit}" if size is None else numbers.change(size)
-    interval = (
-        ""
-        if size is None or found.ratio.low is None or found.ratio.high is None
-        else f" [{numbers.change(found.ratio.low)}, {numbers.change(found.ratio.high)}]"
-    )
-    p = 1.0 if found.p_adjusted is None else found.p_adjusted
-    return Check(
-        series=series,
-        metric=metric,
-        status="failed" if found.verdict == "slower" else "passed",
-        message=f"{moved}{interval}: {found.verdict}, p = {p:.3g} after Holm",
-    )
-
-
-def _named(cell: str, arm: str) -> Iterator[str]:
-    if cell != "all":
-        yield cell
-    yield arm
+def _named(cell: str, arm: str) -> str:
+    return arm if cell == "all" else f"{cell} · {arm}"

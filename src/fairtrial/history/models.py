@@ -73,7 +73,7 @@ class Alarm(Result):
         expected: median of the segment before it.
         p: two-sided, unadjusted: the larger of a t test's and of the one by rank.
         p_adjusted: Holm over every series looked at together.
-        raised: `p_adjusted` below the alarm's level.
+        raised: `p_adjusted` is below the alarm's level, or the point left a constant by more than the margin.
     """
 
     run: str
@@ -95,7 +95,8 @@ class Examined(Result):
         runs, times, values, standard_errors, ns: by point, in time order.
         newest: the newest run that should have a point here, whether it has one or not; empty if none should.
         left_out: older points beyond the limit.
-        alike: how many of the first points are equal up to rounding.
+        constant: first point, and the point after the last, of the equal points that the newest is judged by, where
+            the series has no noise.
         noise: standard deviation of a point, as a share where `relative`.
         autocorrelation: of neighbouring points, the value that was allowed for.
         p: of the hypothesis that the level never changed; None with too few points.
@@ -117,7 +118,7 @@ class Examined(Result):
     ns: tuple[int, ...]
     newest: str = ""
     left_out: int
-    alike: int
+    constant: tuple[int, int] | None
     noise: float | None
     autocorrelation: float | None
     p: float | None

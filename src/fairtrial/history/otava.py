@@ -85,18 +85,18 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 def _is_numeric(rows: Sequence[dict[str, str]], name: str) -> bool:
     """By its first value: a later one that is no number is a mistake, not an attribute."""
-    first = next((row[name] for row in rows if row[name]), "")
+    return math.isfinite(_number(next((row[name] for row in rows if row[name]), "")))
+
+
+def _number(text: str) -> float:
     try:
-        return math.isfinite(float(first))
+        return float(text)
     except ValueError:
-        return False
+        return math.nan
 
 
 def _point(path: Path, row: dict[str, str], *, metric: str, line: int) -> Point:
-    try:
-        value = float(row[metric])
-    except ValueError as error:
-        raise _refusal(path, f"{metric}: expected a number, found `{row[metric]}`", line=line) from error
+    value = _number(row[metric])
     if not math.isfinite(value):
         raise _refusal(path, f"{metric}: expected a number, found `{row[metric]}`", line=line)
     return Point(run=_name(row), time=row[TIME], estimate=value)

@@ -26,6 +26,7 @@ from fairtrial.history.noise import MAD_OF_NORMAL, WINSOR_SDS
 Indices = NDArray[np.intp]
 
 SHORTEST: Final = 3  # points in a segment: two spikes side by side are still no level
+FEWEST_EQUAL: Final = 5  # points of one value from which a series is known for one without noise
 FEWEST: Final = 8  # points that can be split: two segments of three, and something left to know the noise from
 LONGEST_EXCURSION: Final = 20  # points of a passing level that is looked for as a whole; longer ones are two steps
 EXCURSION_PRICE: Final = 3.0  # gain that a passing level must have beyond a step: there are many more places for it
@@ -55,9 +56,21 @@ def segment(values: Values, *, alpha: float) -> tuple[float, list[int]]:
     return p, sorted([*starts, *inner])
 
 
-def alike(values: Values) -> int:
-    """How many of the first points are equal; fewer than `SHORTEST` points after them are no level of their own."""
-    return int(np.cumprod(values == values[0]).sum())
+def constant(values: Values) -> tuple[int, int] | None:
+    """First point, and the point after the last, of the constant that the newest points are judged by.
+
+    It is the newest run of two equal points or more with at least one and fewer than `SHORTEST` points after it, or the
+    whole series. None where another value came and went before it, or no level held for `FEWEST_EQUAL` points: then
+    the series has noise.
+    """
+    stretches = list(pairwise([0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]))
+    levels = stretches[:-1] or stretches
+    while levels and levels[-1][1] - levels[-1][0] == 1:
+        levels.pop()
+    lengths = [end - start for start, end in levels]
+    if max(lengths, default=0) < FEWEST_EQUAL or min(lengths[:-1], default=SHORTEST) < SHORTEST:
+        return None
+    return levels[-1] if len(values) - levels[-1][1] < SHORTEST else None
 
 
 def gains(series: Values) -> tuple[Values, list[int]]:
@@ -142,7 +155,7 @@ def _candidates(n: int) -> Iterator[tuple[Indices, Indices, float]]:
 
 def _test(values: Values) -> tuple[float, list[int]]:
     """Returns p of one piece, between `SMALLEST_P` and 1, and its best change."""
-    if len(values) < FEWEST or len(values) - alike(values) < SHORTEST:
+    if len(values) < FEWEST or (values[: 1 - SHORTEST] == values[0]).all():
         return 1.0, []
     pulled = _pulled_in(values)
     reordered = _reordered(pulled)

@@ -7,18 +7,29 @@ standard error is a share.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import duckdb
+from pydantic import BaseModel, Field, Json, ValidationError
 
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record import reader
+from fairtrial.record.models import (
+    BlockVoided,
+    Cell,
+    Design,
+    Event,
+    PlannedMetrics,
+    PlannedTrial,
+    RunFinished,
+    RunStarted,
+    TrialFinished,
+)
 from fairtrial.study.catalogue import Better
 from fairtrial.study.tree.problems import listed
 
@@ -26,6 +37,8 @@ CELL: Final = "cell"
 ARM: Final = "arm"
 BY: Final = (CELL, ARM)  # what tells series apart unless asked otherwise
 FULL_CONFIDENCE_N: Final = 2  # trials from which a standard error exists
+
+Row = TypeVar("Row", bound=BaseModel)
 
 _PLANS: Final = """
 SELECT filename, format_version, study, size, arm, factors, cells, metrics, design
@@ -111,20 +124,72 @@ class Runs:
     left_out: dict[str, str]
 
 
+class _PlanRow(BaseModel):
+    """What series need of a plan."""
+
+    study: str
+    size: str | None
+    arm: str
+    factors: Json[dict[str, list[str]]]
+    cells: Json[list[Cell]]
+    metrics: Json[PlannedMetrics]
+    design: Json[Design]
+
+    @property
+    def orders(self) -> dict[str, list[str]]:
+        """Levels by factor, cells and arms, each in the plan's order."""
+        return {**self.factors, CELL: [cell.name for cell in self.cells], ARM: self.factors[self.arm]}
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Role by metric name."""
+        named = self.metrics
+        groups = (("primary", named.primary), ("secondary", named.secondary), ("guardrail", named.guardrails))
+        return {metric: role for role, metrics in groups for metric in metrics}
+
+
+class _JournalRow(BaseModel):
+    """An event and when it was written."""
+
+    time: str
+    entry: Json[Annotated[Event, Field(discriminator="event")]]
+
+
+class _TrialRow(BaseModel):
+    """What series need of a trial."""
+
+    trial: Json[PlannedTrial]
+    levels: Json[dict[str, str]]
+    valid: bool
+    scalars: Json[dict[str, float | None]]
+    subject: Json[dict[str, Any]]
+    system_facts: Json[dict[str, Any]]
+    options: Json[dict[str, str]]
+
+    def key(self, by: Sequence[str]) -> tuple[str, ...]:
+        """Its levels of what tells series apart."""
+        own = {CELL: self.trial.cell, ARM: self.trial.arm}
+        return tuple(own.get(name) or self.levels.get(name, "") for name in by)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What ran in it."""
+        return self.subject | self.system_facts | {f"option {name}": value for name, value in self.options.items()}
+
+
 @dataclass(frozen=True)
 class _Run:
     """A run with the trials that estimates may use, or the reason why it has none."""
 
     directory: Path
     started: str
-    plan: dict[str, Any]
-    trials: list[dict[str, Any]]
+    plan: _PlanRow
+    trials: list[_TrialRow]
     left_out: str = ""
 
     @property
     def title(self) -> str:
-        size = self.plan["size"]
-        return f"{self.plan['study']} ({size})" if size else str(self.plan["study"])
+        return f"{self.plan.study} ({self.plan.size})" if self.plan.size else self.plan.study
 
 
 def record_directories(paths: Sequence[Path]) -> list[Path]:
@@ -144,19 +209,16 @@ def record_directories(paths: Sequence[Path]) -> list[Path]:
 
 
 def read(directories: Sequence[Path], *, metrics: Sequence[str] = (), by: Sequence[str] = BY) -> Runs:
-    """Reads every series of some records.
+    """Reads every series of some records: of the metrics named, or those that the plans give a role.
 
-    Args:
-        directories: of records; see `record_directories`.
-        metrics: names; without any, those that the plans give a role.
-        by: what tells series apart: `cell`, `arm` or factors; trials that share it make one point.
+    Trials of a run that share what tells series apart (`by`: `cell`, `arm` or factors) make one point.
 
     Raises:
         InputError: a name in `by` that no run has as a factor.
         RecordError: a record that cannot be read.
     """
     runs = _runs(directories)
-    known = {CELL, ARM, *(factor for run in runs for factor in run.plan["factors"])}
+    known = {CELL, ARM, *(factor for run in runs for factor in run.plan.factors)}
     if runs and (unknown := [name for name in by if name not in known]):
         problem = Problem(
             message=f"unknown factor `{unknown[0]}`; expected one of {listed(sorted(known))}", file="--by"
@@ -176,11 +238,10 @@ def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]
     if not chosen:
         return
     newest = chosen[-1].plan
-    definitions = {name: each for run in chosen for name, each in run.plan["metrics"]["definitions"].items()}
-    roles = _roles(newest)
-    keys = sorted({_key(trial, by) for run in chosen for trial in run.trials}, key=lambda key: _rank(newest, key, by))
-    for metric in metrics or roles:
-        definition = definitions.get(metric, {})
+    definitions = {name: each for run in chosen for name, each in run.plan.metrics.definitions.items()}
+    keys = sorted({trial.key(by) for run in chosen for trial in run.trials}, key=lambda key: _rank(newest, key, by))
+    for metric in metrics or newest.roles:
+        definition = definitions.get(metric)
         for key in keys:
             values = [_values(run, metric, key=key, by=by) for run in chosen]
             logs = all(value > 0 for groups in values for group in groups.values() for value in group)
@@ -189,54 +250,37 @@ def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]
                 yield Series(
                     name=" · ".join([chosen[-1].title, *(level for level in key if level != "all")]),
                     metric=metric,
-                    unit=definition.get("unit", ""),
-                    better=definition.get("better"),
+                    unit="" if definition is None else definition.unit,
+                    better=None if definition is None else definition.better,
                     points=tuple(points),
-                    margin=newest["design"]["margin"],
-                    role=roles.get(metric, ""),
+                    margin=newest.design.margin,
+                    role=newest.roles.get(metric, ""),
                     in_units=not logs,
                     newest=ordered[-1].directory.name if _expects(ordered[-1].plan, metric, key=key, by=by) else "",
                 )
 
 
-def _roles(plan: dict[str, Any]) -> dict[str, str]:
-    named = plan["metrics"]
-    groups = (("primary", "primary"), ("secondary", "secondary"), ("guardrails", "guardrail"))
-    return {metric: role for key, role in groups for metric in named.get(key, [])}
-
-
-def _key(trial: dict[str, Any], by: Sequence[str]) -> tuple[str, ...]:
-    return tuple(str(trial[name] if name in BY else trial["levels"].get(name, "")) for name in by)
-
-
-def _expects(plan: dict[str, Any], metric: str, *, key: tuple[str, ...], by: Sequence[str]) -> bool:
+def _expects(plan: _PlanRow, metric: str, *, key: tuple[str, ...], by: Sequence[str]) -> bool:
     """Whether a run of this plan gives a series a point, if nothing goes wrong."""
-    orders = _orders(plan)
-    levels = all(level in orders.get(name, [""]) for name, level in zip(by, key, strict=True))
-    return levels and metric in plan["metrics"]["definitions"]
+    levels = all(level in plan.orders.get(name, [""]) for name, level in zip(by, key, strict=True))
+    return levels and metric in plan.metrics.definitions
 
 
-def _rank(plan: dict[str, Any], key: tuple[str, ...], by: Sequence[str]) -> list[tuple[int, str]]:
+def _rank(plan: _PlanRow, key: tuple[str, ...], by: Sequence[str]) -> list[tuple[int, str]]:
     """Where a series stands: cells and levels in the plan's order, what it does not know behind them by name."""
-    orders = _orders(plan)
+    known = [plan.orders.get(name, []) for name in by]
     return [
-        (orders[name].index(level) if level in orders.get(name, []) else len(orders.get(name, [])), level)
-        for name, level in zip(by, key, strict=True)
+        (order.index(level) if level in order else len(order), level) for order, level in zip(known, key, strict=True)
     ]
-
-
-def _orders(plan: dict[str, Any]) -> dict[str, list[str]]:
-    cells = [cell["name"] for cell in plan["cells"]]
-    return {**plan["factors"], CELL: cells, ARM: plan["factors"][plan["arm"]]}
 
 
 def _values(run: _Run, metric: str, *, key: tuple[str, ...], by: Sequence[str]) -> dict[tuple[str, str], list[float]]:
     """A run's values of one series, by cell and arm."""
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
     for trial in run.trials:
-        value = trial["scalars"].get(metric)
-        if _key(trial, by) == key and value is not None and math.isfinite(value):
-            groups[trial[CELL], trial[ARM]].append(float(value))
+        value = trial.scalars.get(metric)
+        if trial.key(by) == key and value is not None and math.isfinite(value):
+            groups[trial.trial.cell, trial.trial.arm].append(value)
     return dict(groups)
 
 
@@ -264,81 +308,71 @@ def _mean(values: Sequence[float], *, logs: bool) -> tuple[float, float | None]:
     return mean, math.hypot(*(each - mean for each in scaled)) / math.sqrt(len(scaled) * (len(scaled) - 1))
 
 
-def _facts(trials: Sequence[dict[str, Any]]) -> dict[str, str]:
+def _facts(trials: Sequence[_TrialRow]) -> dict[str, str]:
     """What every trial of a run says alike."""
-    every = [
-        {
-            **trial["subject"],
-            **trial["system_facts"],
-            **{f"option {name}": each for name, each in trial["options"].items()},
-        }
-        for trial in trials
-    ]
-    first = {name: value for name, value in every[0].items() if isinstance(value, str)}
-    return {name: value for name, value in first.items() if all(each.get(name) == value for each in every)}
+    first, *others = (trial.facts for trial in trials)
+    texts = {name: value for name, value in first.items() if isinstance(value, str)}
+    return {name: value for name, value in texts.items() if all(each.get(name) == value for each in others)}
 
 
 def _runs(directories: Sequence[Path]) -> list[_Run]:
     """Every run: finished ones with their used trials, the others with the reason."""
     for each in directories:
         reader.refuse_links(each)
-    plans = {path.parent: each for path, each in _rows(_PLANS, [each / "plan.json" for each in directories])}
-    events: dict[Path, list[dict[str, Any]]] = defaultdict(list)
+    plans = {path.parent: row for path, row in _rows(_PlanRow, _PLANS, [each / "plan.json" for each in directories])}
+    events: dict[Path, list[_JournalRow]] = defaultdict(list)
     journals = [path for each in directories if (path := each / "journal.jsonl").is_file()]
-    for path, row in _rows(_JOURNALS, journals):
-        events[path.parent].append({**row["entry"], "time": row["time"]})
-    finished = {each for each in directories if _has(events[each], "run_finished")}
+    for path, line in _rows(_JournalRow, _JOURNALS, journals):
+        events[path.parent].append(line)
+    finished = {each for each in directories if any(isinstance(line.entry, RunFinished) for line in events[each])}
     files = [
-        reader.trial_file(each, event["trial"])
+        reader.trial_file(each, line.entry.trial)
         for each in directories
         if each in finished
-        for event in events[each]
-        if event["event"] == "trial_finished"
+        for line in events[each]
+        if isinstance(line.entry, TrialFinished)
     ]
-    trials: dict[Path, list[dict[str, Any]]] = defaultdict(list)
-    for path, row in _rows(_TRIALS, files):
-        trials[path.parents[2]].append({**row["trial"], **{key: row[key] for key in row if key != "trial"}})
-    runs = []
-    for each in directories:
-        lost = {(event["cell"], event["block"]) for event in events[each] if event["event"] == "block_voided"}
-        usable = [trial for trial in trials[each] if not trial.get("diagnostic", False)]
-        lost |= {(trial[CELL], trial["block"]) for trial in usable if not trial["valid"]}
-        used = [trial for trial in usable if (trial[CELL], trial["block"]) not in lost]
-        started = next((event["time"] for event in events[each] if event["event"] == "run_started"), "")
-        reason = "unfinished" if each not in finished else "" if used else "no trial counts towards estimates"
-        runs.append(_Run(directory=each, started=started, plan=plans[each], trials=used, left_out=reason))
-    return runs
+    trials: dict[Path, list[_TrialRow]] = defaultdict(list)
+    for path, trial in _rows(_TrialRow, _TRIALS, files):
+        trials[path.parents[2]].append(trial)
+    return [
+        _run(each, plans[each], events=events[each], trials=trials[each], finished=each in finished)
+        for each in directories
+    ]
 
 
-def _has(events: Sequence[dict[str, Any]], name: str) -> bool:
-    return any(event["event"] == name for event in events)
+def _run(
+    directory: Path, plan: _PlanRow, *, events: Sequence[_JournalRow], trials: Sequence[_TrialRow], finished: bool
+) -> _Run:
+    entries = [line.entry for line in events]
+    lost = {(entry.cell, entry.block) for entry in entries if isinstance(entry, BlockVoided)}
+    usable = [each for each in trials if not each.trial.diagnostic]
+    lost |= {(each.trial.cell, each.trial.block) for each in usable if not each.valid}
+    used = [each for each in usable if (each.trial.cell, each.trial.block) not in lost]
+    started = next((line.time for line in events if isinstance(line.entry, RunStarted)), "")
+    reason = "" if used else "no trial counts towards estimates"
+    return _Run(directory, started, plan=plan, trials=used, left_out=reason if finished else "unfinished")
 
 
-def _rows(query: str, files: Sequence[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Rows of a query over files, each with its file; JSON columns as Python values.
+def _rows(row: type[Row], query: str, files: Sequence[Path]) -> Iterator[tuple[Path, Row]]:
+    """Rows of a query over files, each with its file.
 
     Raises:
         RecordError: a file is missing or is not what it should be.
     """
     if not files:
         return
-    with duckdb.connect(":memory:") as connection:
-        try:
+    try:
+        with duckdb.connect(":memory:") as connection:
             cursor = connection.execute(query, [[str(file) for file in files]])
             names = [column[0] for column in cursor.description]
-            is_json = [str(column[1]) == "JSON" for column in cursor.description]
-            rows = cursor.fetchall()
-        except duckdb.Error as error:
-            raise RecordError(
-                f"cannot read a record: {str(error).splitlines()[0]}",
-                hint="`fairtrial verify RUN` names the file that is cut off or changed",
-            ) from error
-    for row in rows:
-        values = [
-            json.loads(value) if json_ and value is not None else value
-            for value, json_ in zip(row, is_json, strict=True)
-        ]
-        found = dict(zip(names, values, strict=True))
-        path = Path(found.pop("filename"))
-        reader.require_version(path, found.pop("format_version", None))
-        yield path, found
+            for values in cursor.fetchall():
+                fields = dict(zip(names, values, strict=True))
+                path = Path(fields.pop("filename"))
+                reader.require_version(path, fields.pop("format_version", None))
+                yield path, row.model_validate(fields)
+    except (duckdb.Error, ValidationError) as error:
+        first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]
+        raise RecordError(
+            f"cannot read a record: {first}", hint="`fairtrial verify RUN` names the file that is cut off or changed"
+        ) from error

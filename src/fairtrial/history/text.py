@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairtrial.history import Alarm, Change, Examined, History
-from fairtrial.history.gating import constant_in_words
+from fairtrial.history.gating import constant_in_words, departure_in_words, interval_in_words, moved
 from fairtrial.report import numbers
 from fairtrial.report.text import columns
 from fairtrial.words import counted
@@ -36,14 +36,15 @@ def shown(of: Examined, value: float | None) -> str:
 
 def change_in_words(of: Examined, change: Change) -> str:
     """`+12.3 % [+10.1 %, +14.5 %], better`."""
-    return f"{_moved(of, change.ratio.estimate, change.difference)}{_interval(of, change)}, {change.direction}"
+    size = moved(change.ratio.estimate, change.difference, of.unit)
+    return f"{size}{interval_in_words(change.ratio)}, {change.direction}"
 
 
 def alarm_in_words(of: Examined, alarm: Alarm) -> str:
     """The newest point beside what was expected."""
-    moved = _moved(of, alarm.ratio.estimate, alarm.value - alarm.expected)
+    size = moved(alarm.ratio.estimate, alarm.value - alarm.expected, of.unit)
     return (
-        f"{shown(of, alarm.value)}, expected {shown(of, alarm.expected)}: {moved}, {alarm.direction}, "
+        f"{shown(of, alarm.value)}, expected {shown(of, alarm.expected)}: {size}, {alarm.direction}, "
         f"p = {numbers.p_value(alarm.p_adjusted)} after Holm"
     )
 
@@ -97,19 +98,10 @@ def _series(of: Examined) -> Iterator[str]:
     for spike in of.spikes:
         yield f"spike at {spike.run}: {shown(of, spike.value)}, {spike.noise_sds:.1f} standard deviations; not a change"
     if of.alarm is not None and of.alarm.raised:
-        yield f"alarm at {of.alarm.run}: {alarm_in_words(of, of.alarm)}"
-        yield "  one point may be a change or a spike: run again" + (
-            f"; known: {of.alarm.known.because}" if of.alarm.known else ""
-        )
+        departure = departure_in_words(of)
+        said = f"left its constant: {departure}" if departure else alarm_in_words(of, of.alarm)
+        known = f"; known: {of.alarm.known.because}" if of.alarm.known else ""
+        yield f"alarm at {of.alarm.run}: {said}"
+        yield f"  one point may be a change or a spike: run again{known}"
     for doubt in of.doubts:
         yield from columns.prose(f"doubt: {doubt}", indent="  ")
-
-
-def _moved(of: Examined, ratio: float | None, difference: float) -> str:
-    return numbers.change(ratio) if ratio is not None else f"{difference:+.4g} {of.unit}".strip()
-
-
-def _interval(of: Examined, change: Change) -> str:
-    if not of.relative or change.ratio.low is None or change.ratio.high is None:
-        return ""
-    return f" [{numbers.change(change.ratio.low)}, {numbers.change(change.ratio.high)}]"

@@ -15,7 +15,7 @@ from fairtrial.analyse.doubts import order as order_doubts
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Counts, Doubt
 from fairtrial.analyse.selection import ONLY_CELL
-from fairtrial.analyse.tidy import Asked, Course, Table
+from fairtrial.analyse.tidy import Course, Request, Table
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports import clustering, shares
 from fairtrial.imports.rows import Rows
@@ -61,7 +61,7 @@ class Question:
     confidence: float = 0.95
 
 
-def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
+def ask(rows: Rows, question: Question) -> tuple[Table, Request, Course]:
     """What `fairtrial.analyse.analyse_table` takes.
 
     Raises:
@@ -82,7 +82,7 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
         _require_a_baseline(rows, frame, levels)
     table, cells = _table(frame, question, values=values, levels=levels)
     count = frame.height
-    asked = Asked(
+    request = Request(
         study=rows.name,
         question="",
         contrast=arm,
@@ -96,7 +96,7 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Asked, Course]:
     )
     doubts = () if question.cluster is None else clustering.doubts(every, values=values)
     counts = _counts(rows, every, used=count, clustered=question.cluster is not None)
-    return table, asked, _course(rows, counts, doubts=(*doubts, *_dependent(table, question, values=values)))
+    return table, request, _course(rows, counts, doubts=(*doubts, *_dependent(table, question, values=values)))
 
 
 def _counts(rows: Rows, every: pl.DataFrame, *, used: int, clustered: bool) -> Counts:
@@ -149,21 +149,19 @@ def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], a
     known = rows.frame.columns
     named = [("--value", name) for name in values] + [("--arm", arm)] * bool(arm)
     named += [("--by", name) for name in question.by]
-    named += [("--block", name) for name in (question.block,) if name is not None]
-    named += [("--cluster", name) for name in (question.cluster,) if name is not None]
-    named += [("--time", name) for name in (question.time,) if name is not None]
+    alone = (("--block", question.block), ("--cluster", question.cluster), ("--time", question.time))
+    named += [(option, name) for option, name in alone if name is not None]
     problems = [
         Problem(f"unknown column `{name}`; expected one of {listed(known)}", rows.name, field=option, suggestion=near)
         for option, name in named
         if name not in known
         for near in [did_you_mean(str(name), known)]
     ]
-    if not values:
-        message = f"no column of values is named; expected one of {listed(known)}"
-        problems.append(Problem(message, rows.name, field="--value"))
-    if not arm:
-        message = f"no column to compare is named; expected one of {listed(known)}"
-        problems.append(Problem(message, rows.name, field="--arm"))
+    problems += [
+        Problem(f"no column {what} is named; expected one of {listed(known)}", rows.name, field=option)
+        for option, what, column in (("--value", "of values", values), ("--arm", "to compare", arm))
+        if not column
+    ]
     problems += [
         Problem(f"column `{name}` is named by more than one option", rows.name, field=", ".join(options))
         for name in dict.fromkeys(name for _, name in named if name)
@@ -260,9 +258,8 @@ def _finite(rows: Rows, numbers: pl.Series, problems: list[Problem]) -> pl.Serie
     for row in (numbers.abs().fill_nan(0.0) > LARGEST).arg_true().head(PROBLEMS_SHOWN):
         found = "infinity" if math.isinf(numbers[int(row)]) else f"{numbers[int(row)]:g}"
         advice = "write the limit that it reached, or NA"
-        problems.append(
-            rows.problem(int(row), numbers.name, f"expected a measurement, found {found}", suggestion=advice)
-        )
+        message = f"expected a measurement, found {found}"
+        problems.append(rows.problem(int(row), numbers.name, message, suggestion=advice))
     return numbers
 
 
@@ -339,9 +336,8 @@ def _refuse_one_number_of_two_blocks(rows: Rows, frame: pl.DataFrame, block: str
         exact = number is not None and abs(number) < _LARGEST_EXACT
         first = written.setdefault(number, name) if exact else name
         if first != name:
-            problem = rows.problem(
-                row, block, f"block `{name}` is the same number as block `{first}`, written differently"
-            )
+            message = f"block `{name}` is the same number as block `{first}`, written differently"
+            problem = rows.problem(row, block, message)
             raise InputError([problem], hint="write the name of a block the same way in every row")
 
 

@@ -23,10 +23,7 @@ def averaged(frame: pl.DataFrame, *, values: Sequence[str], by: Sequence[str]) -
 
     Means are geometric where all values of the metric in the cell are positive, as comparisons then are of logarithms.
 
-    Args:
-        frame: names as text, then `CLUSTER`, `ROW`, `POSITION` and values (NaN where there is none), in time order.
-        values: columns of numbers.
-        by: columns whose combinations are cells.
+    The frame has names as text, then `CLUSTER`, `ROW`, `POSITION` and values (NaN where there is none), in time order.
     """
     keys = frame.columns[: frame.columns.index(ROW)]
     positive = {name: (pl.col(name).is_nan() | (pl.col(name) > 0)).all() for name in values}

@@ -6,9 +6,11 @@ bins of `json+`, and from plain `json` only where a job has no clone.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+import itertools
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import polars as pl
 
@@ -16,6 +18,7 @@ from fairtrial.errors import InputError, Problem
 from fairtrial.imports.rows import Part
 from fairtrial.imports.sources import Source
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.workloads.fio.document import Document, Job, Latency, weighed_mean
 
 DIRECTIONS: Final = ("read", "write", "trim")
 LATENCIES: Final = ("slat_ns", "clat_ns", "lat_ns")
@@ -37,76 +40,62 @@ def part(source: Source) -> Part:
     """
     text = source.content.decode("utf-8", errors="replace")
     try:
-        document, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
+        document = Document.of(text)
     except ValueError as error:
         problem = Problem(f"not a complete JSON document: {error}", source.name)
         raise InputError([problem], hint="run fio again with --output-format=json, and let it finish") from error
-    jobs: dict[str, list[Mapping[str, Any]]] = {}
-    for job in document.get("jobs", []):
-        if job.get("error"):
-            problem = Problem(f"fio reports error {job['error']} in job {job['jobname']}", source.name)
+    jobs: dict[str, list[Job]] = {}
+    for job in document.jobs:
+        if job.error:
+            problem = Problem(f"fio reports error {job.error} in job {job.jobname}", source.name)
             raise InputError([problem], hint="leave the file out, or run fio again: a failed job measures nothing")
-        jobs.setdefault(job["jobname"], []).append(job)
+        jobs.setdefault(job.jobname, []).append(job)
     rows = [{"job": name, **dict(_figures(clones))} for name, clones in jobs.items()]
     if not any(VALUE in row for row in rows):
         raise InputError([Problem("no job did any I/O", source.name)], hint="give the output of a complete run of fio")
     return Part(name=source.name, frame=pl.DataFrame(rows))
 
 
-def _figures(clones: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
-    busy = [name for name in DIRECTIONS if any(job.get(name, {}).get("total_ios") for job in clones)]
+def _figures(clones: Sequence[Job]) -> Iterator[tuple[str, float]]:
+    sides = {name: [job.side(name) for job in clones] for name in DIRECTIONS}
+    busy = {name: each for name, each in sides.items() if any(side.total_ios for side in each)}
     if not busy:
         return
-    yield "iops", sum(job[name]["iops"] for job in clones for name in busy)
-    yield "bandwidth_bytes_per_s", sum(_bandwidth(job[name]) for job in clones for name in busy)
-    for name in busy:
-        sides = [job[name] for job in clones]
-        yield f"{name}_iops", sum(side["iops"] for side in sides)
-        yield f"{name}_bandwidth_bytes_per_s", sum(_bandwidth(side) for side in sides)
+    yield "iops", sum(job.side(name).iops for job in clones for name in busy)
+    yield "bandwidth_bytes_per_s", sum(side.bytes_per_s for each in busy.values() for side in each)
+    for name, each in busy.items():
+        yield f"{name}_iops", sum(side.iops for side in each)
+        yield f"{name}_bandwidth_bytes_per_s", sum(side.bytes_per_s for side in each)
         for latency in LATENCIES:
-            yield from _latency(f"{name}_{latency}", [side.get(latency, {}) for side in sides])
-    yield "user_cpu_percent", sum(job.get("usr_cpu", 0.0) for job in clones) / len(clones)
-    yield "system_cpu_percent", sum(job.get("sys_cpu", 0.0) for job in clones) / len(clones)
-    yield "context_switches", float(sum(job.get("ctx", 0) for job in clones))
+            yield from _latency(f"{name}_{latency}", [getattr(side, latency) for side in each])
+    yield "user_cpu_percent", sum(job.usr_cpu for job in clones) / len(clones)
+    yield "system_cpu_percent", sum(job.sys_cpu for job in clones) / len(clones)
+    yield "context_switches", float(sum(job.ctx for job in clones))
 
 
-def _bandwidth(side: Mapping[str, Any]) -> float:
-    """Bytes per second; old versions say KiB per second only."""
-    return float(side["bw_bytes"]) if "bw_bytes" in side else float(side["bw"]) * 1024
-
-
-def _latency(name: str, sides: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
-    counts = [int(side.get("N", 0)) for side in sides]
-    total = sum(counts)
-    if not total:
+def _latency(name: str, clones: list[Latency]) -> Iterator[tuple[str, float]]:
+    """Of what was observed: percentiles over all clones' bins, or of one without bins as fio printed them."""
+    seen = [each for each in clones if each.count]
+    if not seen:
         return
-    yield f"{name}_mean", sum(side["mean"] * count for side, count in zip(sides, counts, strict=True)) / total
-    yield f"{name}_max", float(max(side["max"] for side in sides))
-    if all("bins" in side for side, count in zip(sides, counts, strict=True) if count):
-        yield from _merged(name, sides)
-    elif len(sides) == 1:
-        printed = {float(key): value for key, value in sides[0].get("percentile", {}).items()}
-        yield from (
-            (f"{name}_p{percentile}", float(printed[float(percentile)]))
-            for percentile in PERCENTILES
-            if float(percentile) in printed
-        )
+    yield f"{name}_mean", weighed_mean(seen)
+    yield f"{name}_max", max(each.max for each in seen)
+    if all(each.bins for each in seen):
+        yield from _merged(name, seen)
+    elif len(clones) == 1:
+        printed = seen[0].percentile
+        yield from ((f"{name}_p{each}", printed[float(each)]) for each in PERCENTILES if float(each) in printed)
 
 
-def _merged(name: str, sides: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
-    """Percentiles over all clones' bins: the first bin at which the share of observations is reached, as fio does."""
-    bins: dict[int, int] = {}
-    for side in sides:
-        for value, count in side.get("bins", {}).items():
-            bins[int(value)] = bins.get(int(value), 0) + int(count)
-    total = sum(bins.values())
+def _merged(name: str, clones: Sequence[Latency]) -> Iterator[tuple[str, float]]:
+    """The first bin at which the share of observations is reached, as fio does."""
+    bins: Counter[int] = Counter()
+    for each in clones:
+        bins.update(each.bins)
+    ends = list(itertools.accumulate(count for _value, count in sorted(bins.items())))
     for percentile in PERCENTILES:
-        wanted, seen = float(percentile) / 100 * total, 0
-        for value in sorted(bins):
-            seen += bins[value]
-            if seen >= wanted:
-                yield f"{name}_p{percentile}", float(value)
-                break
+        wanted = float(percentile) / 100 * ends[-1]
+        yield f"{name}_p{percentile}", float(sorted(bins)[bisect_left(ends, wanted)])
 
 
 def definition(name: str) -> MetricDefinition:

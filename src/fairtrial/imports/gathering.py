@@ -28,42 +28,29 @@ def gather(found: Sequence[Source]) -> Rows:
         named = ", ".join(f"{source.name} ({kind})" for kind, source in kinds.items())
         problem = Problem(f"expected files of one kind, found {named}", found[0].name)
         raise InputError([problem], hint="analyse one kind at a time")
-    kind = next(iter(kinds))
-    parts = [_with_columns(_read(source, kind), source, is_output=kind in ("fio", "sysbench")) for source in found]
+    tool = {"fio": fio, "sysbench": sysbench}.get(next(iter(kinds)))
+    parts = [
+        _with_columns(tool.part(source) if tool else tables.part(source), source, is_output=tool is not None)
+        for source in found
+    ]
     frame = pl.concat([part.frame for part in parts], how="diagonal_relaxed")
-    if kind not in ("fio", "sysbench"):
-        return Rows(frame=frame, parts=parts, arm=LABEL if any(source.label for source in found) else "")
-    own = fio if kind == "fio" else sysbench
-    numeric = [name for name, dtype in frame.schema.items() if dtype.is_float()]
-    return Rows(
-        frame=frame,
-        parts=parts,
-        definitions={name: own.definition(name) for name in numeric},
-        value=own.VALUE,
-        arm=LABEL if any(source.label for source in found) else "",
-    )
+    arm = LABEL if any(source.label for source in found) else ""
+    if tool is None:
+        return Rows(frame=frame, parts=parts, arm=arm)
+    definitions = {name: tool.definition(name) for name, dtype in frame.schema.items() if dtype.is_float()}
+    return Rows(frame=frame, parts=parts, definitions=definitions, value=tool.VALUE, arm=arm)
 
 
 def _kind(source: Source) -> str:
     if not source.content.strip():
         problem = Problem("the file is empty", source.name)
-        raise InputError(
-            [problem],
-            hint="give a table with a header and one row per trial, or the complete output of fio or sysbench",
-        )
+        hint = "give a table with a header and one row per trial, or the complete output of fio or sysbench"
+        raise InputError([problem], hint=hint)
     if tables.is_parquet(source.content):
         return "table"
     if fio.is_fio(source.content):
         return "fio"
     return "sysbench" if sysbench.is_sysbench(source.content) else "table"
-
-
-def _read(source: Source, kind: str) -> Part:
-    if kind == "fio":
-        return fio.part(source)
-    if kind == "sysbench":
-        return sysbench.part(source)
-    return tables.parquet(source) if tables.is_parquet(source.content) else tables.csv_table(source)
 
 
 def _with_columns(part: Part, source: Source, *, is_output: bool) -> Part:

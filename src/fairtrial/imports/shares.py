@@ -20,12 +20,7 @@ _WHOLE_PERCENT: Final = 100.0
 
 
 def unit(name: str, values: pl.Series) -> str:
-    """`share` (of 1), `%` or nothing: `analyse.shares` judges what is left of the total, and reports print it.
-
-    Args:
-        name: of the column.
-        values: NaN where there is none.
-    """
+    """`share` (of 1), `%` or nothing: `analyse.shares` judges what is left of the total, and reports print it."""
     found = values.drop_nans().to_list()
     percent = not _PERCENT.isdisjoint(_words(name))
     if not (percent or _is_share(name)) or not found or max(found) > _WHOLE_PERCENT:

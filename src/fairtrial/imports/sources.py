@@ -38,12 +38,9 @@ class Source:
 
 
 def sources(given: Sequence[str], *, names: str | None, standard_input: BinaryIO) -> list[Source]:
-    """Reads everything that is named.
+    """Reads paths, folders, patterns or `-` (standard input), each perhaps as `label=path`.
 
-    Args:
-        given: paths, folders, patterns or `-`, each perhaps as `label=path`.
-        names: a pattern of file names with fields in braces, `{kernel}-{memory}-{block}.json`; fields become columns.
-        standard_input: read for `-`.
+    Fields in braces of a pattern of file names, `{kernel}-{memory}-{block}.json`, become columns.
 
     Raises:
         InputError: a file that is not there or cannot be read, or a name that does not fit the pattern.

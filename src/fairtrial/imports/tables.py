@@ -22,6 +22,11 @@ def is_parquet(content: bytes) -> bool:
     return content.startswith(PARQUET)
 
 
+def part(source: Source) -> Part:
+    """A table's rows, whichever of the two formats it has."""
+    return parquet(source) if is_parquet(source.content) else csv_table(source)
+
+
 def parquet(source: Source) -> Part:
     """A Parquet file's rows.
 

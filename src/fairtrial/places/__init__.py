@@ -6,16 +6,18 @@ Owns ways of reaching a place. It must not know what is done there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from functools import cache
+from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import JsonValue, TypeAdapter
 
 from fairtrial.places.local import Local
 from fairtrial.places.place import KEPT, PASSING, BootedPlace, Disk, Place, ReachedPlace
 from fairtrial.places.ssh import Ssh
 from fairtrial.places.vm import Vm
-from fairtrial.plugins import chosen, registered
+from fairtrial.plugins import Kinds, chosen
 from fairtrial.study.catalogue import Kind
+from fairtrial.study.resolved import Section
 from fairtrial.wire import Agent
 
 __all__ = [
@@ -33,12 +35,12 @@ __all__ = [
 ]
 
 _OWN = (Local, Ssh, Vm)
-PLACES: Mapping[str, type[Place[Any]]] = registered(_OWN, base=Place, group="fairtrial.places")
-_BOOTED: Final = frozenset(name for name, place in PLACES.items() if issubclass(place, BootedPlace))
+PLACES: Mapping[str, type[Place[Any]]] = Kinds(_OWN, base=Place, group="fairtrial.places")
 
 
-def place_of(section: Mapping[str, Any]) -> Place[Any]:
-    """The place of a resolved trial's section: its one kind, with its parameters.
+@cache
+def place_of(section: Section) -> Place[Any]:
+    """The place of a resolved trial's section, validated once.
 
     Raises:
         RecordError: this version has no such kind, or different parameters of it.
@@ -46,9 +48,9 @@ def place_of(section: Mapping[str, Any]) -> Place[Any]:
     return chosen(PLACES, section, what="place")
 
 
-def is_booted(section: Mapping[str, Any]) -> bool:
+def is_booted(section: Section) -> bool:
     """Whether the place of a section begins and ends with every stream to it; asks nothing of its parameters."""
-    return next(iter(section)) in _BOOTED
+    return issubclass(PLACES.get(section.kind, Place), BootedPlace)
 
 
 def kind_of(place: type[Place[Any]]) -> Kind:
@@ -62,9 +64,7 @@ def kind_of(place: type[Place[Any]]) -> Kind:
     )
 
 
-def open_place(
-    kind: str, parameters: Mapping[str, Any] | None, *, holder: str, lock: bool = True, disk: Disk = PASSING
-) -> Agent:
+def open_place(kind: str, parameters: JsonValue, *, holder: str, lock: bool = True, disk: Disk = PASSING) -> Agent:
     """Reaches a place and greets its agent, with the limits of this process (`FAIRTRIAL_LIMITS`).
 
     Args:
@@ -80,4 +80,4 @@ def open_place(
         PlaceError: it cannot be reached.
         AgentError: code `busy` if another session holds it, `version` if its agent speaks another version.
     """
-    return place_of({kind: parameters or {}}).open(holder=holder, lock=lock, disk=disk)
+    return place_of(Section({kind: parameters or {}})).open(holder=holder, lock=lock, disk=disk)

@@ -32,6 +32,11 @@ class Local(ReachedPlace[LocalParameters]):
     summary = "This machine."
     model = LocalParameters
 
+    @property
+    def word(self) -> str:
+        """As the command line names it, wherever its state is."""
+        return self.name
+
     def connect(self, limits: Limits, *, path: str = "") -> PipeTransport:
         """Starts an agent.
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from fairtrial.programs import Program
 from fairtrial.wire import Agent, Limits, Transport
+from fairtrial.wire.facts import GuestFacts
 from fairtrial.wire.open_place import OpenPlace
 
 P = TypeVar("P", bound=BaseModel)
@@ -48,8 +49,23 @@ class Booted(Transport, Protocol):
     def limits(self) -> Limits:
         """Those of the stream, which its agent keeps as well."""
 
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> GuestFacts:
         """How the place is run."""
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a place that boots takes of the machine that carries it.
+
+    Attributes:
+        programs: names of those that it runs there, of the kind's `programs`.
+        memory_bytes: while it runs.
+        virtualisation: whether the processor's is `required`, `preferred` to an imitated processor, or `unused`.
+    """
+
+    programs: tuple[str, ...] = ()
+    memory_bytes: int = 0
+    virtualisation: Literal["required", "preferred", "unused"] = "preferred"
 
 
 class Place(ABC, Generic[P]):
@@ -66,11 +82,26 @@ class Place(ABC, Generic[P]):
     name: ClassVar[str]
     summary: ClassVar[str]
     model: ClassVar[type[BaseModel]]
-    example: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    example: ClassVar[Mapping[str, JsonValue]] = MappingProxyType({})
     programs: ClassVar[tuple[Program, ...]] = ()
 
     def __init__(self, parameters: P) -> None:
         self.parameters = parameters
+
+    @property
+    def title(self) -> str:
+        """As messages call it."""
+        return self.name
+
+    @property
+    def word(self) -> str:
+        """As the command line names it; elided where that takes a mapping."""
+        return f"'{{{self.name}: …}}'" if self.parameters.model_dump(exclude_none=True) else self.name
+
+    @property
+    def need(self) -> str:
+        """What must be there to open it, as a plan tells; empty: nothing."""
+        return ""
 
     def duration_s(self) -> float:
         """What it adds to the expected duration of a trial, seconds."""
@@ -105,9 +136,22 @@ class BootedPlace(Place[P]):
     def open(self, *, holder: str, lock: bool, disk: Disk) -> Agent:
         """Boots it; its agent knows the machine that carries it."""
         booted = self.boot(holder=holder, lock=lock, disk=disk)
-        agent = Agent(booted, holder=holder, lock=lock, limits=booted.limits, carried=booted.facts())
+        agent = Agent(booted, holder=holder, lock=lock, limits=booted.limits, guest=booted.facts())
         agent.carrier = booted.host
         return agent
+
+    @property
+    def word(self) -> str:
+        """As the command line names what carries it: what this place needs, its machine has."""
+        return self.carrier().word
+
+    @abstractmethod
+    def carrier(self) -> ReachedPlace[Any]:
+        """The machine that carries it, with this place's state directory."""
+
+    def requirements(self) -> Requirements:
+        """What it takes of that machine."""
+        return Requirements(tuple(program.name for program in self.programs))
 
     @abstractmethod
     def boot(self, *, holder: str, lock: bool, disk: Disk) -> Booted:

@@ -77,6 +77,25 @@ class Ssh(ReachedPlace[SshParameters]):
     model = SshParameters
     example = MappingProxyType({"host": "db.example.org"})
 
+    @property
+    def title(self) -> str:
+        """With the host."""
+        return f"{self.name} {self.parameters.host}"
+
+    @property
+    def need(self) -> str:
+        """The way there."""
+        return f"access to {self.parameters.host} over SSH"
+
+    @property
+    def word(self) -> str:
+        """The host's address, if that is all."""
+        asked = self.parameters
+        if asked.config is not None or asked.state_directory is not None:
+            return super().word
+        user = "" if asked.user is None else f"{asked.user}@"
+        return f"ssh://{user}{asked.host}" + ("" if asked.port is None else f":{asked.port}")
+
     def connect(self, limits: Limits) -> PipeTransport:
         """Brings the agent there unless it is there already, and starts it.
 

@@ -6,12 +6,12 @@ Owns the estimate; figures of kinds come from the kinds (`Kind.duration_s`, `Kin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+
+from pydantic import JsonValue
 
 from fairtrial.record.models import Design, PlannedTrial
 from fairtrial.study import ResolvedTrial
 from fairtrial.study.catalogue import Catalogue, Kind
-from fairtrial.study.resolving import kinds
 
 TRIAL_OVERHEAD_S = 5.0  # restore, settle and commit of a small data set; larger ones are in their kinds' figures
 RECORD_BYTES_PER_TRIAL = 2 << 20  # a five-minute trial at one sample per second: histograms 0.5 MiB, telemetry 1 MiB
@@ -45,7 +45,7 @@ def disk_bytes(resolved: dict[str, dict[str, ResolvedTrial]], design: Design, ca
     for arms in resolved.values():
         for trial in arms.values():
             need = sum(kind.disk_bytes(value) for kind, value in _parts(trial, catalogue))
-            prepared[f"{sorted(trial.system)} {need}"] = need
+            prepared[f"{trial.system.kind} {need}"] = need
     record = RECORD_BYTES_PER_TRIAL * design.blocks * sum(len(arms) for arms in resolved.values())
     largest = max(prepared.values(), default=0)
     return sum(prepared.values()) + (COPIES_OF_DATA - 1) * largest + record
@@ -56,7 +56,9 @@ def diagnostic_bytes(diagnostics: list[PlannedTrial]) -> int:
     return RECORD_BYTES_PER_DIAGNOSTIC * len(diagnostics)
 
 
-def _parts(trial: ResolvedTrial, catalogue: Catalogue) -> Iterator[tuple[Kind, Any]]:
-    for section, known in kinds(catalogue).items():
-        for name, value in getattr(trial, section).items():
-            yield known[name], value
+def _parts(trial: ResolvedTrial, catalogue: Catalogue) -> Iterator[tuple[Kind, JsonValue]]:
+    for section, known in ((trial.place, catalogue.places), (trial.system, catalogue.systems)):
+        yield known[section.kind], section.parameters
+    yield catalogue.workloads[trial.workload.kind], trial.workload.parameters
+    for name, value in trial.settings.items():
+        yield catalogue.settings[name], value

@@ -6,7 +6,8 @@ Owns the comparison after merging and validation, so defaults that a kind fills 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+
+from pydantic import JsonValue
 
 from fairtrial.record.models import Difference
 from fairtrial.study import ResolvedTrial
@@ -25,7 +26,7 @@ def differences(resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[Dif
         One entry per path where every cell gives the same values; otherwise one per cell, its path marked with the
         cell as `path [cell]`.
     """
-    by_path: dict[str, dict[str, dict[str, Any]]] = {}
+    by_path: dict[str, dict[str, dict[str, JsonValue]]] = {}
     for cell, arms in resolved.items():
         flat = {arm: dict(_flat(trial.model_dump(mode="json"), ())) for arm, trial in arms.items()}
         for path in dict.fromkeys(path for values in flat.values() for path in values):
@@ -42,7 +43,7 @@ def differences(resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[Dif
     return found
 
 
-def _flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def _flat(value: JsonValue, path: tuple[str, ...]) -> Iterator[tuple[str, JsonValue]]:
     if isinstance(value, dict) and value:
         for key, below in value.items():
             yield from _flat(below, (*path, key))

@@ -6,13 +6,22 @@ All times named `time_ns`, `start_ns` or `end_ns` are CLOCK_MONOTONIC of the pla
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
+from fairtrial.protocol import generated
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.probes import Probe
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 
 FORMAT_VERSION = 1
 COMPONENT_BYTES = 255  # limits.h, NAME_MAX
@@ -131,7 +140,7 @@ class Difference(RecordModel):
     """One path at which arms differ, with each arm's value (absent where an arm does not set it)."""
 
     path: str
-    values: dict[str, Any]
+    values: dict[str, JsonValue]
 
 
 class Plan(RecordModel):
@@ -219,6 +228,30 @@ class Check(RecordModel):
     examples: list[str] = []
 
 
+class Settled(generated.Settled):
+    """How the page cache came to rest; a record that does not say whether it did counts as at rest."""
+
+    at_rest: bool = True
+
+
+class TrialData(RecordModel):
+    """What a trial started from.
+
+    Attributes:
+        key, content_sha256, restored: of the prepared data, and how they were copied; null where there were none.
+        settled: how the page cache came to rest after that.
+    """
+
+    key: str | None = None
+    content_sha256: str | None = None
+    restored: generated.Restored | None = None
+    settled: Settled | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_nulls(self, dump: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        return {name: value for name, value in dump(self).items() if value is not None}
+
+
 class TrialRecord(RecordModel):
     """trial.json: one trial, whole.
 
@@ -231,7 +264,7 @@ class TrialRecord(RecordModel):
         options: system options as read back, name → value.
         system_facts: binary, version, build hash.
         subject: what ran the trial beyond the system: the agent's hash, the kernel's build. Equal within a run.
-        data: key, content hash and restore method of the prepared data.
+        data: what it started from.
         checks: consistency conditions, empty if none were run after this trial.
         phases_s: seconds spent in each phase: `prepare`, `restore`, `settle`, `start`, `drive` (ramp-up and window),
             `check`, `stop`, `undo`, `collect`.
@@ -252,9 +285,9 @@ class TrialRecord(RecordModel):
     scalars: dict[str, float]
     effective: list[EffectiveSetting] = []
     options: dict[str, str] = {}
-    system_facts: dict[str, Any] = {}
+    system_facts: dict[str, str] = {}
     subject: dict[str, str] = {}
-    data: dict[str, Any] = {}
+    data: TrialData = TrialData()
     checks: list[Check] = []
     phases_s: dict[str, float] = {}
     telemetry: list[str] = []
@@ -317,8 +350,8 @@ class PlaceOpened(RecordModel):
     """
 
     event: Literal["place_opened"] = "place_opened"
-    place: dict[str, Any]
-    facts: dict[str, Any]
+    place: Section
+    facts: dict[str, JsonValue]
     agent_sha256: str
     clock: Clock
     server_user: str | None
@@ -412,7 +445,7 @@ class Looked(RecordModel):
     event: Literal["looked"] = "looked"
     round: int
     decision: Literal["continue", "stop"]
-    details: dict[str, Any] = {}
+    details: dict[str, JsonValue] = {}
     cells: list[CellLook] = []
 
 

@@ -35,6 +35,7 @@ from fairtrial.record.models import (
     TrialRecord,
     TrialStarted,
 )
+from fairtrial.study.resolved import Section
 
 PLACES: Final = "places.json"
 GRADES: Final[tuple[Grade, ...]] = ("unknown", "fine", "caution", "unfit")  # what was seen says more than what was not
@@ -111,12 +112,12 @@ class Record:
     @property
     def places(self) -> tuple[PlaceOpened, ...]:
         """Every place as it was when it was last opened, each finding as it was when it was worst."""
-        known: dict[str, PlaceOpened] = {}
+        known: dict[Section, PlaceOpened] = {}
         for event in self.events:
             if isinstance(event, PlaceOpened):
-                name = json.dumps(event.place, sort_keys=True)
-                findings = worst([*(known[name].findings if name in known else []), *event.findings])
-                known[name] = event.model_copy(update={"findings": findings})
+                earlier = known.get(event.place)
+                findings = worst([*(earlier.findings if earlier else []), *event.findings])
+                known[event.place] = event.model_copy(update={"findings": findings})
         return tuple(known.values())
 
     def trial_directory(self, trial_id: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from fairtrial.record import Record
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from fairtrial.analyse.inference.shift import ShiftCurve
     from fairtrial.report.scene import Scene
 
 __all__ = ["terminal", "write"]
@@ -47,15 +46,14 @@ def write(record: Record, analysis: Analysis, directory: Path, *, drawn: bool = 
         PlaceError: the disk is full, or a directory stands where a file of the report belongs.
     """
     from fairtrial.record.files import full_disk_explained  # noqa: PLC0415 - see the module's docstring
-    from fairtrial.report import document, shifts  # noqa: PLC0415
+    from fairtrial.report import document  # noqa: PLC0415
     from fairtrial.report.scene import Scene  # noqa: PLC0415
 
     scene = Scene(record=record, analysis=analysis)
-    curves = shifts.of_record(record, analysis, scene.whole_distributions)
-    contents = {**plain(record, analysis), "report.json": document.render(record, analysis, curves)}
+    contents = {**plain(scene), "report.json": document.render(scene)}
     with full_disk_explained(directory), replaced(directory) as fresh:
         if drawn:
-            contents[PAGE] = _page(scene, curves, fresh / FIGURES)
+            contents[PAGE] = _page(scene, fresh / FIGURES)
         else:
             (fresh / FIGURES).mkdir()  # what else stands there is kept in it
         for name, content in contents.items():
@@ -65,14 +63,20 @@ def write(record: Record, analysis: Analysis, directory: Path, *, drawn: bool = 
     return directory / (PAGE if drawn else "report.txt")
 
 
-def _page(scene: Scene, curves: Sequence[ShiftCurve], figures: Path) -> str:
+def _page(scene: Scene, figures: Path) -> str:
     """The page, and what it draws as files: the libraries for it take a second to load."""
     from fairtrial.report import page  # noqa: PLC0415 - see the module's docstring
     from fairtrial.report.figures import svg  # noqa: PLC0415 - see the module's docstring
 
-    ratios, cells = page.ratio_figures(scene), page.cell_figures(scene, curves)
-    svg.write(ratios, cells, directory=figures)
-    return page.render(scene, ratios=ratios, cells=cells)
+    with svg.Easel(figures) as easel:
+        ratios, cells = page.ratio_figures(scene), []
+        for figure in ratios:
+            easel.draw(figure)
+        for index, cell in enumerate(page.cell_figures(scene)):
+            cells.append(cell)
+            for figure in cell.figures:
+                easel.draw(figure, f"cell{index}", cell.label)
+        return page.render(scene, ratios=ratios, cells=cells)
 
 
 @contextlib.contextmanager
@@ -117,14 +121,14 @@ def _is_directory(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def plain(record: Record, analysis: Analysis) -> dict[str, str]:
+def plain(scene: Scene) -> dict[str, str]:
     """The parts of a report that are nothing but figures and words, by file name; `verify` renders them again."""
     from fairtrial.report import r_script, raw, text  # noqa: PLC0415 - see the module's docstring
 
     return {
-        "report.txt": text.render(record, analysis),
-        "raw_data.csv": raw.csv(record),
-        "raw_data.r": r_script.render(analysis),
+        "report.txt": text.render(scene),
+        "raw_data.csv": raw.csv(scene.record),
+        "raw_data.r": r_script.render(scene.analysis),
     }
 
 

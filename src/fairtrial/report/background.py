@@ -14,7 +14,7 @@ from fairtrial.plan.differences import differences
 from fairtrial.record import Record
 from fairtrial.record.models import Difference, PlaceOpened, Plan, TrialRecord
 from fairtrial.report import in_effect, numbers
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 
 FACT_LABELS: Final = {
     "host": "host",
@@ -148,11 +148,10 @@ def _places(places: Iterable[PlaceOpened]) -> Iterable[Place]:
         yield Place(name=_place_name(opened.place), facts=tuple(labelled), findings=findings)
 
 
-def _place_name(place: Mapping[str, Any]) -> str:
+def _place_name(place: Section) -> str:
     """`local`, `ssh bench-1`: the kind, and what its parameters call the machine."""
-    kind, parameters = next(iter(place.items()))
-    host = parameters.get("host") if isinstance(parameters, Mapping) else None
-    return f"{kind} {host}" if host else str(kind)
+    host = place.parameters.get("host") if isinstance(place.parameters, dict) else None
+    return f"{place.kind} {host}" if host else place.kind
 
 
 def _fact(key: str, value: Any) -> str:

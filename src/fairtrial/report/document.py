@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from fairtrial.analyse.inference.shift import ShiftCurve
-from fairtrial.analyse.models import Analysis
-from fairtrial.metrics import fidelity
-from fairtrial.record import Record
-from fairtrial.report import diagnostics
-from fairtrial.report.background import background
+from fairtrial.report.scene import Scene
 
 # 2: `fidelity`; 3: of scripts too; 4: rank tests, guardrails, looks, `latency_shift`, noise, why and `diagnostics`;
 # 5: expectations by arm
 REPORT_FORMAT_VERSION: Final = 6
 
 
-def document(record: Record, analysis: Analysis, curves: Sequence[ShiftCurve] = ()) -> dict[str, Any]:
+def document(scene: Scene) -> dict[str, Any]:
     """What report.json holds: `analysis` is `Analysis` as it is, `record` says what it was made from.
 
     `latency_shift` has the curves, `diagnostics` what probes gave.
     """
+    record = scene.record
     return {
         "format_version": REPORT_FORMAT_VERSION,
-        "analysis": analysis.model_dump(mode="json"),
-        "latency_shift": [curve.model_dump(mode="json") for curve in curves],
-        "diagnostics": [each.model_dump(mode="json") for each in diagnostics.of_record(record)],
+        "analysis": scene.analysis.model_dump(mode="json"),
+        "latency_shift": [curve.model_dump(mode="json") for curve in scene.curves],
+        "diagnostics": [each.model_dump(mode="json") for each in scene.diagnostics],
         "record": {
             "name": record.directory.name,
             "fairtrial_version": record.plan.fairtrial_version,
@@ -36,15 +31,15 @@ def document(record: Record, analysis: Analysis, curves: Sequence[ShiftCurve] = 
             "factors": record.plan.factors,
             "design": record.plan.design.model_dump(mode="json"),
             "finished": record.finished,
-            "fidelity": [each.model_dump(mode="json") for each in fidelity.of_record(record)],
-            **asdict(background(record, contrast=analysis.contrast)),
+            "fidelity": [each.model_dump(mode="json") for each in scene.fidelity],
+            **asdict(scene.background),
         },
     }
 
 
-def render(record: Record, analysis: Analysis, curves: Sequence[ShiftCurve] = ()) -> str:
+def render(scene: Scene) -> str:
     """report.json. A figure that is not finite is null: JSON has no name for it."""
-    return json.dumps(finite(document(record, analysis, curves)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(finite(document(scene)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def finite(value: Any) -> Any:

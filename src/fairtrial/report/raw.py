@@ -6,11 +6,10 @@ from typing import Any, Final
 
 import polars as pl
 
-from fairtrial.analyse.models import Analysis
 from fairtrial.imports import STOPPED_BY
 from fairtrial.metrics import frames
 from fairtrial.record import Record
-from fairtrial.report.tables import metric_tables
+from fairtrial.report.scene import Scene
 
 LEADING: Final = ("id", "block", "round", "position", "seed", "started", "valid", "used", "invalid_reason")
 
@@ -30,11 +29,12 @@ def csv(record: Record) -> str:
     return text
 
 
-def shown(record: Record, analysis: Analysis) -> dict[str, Any]:
+def shown(scene: Scene) -> dict[str, Any]:
     """The page's table: factors, place in the run and the analysed metrics, as printed; `left` columns are text."""
+    record = scene.record
     frame = frames.trials(record)
     factors = [frames.factor_column(factor) for factor in record.plan.factors]
-    tables = [table for table in metric_tables(analysis) if table.definition.name in frame.columns]
+    tables = [table for table in scene.tables if table.definition.name in frame.columns]
     rows = [
         {
             "used": row["used"],

@@ -1,4 +1,4 @@
-"""A record seen from one contrast: which trial belongs to which of its cells and arms. Read once, drawn many times."""
+"""A record seen from one contrast: everything that text, page and report.json say, computed once for all of them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-import polars as pl
-
+from fairtrial.analyse.inference.shift import ShiftCurve
 from fairtrial.analyse.models import Analysis, CellResult
-from fairtrial.metrics import frames, latency
-from fairtrial.metrics.latency import Distribution
-from fairtrial.metrics.series import stability, timeline
+from fairtrial.metrics import fidelity, frames
+from fairtrial.metrics.fidelity import Fidelity
+from fairtrial.metrics.latency import Distribution, merged_latency
+from fairtrial.metrics.series import stability, throughput
 from fairtrial.metrics.series.stability import Dip
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
+from fairtrial.report import diagnostics, shifts
+from fairtrial.report.background import Background, background
+from fairtrial.report.diagnostics import DiagnosticTrial
+from fairtrial.report.figures.thinning import thinned
+from fairtrial.report.tables import MetricTable, metric_tables
 
 BASELINE_COLOUR: Final = "#7f8c99"  # the baseline is what is known: grey; colours are for what is tried
+POINTS_PER_FIGURE: Final = 6_000  # keeps a page of a dozen cells below 5 MiB
+FEWEST_POINTS: Final = 20  # ten stretches: fewer tell no course
+POINTS_PER_TRIAL: Final = 400  # more than a figure has pixels for
 ARM_COLOURS: Final = ("#d9622b", "#1a8f83", "#7a5fc0", "#c23b66", "#9c8420", "#2f78c4")
 
 
@@ -31,8 +39,18 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class Course:
+    """A trial's throughput over time: what is drawn of it, ramp-up included, and the dips of its measured window."""
+
+    seconds: list[float]
+    per_s: list[float]
+    is_thinned: bool
+    dips: list[Dip]
+
+
+@dataclass(frozen=True)
 class Scene:
-    """What every figure draws from."""
+    """What every form of a report is made from; each part is computed when it is first asked for."""
 
     record: Record
     analysis: Analysis
@@ -53,34 +71,70 @@ class Scene:
             if cell.levels.items() <= trial.levels.items() and self.analysis.contrast in trial.levels
         )
 
-    def timeline(self, trial: TrialRecord) -> pl.DataFrame:
-        """`second` and `transactions_per_s` of a trial's intervals, ramp-up included; no rows if it did not measure."""
-        if trial.window is None:
-            return pl.DataFrame(schema={"second": pl.Float64, "transactions_per_s": pl.Float64})
-        directory = self.record.trial_directory(trial.trial.id)
-        rates = timeline.rates(directory, window=trial.window, measured_only=False)
-        return rates.select("second", "transactions_per_s")
-
     @cached_property
-    def distributions(self) -> dict[str, dict[str, Distribution]]:
-        """`frames.distributions`."""
-        return frames.distributions(self.record)
+    def courses(self) -> dict[str, Course]:
+        """Throughput over time of every used trial that measured, by trial id."""
+        found = {}
+        for cell in self.analysis.cells:
+            placed = self.of(cell)
+            points = min(POINTS_PER_TRIAL, max(FEWEST_POINTS, POINTS_PER_FIGURE // max(1, len(placed))))
+            for each in placed:
+                if each.trial.window is not None:
+                    directory = self.record.trial_directory(each.trial.trial.id)
+                    whole, measured = throughput.course(directory, window=each.trial.window)
+                    kept = thinned(whole.per_s, points=points)
+                    by_second = throughput.merged(measured, interval_s=stability.SECOND_S)
+                    found[each.trial.trial.id] = Course(
+                        seconds=whole.starts_s[kept].tolist(),
+                        per_s=whole.per_s[kept].tolist(),
+                        is_thinned=len(kept) < whole.n,
+                        dips=stability.dips(by_second),
+                    )
+        return found
 
     @cached_property
     def whole_distributions(self) -> dict[str, Distribution]:
         """All transaction types of a trial together, of trials that have latencies."""
-        return {trial: latency.merged(found.values()) for trial, found in self.distributions.items() if found}
+        found = {
+            trial.trial.id: merged_latency.whole(self.record.trial_directory(trial.trial.id))
+            for trial in self.record.trials
+        }
+        return {trial: whole for trial, whole in found.items() if whole is not None}
 
     @cached_property
     def dips(self) -> dict[str, list[Dip]]:
-        """The dips of every trial that measured, by trial id."""
-        return {
-            trial.trial.id: stability.dips(
-                stability.seconds(self.record.trial_directory(trial.trial.id), window=trial.window)
-            )
-            for trial in self.record.trials
-            if trial.window is not None
-        }
+        """The dips of every used trial, by trial id."""
+        return {trial: course.dips for trial, course in self.courses.items()}
+
+    @cached_property
+    def tables(self) -> tuple[MetricTable, ...]:
+        """A table per analysed metric."""
+        return metric_tables(self.analysis)
+
+    @cached_property
+    def background(self) -> Background:
+        """Everything a report says besides results."""
+        return background(self.record, contrast=self.analysis.contrast)
+
+    @cached_property
+    def fidelity(self) -> tuple[Fidelity, ...]:
+        """What the record's drives drew."""
+        return fidelity.of_record(self.record)
+
+    @cached_property
+    def diagnostics(self) -> list[DiagnosticTrial]:
+        """What the probes of every diagnostic trial gave."""
+        return diagnostics.of_record(self.record)
+
+    @cached_property
+    def curves(self) -> tuple[ShiftCurve, ...]:
+        """How the arms shift latency."""
+        return shifts.of_record(self.record, self.analysis, self.whole_distributions)
+
+    @property
+    def is_of_arm(self) -> bool:
+        """Whether the contrast is the study's own: diagnostic trials are of its arms."""
+        return self.analysis.contrast == self.record.plan.arm
 
     @property
     def colours(self) -> dict[str, str]:

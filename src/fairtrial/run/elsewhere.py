@@ -9,13 +9,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from fairtrial.errors import InputError, PlaceError, Problem
 from fairtrial.places import is_booted
 from fairtrial.record.models import ClockShift, Plan
 from fairtrial.settings import ANY_TRIAL, TrialContext
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import system_of
 from fairtrial.wire import Agent
 from fairtrial.wire.open_place import OpenPlace
@@ -40,7 +40,7 @@ class Client:
     address: str
 
 
-def of(trial: ResolvedTrial) -> dict[str, Any] | None:
+def of(trial: ResolvedTrial) -> Section | None:
     """Where a trial's workload runs; None if it is beside its system."""
     own = trial.workload_place
     return None if own is None or own == trial.place else own
@@ -58,11 +58,11 @@ def context(
     """
     if of(trial) is None:
         return TrialContext(directory, load="beside" if system_of(trial.system).has_server() else "within")
-    processors = None if client is None else tuple(client.place.facts["processors"])
+    processors = None if client is None else tuple(client.place.facts.processors)
     return TrialContext(directory, load="elsewhere", client_processors=processors)
 
 
-def driven_from(place: Mapping[str, Any], resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[ResolvedTrial]:
+def driven_from(place: Section, resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[ResolvedTrial]:
     """Every trial of a plan whose workload runs at a place."""
     every = [trial for arms in resolved.values() for trial in arms.values()]
     return [trial for trial in every if (of(trial) or trial.place) == place]
@@ -93,7 +93,7 @@ def _refuse(message: str, suggestion: str) -> NoReturn:
     raise InputError([Problem(message, "the study", field=FIELD, suggestion=suggestion)], hint="nothing was started")
 
 
-def reached(system: OpenPlace, client: OpenPlace, *, places: tuple[Mapping[str, Any], Mapping[str, Any]]) -> Client:
+def reached(system: OpenPlace, client: OpenPlace, *, places: tuple[Section, Section]) -> Client:
     """The address of the system's place as the workload's place sees it, taken from the connections to both.
 
     Args:
@@ -104,7 +104,7 @@ def reached(system: OpenPlace, client: OpenPlace, *, places: tuple[Mapping[str, 
     Raises:
         PlaceError: neither was reached over SSH, so that no address is known.
     """
-    first, second = (next(iter(place)) for place in places)
+    first, second = (place.kind for place in places)
     if first == "ssh":
         words = _connection(system)
         address = words[2] if words else ""

@@ -12,7 +12,7 @@ from typing import Any
 from fairtrial.places import BootedPlace, place_of
 from fairtrial.run import prepared
 from fairtrial.run.kinds import Parts
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import Identity
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import OnProgress
@@ -48,7 +48,7 @@ def _held(place: OpenPlace, trial: ResolvedTrial, *, key: str, parts: Parts, on_
         return False
     if not _is_shared(trial, parts.system.identity(host)):
         return False
-    guest = _guest(trial)
+    guest = guest_of(trial.place)
     if guest.has_disk(host, key=key):
         return True
     prepared.ensure(host, key, parts, on_progress=on_progress)
@@ -71,10 +71,11 @@ def _starts_from_data(parts: Parts) -> bool:
 def _is_shared(trial: ResolvedTrial, found: Identity) -> bool:
     """Whether a system's program is the guest's, too; what has none of its own is the agent."""
     program = found.facts.get("binary")
-    return program is None or _guest(trial).shares(PurePosixPath(program))
+    return program is None or guest_of(trial.place).shares(PurePosixPath(program))
 
 
-def _guest(trial: ResolvedTrial) -> BootedPlace[Any]:
-    place = place_of(trial.place)
+def guest_of(section: Section) -> BootedPlace[Any]:
+    """The place of a section that is known to boot."""
+    place = place_of(section)
     assert isinstance(place, BootedPlace)  # noqa: S101 - no other place has a carrier
     return place

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
+
+from pydantic import JsonValue
 
 from fairtrial import doctor
 from fairtrial import plan as planning
@@ -29,7 +30,7 @@ from fairtrial.record.models import (
     TrialRecord,
     TrialStarted,
 )
-from fairtrial.run import elsewhere, noise
+from fairtrial.run import elsewhere, hosted, noise
 from fairtrial.run.feasibility import carriers, ceiling, emulation
 from fairtrial.run.feasibility import disk as room
 from fairtrial.run.feasibility import probes as probe_checks
@@ -41,7 +42,7 @@ from fairtrial.run.schedule import Schedule
 from fairtrial.run.trial.outcome import levels_of
 from fairtrial.run.trial.runner import STREAM_LOST, TrialRunner
 from fairtrial.study import Study, located
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import system_of
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.words import STOP_REASONS, counted
@@ -55,7 +56,7 @@ class Decision:
     """What a stopping rule says after a complete round: of the whole run, and of each cell that is still open."""
 
     decision: Literal["continue", "stop"]
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Mapping[str, JsonValue] = field(default_factory=dict)
     cells: tuple[CellLook, ...] = ()
 
 
@@ -87,11 +88,11 @@ class Run:
     pace: Pace = field(init=False)
     started: set[tuple[str, str]] = field(default_factory=set)
     content: dict[str, str] = field(default_factory=dict)
-    fit: set[str] = field(default_factory=set)
-    examined: set[str] = field(default_factory=set)
-    prepared: set[str] = field(default_factory=set)
+    fit: set[Section] = field(default_factory=set)
+    examined: set[Section] = field(default_factory=set)
+    prepared: set[Section] = field(default_factory=set)
     keys: dict[tuple[str, str], str | None] = field(default_factory=dict)
-    known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    known: dict[Section, dict[str, JsonValue]] = field(default_factory=dict)
     subjects: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     loads: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     lost_in_a_row: int = 0
@@ -149,7 +150,7 @@ class Run:
 
     def _at_place(self, first: PlannedTrial) -> None:
         """Runs trials for as long as they are at the same place and its stream holds."""
-        place = self._place_of(first)
+        place = self._resolved(first).place
         if is_booted(place):
             self._booted(place, first)
             return
@@ -159,61 +160,57 @@ class Run:
             self._note_place(place, open_place, findings=self._examined(place, open_place))
             self._require(place, open_place)
             self._require_probes(first, open_place)
-            client = None if client_of is None else self._client(stack, client_of, system=(place, open_place))
-            if client is not None:
-                driven = elsewhere.driven_from(client_of or {}, self.writer.plan.resolved)
+            client = None
+            if client_of is not None:
+                client = self._client(stack, client_of, system=(place, open_place))
+                driven = elsewhere.driven_from(client_of, self.writer.plan.resolved)
                 settable.require_of_client(open_place, client, [trial for trial in driven if trial.place == place])
             runner = self._runner(open_place, client)
             self._prepare(runner, place)
             trial: PlannedTrial | None = first
-            while trial is not None and (self._place_of(trial), elsewhere.of(self._resolved(trial))) == (
-                place,
-                client_of,
-            ):
+            while trial is not None and self._places_of(trial) == (place, client_of):
                 record = self._one(runner, trial)
                 if record.invalid_reason.startswith(STREAM_LOST):
                     return  # opened again for the next trial
                 trial = self._next()
 
-    def _examined(self, place: dict[str, Any], open_place: OpenPlace) -> list[Finding]:
+    def _examined(self, place: Section, open_place: OpenPlace) -> list[Finding]:
         """How fit a place is, looked at once: a place that opens often would look worse for being looked at often."""
-        name = json.dumps(place, sort_keys=True)
-        if name in self.examined:
+        if place in self.examined:
             return []
-        self.examined.add(name)
+        self.examined.add(place)
         return doctor.examine(open_place)
 
     def _client(
-        self, stack: contextlib.ExitStack, place: dict[str, Any], *, system: tuple[dict[str, Any], OpenPlace]
+        self, stack: contextlib.ExitStack, place: Section, *, system: tuple[Section, OpenPlace]
     ) -> elsewhere.Client:
         """Opens the place that workloads run at, for as long as the system's."""
         found = stack.enter_context(self._open(place))
         self._note_place(place, found, findings=self._examined(place, found))
         return elsewhere.reached(system[1], found, places=(system[0], place))
 
-    def _booted(self, place: dict[str, Any], trial: PlannedTrial) -> None:
+    def _booted(self, place: Section, trial: PlannedTrial) -> None:
         """Runs one trial at a place that boots for it. What all trials start from is made in a boot of its own."""
-        name = json.dumps(place, sort_keys=True)
-        if name not in self.prepared:
-            carrier = carriers.examine(place, directory=self.writer.directory)
+        if place not in self.prepared:
+            carrier = carriers.examine(hosted.guest_of(place), directory=self.writer.directory)
             with self._open(place, KEPT) as open_place:
                 self._note_place(place, open_place, findings=[*doctor.examine(open_place), *carrier])
                 self._require(place, open_place)
                 self._require_probes(trial, open_place)
                 self._prepare(self._runner(open_place), place)
-            self.prepared.add(name)
+            self.prepared.add(place)
         disk = Disk(key=self.keys.get((trial.cell, trial.arm)))
         with self._open(place, disk) as open_place:
             self._note_place(place, open_place)
             self._one(self._runner(open_place), trial)
 
-    def _open(self, place: dict[str, Any], disk: Disk = PASSING) -> contextlib.AbstractContextManager[OpenPlace]:
+    def _open(self, place: Section, disk: Disk = PASSING) -> contextlib.AbstractContextManager[OpenPlace]:
         return opened(place, directory=self.writer.directory, progress=self.progress, disk=disk)
 
     def _runner(self, place: OpenPlace, client: elsewhere.Client | None = None) -> TrialRunner:
         return TrialRunner(place=place, writer=self.writer, progress=self.progress, client=client, accept=self._accept)
 
-    def _prepare(self, runner: TrialRunner, place: dict[str, Any]) -> None:
+    def _prepare(self, runner: TrialRunner, place: Section) -> None:
         """Every data set of this place, before its first trial."""
         for cell, arms in self.writer.plan.resolved.items():
             for arm, resolved in arms.items():
@@ -256,7 +253,7 @@ class Run:
 
     def _same_content(self, record: TrialRecord) -> None:
         """Arms of a cell must start from the same data, or they are not comparable."""
-        content = record.data.get("content_sha256")
+        content = record.data.content_sha256
         if content is None:
             return
         cell = record.trial.cell
@@ -271,7 +268,7 @@ class Run:
         key = (record.trial.cell, record.trial.arm)
         if "sha256" not in record.system_facts:
             return  # the trial was lost before its system was looked at
-        subject = {**record.subject, "system": str(record.system_facts["sha256"])}
+        subject = {**record.subject, "system": record.system_facts["sha256"]}
         known = self.subjects.setdefault(key, subject)
         changed = [name for name in known if known[name] != subject.get(name)]
         named = workload_of(record.resolved.workload).builds
@@ -313,7 +310,7 @@ class Run:
         round_ = self.schedule.complete_rounds()
         if round_ > self.schedule.looked_at:
             said = self.stopping(self.writer.record())
-            look = Looked(round=round_, decision=said.decision, details=said.details, cells=list(said.cells))
+            look = Looked(round=round_, decision=said.decision, details=dict(said.details), cells=list(said.cells))
             self._append(look)
             for cell in look.cells:
                 if cell.decision == "stop":
@@ -328,18 +325,18 @@ class Run:
     def _resolved(self, trial: PlannedTrial) -> ResolvedTrial:
         return self.writer.plan.resolved[trial.cell][trial.arm]
 
-    def _place_of(self, trial: PlannedTrial) -> dict[str, Any]:
-        return self._resolved(trial).place
+    def _places_of(self, trial: PlannedTrial) -> tuple[Section, Section | None]:
+        return self._resolved(trial).place, elsewhere.of(self._resolved(trial))
 
-    def _require(self, place: dict[str, Any], open_place: OpenPlace) -> None:
+    def _require(self, place: Section, open_place: OpenPlace) -> None:
         """What a place must be and have. Once per place: a run that is under way has taken some of what it needs."""
-        name = json.dumps(place, sort_keys=True)
-        if name not in self.fit:
-            emulation.require_counts(self.writer.plan, open_place.facts)
+        if place not in self.fit:
+            guest = open_place.facts.guest
+            emulation.require_counts(self.writer.plan, emulated=guest is not None and guest.emulated)
             trials = settable.here(place, self.writer.plan.resolved)
             settable.require(open_place, trials)
             room.require(open_place, self.writer.plan.disk_bytes, trials=trials)
-            self.fit.add(name)
+            self.fit.add(place)
 
     def _require_reach(self) -> None:
         """That workloads of other places than their systems' can reach these, before anything is opened."""
@@ -354,20 +351,19 @@ class Run:
             with self._mistakes_located(trial):
                 probe_checks.require(open_place, self.writer.plan.probes)
 
-    def _known(self, place: dict[str, Any], open_place: OpenPlace) -> dict[str, Any]:
+    def _known(self, place: Section, open_place: OpenPlace) -> dict[str, JsonValue]:
         """What earlier runs found out at a place; of one that boots for every trial, when it boots first."""
-        name = json.dumps(place, sort_keys=True)
-        if name not in self.known or open_place.carrier is None:
+        if place not in self.known or open_place.carrier is None:
             here = elsewhere.driven_from(place, self.writer.plan.resolved)
-            self.known[name] = {**ceiling.facts(open_place, here), **noise.facts(open_place)}
-        return self.known[name]
+            self.known[place] = {**ceiling.facts(open_place, here), **noise.facts(open_place)}
+        return self.known[place]
 
-    def _note_place(self, place: dict[str, Any], open_place: OpenPlace, *, findings: Sequence[Finding] = ()) -> None:
+    def _note_place(self, place: Section, open_place: OpenPlace, *, findings: Sequence[Finding] = ()) -> None:
         hello = open_place.agent.hello
         self.writer.note_place(
             PlaceOpened(
                 place=place,
-                facts={**open_place.facts, **self._known(place, open_place)},
+                facts={**open_place.facts.as_json(), **self._known(place, open_place)},
                 agent_sha256=hello.agent_sha256,
                 clock=Clock(monotonic_ns=hello.clock.monotonic_ns, realtime_ns=hello.clock.realtime_ns),
                 server_user=open_place.server_user,

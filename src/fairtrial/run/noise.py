@@ -9,18 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
+
+from pydantic import JsonValue
 
 from fairtrial.errors import AgentError
 from fairtrial.places import is_booted, open_place
 from fairtrial.run.trial import workspace
+from fairtrial.study.resolved import Section
 from fairtrial.wire.open_place import OpenPlace
 
 FACT: Final = "noise"
 KEPT_AT_MOST: Final = 20  # profiles of a place that a record holds: each is some kilobytes for every cell
 
 
-def keep(place: OpenPlace, profile: Mapping[str, Any], *, study: str) -> None:
+def keep(place: OpenPlace, profile: Mapping[str, JsonValue], *, study: str) -> None:
     """Keeps a profile at its place, in place of an older one of the same study.
 
     Raises:
@@ -31,18 +34,18 @@ def keep(place: OpenPlace, profile: Mapping[str, Any], *, study: str) -> None:
     place.agent.put(str(directory / f"{study}.json"), json.dumps(profile).encode(), mode=0o644)
 
 
-def facts(place: OpenPlace) -> dict[str, Any]:
+def facts(place: OpenPlace) -> dict[str, JsonValue]:
     """The newest profiles as facts of the place; none where no A/A has run."""
     directory = _directory(place)
     listing = place.execute(["ls", "-t", "--", str(directory)])
     if listing.code != 0:
         return {}
     names = [name for name in listing.output.splitlines() if name.endswith(".json")][:KEPT_AT_MOST]
-    found = [profile for name in names if (profile := _read(place, directory / name)) is not None]
+    found: list[JsonValue] = [profile for name in names if (profile := _read(place, directory / name)) is not None]
     return {FACT: found} if found else {}
 
 
-def kept(place: Mapping[str, Any], *, study: str) -> dict[str, Any] | None:
+def kept(place: Section, *, study: str) -> dict[str, JsonValue] | None:
     """A study's own profile at a place that no run holds open; None if there is none, or the place would have to boot.
 
     Changes nothing there.
@@ -52,13 +55,12 @@ def kept(place: Mapping[str, Any], *, study: str) -> dict[str, Any] | None:
     """
     if is_booted(place):  # booting takes the machine's lock and its disk, which planning must not
         return None
-    kind, parameters = next(iter(place.items()))
-    with open_place(kind, parameters, holder="planning", lock=False) as agent:
-        found = OpenPlace(agent=agent, facts={})
+    with open_place(place.kind, place.parameters, holder="planning", lock=False) as agent:
+        found = OpenPlace(agent=agent)
         return _read(found, _directory(found) / f"{study}.json")
 
 
-def _read(place: OpenPlace, path: PurePosixPath) -> dict[str, Any] | None:
+def _read(place: OpenPlace, path: PurePosixPath) -> dict[str, JsonValue] | None:
     """A profile; None for a file that was cut or written by hand: it is no part of a run's own figures."""
     try:
         profile = json.loads(place.agent.get(str(path)))

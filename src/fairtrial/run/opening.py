@@ -6,14 +6,14 @@ import contextlib
 import getpass
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from fairtrial.errors import PlaceError
 from fairtrial.places import PASSING, Disk, open_place
 from fairtrial.run.progress import Progress
 from fairtrial.run.trial import workspace
+from fairtrial.study.resolved import Section
 from fairtrial.wire import Agent
 from fairtrial.wire.open_place import OpenPlace
 
@@ -27,13 +27,11 @@ def holder(directory: Path) -> str:
 
 
 @contextlib.contextmanager
-def opened(
-    place: Mapping[str, Any], *, directory: Path, progress: Progress, disk: Disk = PASSING
-) -> Iterator[OpenPlace]:
+def opened(place: Section, *, directory: Path, progress: Progress, disk: Disk = PASSING) -> Iterator[OpenPlace]:
     """A place with its lock held, cleaned of what a killed run left.
 
     Args:
-        place: kind and parameters.
+        place: of a resolved trial.
         directory: the run's.
         progress: is told what was cleaned.
         disk: of a place that boots: which disk it gets, and whether what is written there stays for later trials.
@@ -41,8 +39,7 @@ def opened(
     Raises:
         PlaceError: unreachable, busy, or of another protocol version.
     """
-    kind, parameters = next(iter(place.items()))
-    with open_place(kind, parameters, holder=holder(directory), disk=disk) as agent:
+    with open_place(place.kind, place.parameters, holder=holder(directory), disk=disk) as agent:
         carrier = None if agent.carrier is None else _looked_at(agent.carrier)
         found = _looked_at(agent, carrier)
         leftovers = agent.hello.leftovers
@@ -60,9 +57,8 @@ def opened(
 
 
 def _looked_at(agent: Agent, carrier: OpenPlace | None = None) -> OpenPlace:
-    found = OpenPlace(agent=agent, facts={}, carrier=carrier)
-    found.facts = {**found.native("facts", {}), **agent.carried}
-    if found.facts["user_id"] == ROOT:
+    found = OpenPlace(agent=agent, carrier=carrier)
+    if found.facts.user_id == ROOT:
         found.server_user = _server_user(carrier or found)  # who has a guest's root has its users
     return found
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from fairtrial.errors import AgentError, InputError, PlaceError, StreamLostError, SystemStartError
+from fairtrial.protocol.generated import Restore, Restored
+from fairtrial.protocol.subcommands import RESTORE
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.trial import workspace
 from fairtrial.study.resolved import ResolvedTrial
@@ -46,7 +47,7 @@ def key_of(trial: ResolvedTrial, parts: Parts, identity: Identity) -> str | None
     if data is None and not parts.system.has_data_directory():
         return None
     determined_by = {
-        "system": next(iter(trial.system)),
+        "system": trial.system.kind,
         "binary_sha256": identity.sha256,
         "initial": parts.system.initial(),
         "data": data,
@@ -87,15 +88,15 @@ def ensure(place: OpenPlace, key: str, parts: Parts, *, on_progress: OnProgress)
     """Finds the prepared data of a key at the place, or makes them."""
     directory = _directory(place, key)
     try:
-        manifest = json.loads(place.agent.get(str(directory / "manifest.json")))
+        loaded = Loaded.model_validate_json(place.agent.get(str(directory / "manifest.json")))
     except AgentError as error:
         if error.code != "not_found":
             raise
-        manifest = _make(place, directory, parts, on_progress=on_progress)
-    return Prepared(key=key, directory=directory / "data", content_sha256=manifest["content_sha256"])
+        loaded = _make(place, directory, parts, on_progress=on_progress)
+    return Prepared(key=key, directory=directory / "data", content_sha256=loaded.content_sha256)
 
 
-def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progress: OnProgress) -> Mapping[str, Any]:
+def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progress: OnProgress) -> Loaded:
     """Creates, starts, loads, stops slowly, and only then gives the data their final name."""
     building = place.state_directory / "building" / directory.name
     launch = Launch(
@@ -113,13 +114,12 @@ def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progre
     parts.system.stop(place, instance, settled=True)
     workspace.remove(place, building / "server")
     workspace.remove(place, building / CREATED)
-    manifest = {"content_sha256": loaded.content_sha256, "rows": dict(loaded.rows)}
-    place.agent.put(str(building / "manifest.json"), json.dumps(manifest).encode(), mode=0o644)
+    place.agent.put(str(building / "manifest.json"), loaded.model_dump_json().encode(), mode=0o644)
     place.require(["sync", "-f", str(building)], hint="check the place's disk", timeout_s=RESTORE_S)
     workspace.make(place, directory.parent)
     place.require(["mv", "-T", str(building), str(directory)], hint="check the place's disk", timeout_s=MOVE_S)
     place.require(["sync", "-f", str(directory)], hint="check the place's disk", timeout_s=RESTORE_S)
-    return manifest
+    return loaded
 
 
 def _loads(parts: Parts) -> bool:
@@ -129,13 +129,10 @@ def _loads(parts: Parts) -> bool:
 def _loaded(place: OpenPlace, parts: Parts, instance: Instance, *, on_progress: OnProgress) -> Loaded:
     """The workload's data; none for a workload that brings its own to an empty system."""
     if not _loads(parts):
-        parts.system.create_database(place, instance.endpoint or {})
-        return Loaded(content_sha256=NOTHING)
+        parts.system.create_database(place, instance.endpoint)
+        return Loaded(content_sha256=NOTHING, rows={})
     if instance.endpoint is None:
-        raise PlaceError(
-            "this workload needs a database, and the system is none",
-            hint="name a database under `system`",
-        )
+        raise PlaceError("this workload needs a database, and the system is none", hint="name one under `system`")
     return parts.workload.load(place, instance.endpoint, on_progress=on_progress)
 
 
@@ -169,10 +166,7 @@ def _begun(place: OpenPlace, launch: Launch, parts: Parts) -> Instance:
     return system.start(place, launch)
 
 
-def restore(place: OpenPlace, prepared: Prepared, target: PurePosixPath) -> Mapping[str, Any]:
-    """Copies prepared data for one trial; returns how (`crates/protocol/src/state.rs`, `Restored`)."""
-    return place.native(
-        "restore",
-        {"from": str(prepared.directory), "to": str(target), "user": place.server_user},
-        timeout_s=RESTORE_S,
-    )
+def restore(place: OpenPlace, prepared: Prepared, target: PurePosixPath) -> Restored:
+    """Copies prepared data for one trial; returns how."""
+    request = Restore.model_validate({"from": str(prepared.directory), "to": str(target), "user": place.server_user})
+    return place.native(RESTORE, request, timeout_s=RESTORE_S)

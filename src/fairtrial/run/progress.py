@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import PlannedTrial, TrialRecord
 
 
@@ -20,8 +20,8 @@ class Progress(Protocol):
     def phase(self, name: str) -> None:
         """The trial enters a phase: `prepare`, `restore`, `settle`, `start`, `drive`, `check`, `stop`, `collect`."""
 
-    def load(self, line: Mapping[str, Any]) -> None:
-        """A progress line of the load (`crates/protocol/src/load.rs`, `Progress`)."""
+    def load(self, line: ProgressLine) -> None:
+        """A progress line of the load."""
 
     def trial_finished(self, trial: TrialRecord) -> None:
         """A trial was committed."""
@@ -36,9 +36,9 @@ class LiveFile:
     def __init__(self, path: Path, inner: Progress) -> None:
         self._path = path
         self._inner = inner
-        self._state: dict[str, Any] = {}
+        self._state: dict[str, object] = {}
 
-    def _write(self, **changes: Any) -> None:
+    def _write(self, **changes: object) -> None:
         self._state |= changes
         temporary = self._path.with_suffix(".tmp")
         with contextlib.suppress(OSError):  # a full disk ends the run where it matters, not here
@@ -55,7 +55,7 @@ class LiveFile:
         self._write(phase=name)
         self._inner.phase(name)
 
-    def load(self, line: Mapping[str, Any]) -> None:
+    def load(self, line: ProgressLine) -> None:
         """See `Progress`. Rates are passed on but not written: once per second would be I/O in the window."""
         self._inner.load(line)
 

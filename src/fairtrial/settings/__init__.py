@@ -6,11 +6,12 @@ Each turns a value, a place's facts and a trial into an effect, purely.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import JsonValue, TypeAdapter
 
-from fairtrial.plugins import chosen, registered
+from fairtrial.plugins import Kinds, chosen
 from fairtrial.settings.affinity import AffinitySetting
 from fairtrial.settings.drop_caches import DropCachesSetting
 from fairtrial.settings.environment import EnvironmentSetting
@@ -32,6 +33,8 @@ from fairtrial.settings.sysctl import SysctlSetting
 from fairtrial.settings.sysfs import SysfsSetting
 from fairtrial.settings.transparent_huge_pages import TransparentHugePagesSetting
 from fairtrial.study.catalogue import Kind
+from fairtrial.study.resolved import Section
+from fairtrial.wire.facts import Facts
 
 __all__ = ["ANY_TRIAL", "SETTINGS", "Effect", "Setting", "TrialContext", "effects", "kind_of", "setting_of"]
 
@@ -53,16 +56,17 @@ _OWN = (  # in the order in which effects are applied; those of other packages f
     SysfsSetting,
     TransparentHugePagesSetting,
 )
-SETTINGS: Mapping[str, type[Setting[Any]]] = registered(_OWN, base=Setting, group="fairtrial.settings")
+SETTINGS: Mapping[str, type[Setting[Any]]] = Kinds(_OWN, base=Setting, group="fairtrial.settings")
 
 
-def setting_of(name: str, value: Any) -> Setting[Any]:
-    """The setting of a resolved trial's entry, a JSON value in base units.
+@cache
+def setting_of(section: Section) -> Setting[Any]:
+    """The setting of a kind and a value as in a resolved trial, validated once.
 
     Raises:
         RecordError: this version has no such kind, or different values of it.
     """
-    return chosen(SETTINGS, {name: value}, what="setting")
+    return chosen(SETTINGS, section, what="setting")
 
 
 def kind_of(setting: type[Setting[Any]]) -> Kind:
@@ -77,7 +81,7 @@ def kind_of(setting: type[Setting[Any]]) -> Kind:
     )
 
 
-def effects(settings: Mapping[str, Any], facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+def effects(settings: Mapping[str, JsonValue], facts: Facts, trial: TrialContext) -> Effect:
     """The effect of all of a trial's settings, in the order of the registry.
 
     Args:
@@ -89,6 +93,6 @@ def effects(settings: Mapping[str, Any], facts: Mapping[str, Any], trial: TrialC
         PlaceError: the place cannot do what a setting asks, by its facts.
         RecordError: this version has no such kind, or different values of it.
     """
-    asked = {name: setting_of(name, value) for name, value in settings.items()}
+    asked = {name: setting_of(Section({name: value})) for name, value in settings.items()}
     together = merged(asked[name].effect(facts, trial) for name in SETTINGS if name in asked)
     return groups.made(together, facts, trial)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,6 +12,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
+from fairtrial.wire.facts import Facts
 
 ProcessorList = Annotated[
     str,
@@ -45,13 +46,13 @@ class AffinitySetting(Setting[Affinity]):
     model = Affinity
     example = MappingProxyType({"server": "0-2", "client": "3"})
 
-    def effect(self, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+    def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """The sets.
 
         Raises:
             PlaceError: a processor that the side's place does not have.
         """
-        here = facts["processors"]
+        here = facts.processors
         there, at = (trial.client_processors, "the load's place") if trial.load == "elsewhere" else (here, "this place")
         return Effect(
             server_processors=_asked("server", self.value.server, here, at="this place"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,6 +10,7 @@ from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
 from fairtrial.settings.steps.shared import trigger
+from fairtrial.wire.facts import Facts
 
 Dropped = Literal["nothing", "page_cache", "slab", "all"]
 Caches = Annotated[
@@ -28,7 +28,7 @@ class DropCachesSetting(Setting[Dropped]):
     model = Caches
     example = "all"
 
-    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+    def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The write, or nothing."""
         if self.value == "nothing":
             return Effect()

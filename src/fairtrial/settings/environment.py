@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
+from fairtrial.wire.facts import Facts
 
 Variables = Annotated[
     dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str],
@@ -26,6 +27,6 @@ class EnvironmentSetting(Setting[Mapping[str, str]]):
     model = Variables
     example = MappingProxyType({"MALLOC_ARENA_MAX": "1"})
 
-    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+    def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The variables."""
         return Effect(environment=dict(self.value))

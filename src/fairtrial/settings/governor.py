@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -11,6 +10,7 @@ from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, before_server
 from fairtrial.settings.steps.shared import write_file
+from fairtrial.wire.facts import Facts
 
 FILE = "/sys/devices/system/cpu/cpu{number}/cpufreq/scaling_governor"
 Governor = Annotated[
@@ -26,9 +26,9 @@ class GovernorSetting(Setting[str]):
     model = Governor
     example = "performance"
 
-    def effect(self, facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+    def effect(self, facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""
         return before_server(
             write_file(FILE.format(number=number), self.value, name=f"governor.{number}", normalise="trim")
-            for number in facts["processors"]
+            for number in facts.processors
         )

@@ -5,9 +5,9 @@ Sources: Documentation/admin-guide/cgroup-v2.rst, "IO"; Documentation/admin-guid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -18,6 +18,7 @@ from fairtrial.settings.steps.effect import Effect, Limit, Need
 from fairtrial.settings.steps.groups import controller
 from fairtrial.settings.steps.shared import printed, program, shell
 from fairtrial.study.tree.quantities import Bytes, Rate
+from fairtrial.wire.facts import Facts
 
 # By field: its key in io.max, its file in version 1.
 RATES = {
@@ -68,14 +69,14 @@ class IoLimitSetting(Setting[IoLimit]):
     model = IoLimit
     example = MappingProxyType({"read_bytes_per_s": "100MiB", "writes_per_s": "500/s"})
 
-    def effect(self, facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+    def effect(self, facts: Facts, _trial: TrialContext) -> Effect:
         """The files of the group.
 
         Raises:
             PlaceError: the place has no such controller, or the agent is not root.
         """
-        name = "io" if "io" in facts["controllers"] else "blkio"
-        version = controller(name, facts, setting=self.name)["version"]
+        name = "io" if "io" in facts.controllers else "blkio"
+        version = controller(name, facts, setting=self.name).version
         asked = {field: int(rate) for field in RATES if (rate := getattr(self.value, field)) is not None}
         if version == 1:
             files = [

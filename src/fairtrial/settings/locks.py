@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -12,6 +12,7 @@ from fairtrial.locks import Announced
 from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
+from fairtrial.wire.facts import Facts
 
 LIBRARY = "libfairtrial_locks.so"
 COUNTS = "lock-counts"
@@ -53,7 +54,7 @@ class LocksSetting(Setting[Locks]):
     model = Locks
     example = MappingProxyType({"kind": "ticket", "spins": 50})
 
-    def effect(self, _facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+    def effect(self, _facts: Facts, trial: TrialContext) -> Effect:
         """The variables, and what the library must announce."""
         kind, spins, fast_mutex = self.value.kind, self.value.spins, self.value.fast_mutex
         server = trial.directory / "server"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -12,6 +12,7 @@ from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, before_server
 from fairtrial.settings.steps.shared import write_file
+from fairtrial.wire.facts import Facts
 
 DIRECTORY = "/sys/kernel/mm/lru_gen"
 ALL_BITS = 0x7  # main switch, accessed bits of leaves in batches, accessed bits of other levels
@@ -68,7 +69,7 @@ class LruGenSetting(Setting[LruGen]):
     model = Annotated[LruGen, BeforeValidator(_mapping, json_schema_input_type=LruGen | Enabled)]
     example = MappingProxyType({"enabled": "on", "min_ttl_ms": 1000})
 
-    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+    def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""
         bits = str(self.value.enabled)
         steps = [write_file(f"{DIRECTORY}/enabled", bits, name="lru_gen.enabled", normalise="integer")]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -19,6 +19,7 @@ from fairtrial.settings.steps.effect import Effect, Limit, Need, Side
 from fairtrial.settings.steps.groups import controller
 from fairtrial.settings.steps.shared import write_group
 from fairtrial.study.tree.quantities import Bytes
+from fairtrial.wire.facts import Facts
 
 CONTROLLER = "memory"
 LIMIT_1, WITH_SWAP_1 = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
@@ -82,7 +83,7 @@ class MemorySetting(Setting[Memory]):
     model = Annotated[Memory, BeforeValidator(_sides, json_schema_input_type=Memory | Bytes)]
     example = MappingProxyType({"server": {"limit": "512MiB", "swap": "1GiB"}, "client": {"min": "64MiB"}})
 
-    def effect(self, facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+    def effect(self, facts: Facts, _trial: TrialContext) -> Effect:
         """The files, in the words of the place's version.
 
         Raises:
@@ -95,14 +96,14 @@ class MemorySetting(Setting[Memory]):
         for side, asked in sides:
             if asked is None:
                 continue
-            files = _version_1(side, asked) if found["version"] == 1 else _version_2(asked)
+            files = _version_1(side, asked) if found.version == 1 else _version_2(asked)
             limits += [
-                Limit(side, CONTROLLER, _written(f"memory.{side}.{name}", file, size, page=facts["page_bytes"]))
+                Limit(side, CONTROLLER, _written(f"memory.{side}.{name}", file, size, page=facts.page_bytes))
                 for name, file, size in files
             ]
-            if found["version"] == 1 and asked.swap is not None:
+            if found.version == 1 and asked.swap is not None:
                 hint = "boot its kernel with `swapaccount=1`"
-                needs.append(Need(f"memory.{side}.swap", f"{found['directory']}/{WITH_SWAP_1}", hint))
+                needs.append(Need(f"memory.{side}.swap", f"{found.directory}/{WITH_SWAP_1}", hint))
         return Effect(limits=tuple(limits), needs=tuple(needs))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -19,6 +19,7 @@ from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, Limit, Side
 from fairtrial.settings.steps.groups import controller
 from fairtrial.settings.steps.shared import write_group
+from fairtrial.wire.facts import Facts
 
 CONTROLLER = "cpuset"
 
@@ -78,14 +79,14 @@ class NumaSetting(Setting[Numa]):
     model = Numa
     example = MappingProxyType({"server": 0, "client": {"processors": 1, "memory": "0-1"}})
 
-    def effect(self, facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+    def effect(self, facts: Facts, _trial: TrialContext) -> Effect:
         """The files and the processors.
 
         Raises:
             PlaceError: nodes that the place does not have, no such controller, or not root.
         """
         controller(CONTROLLER, facts, setting=self.name)
-        nodes = {int(number): tuple(numbers) for number, numbers in facts["nodes"].items()}
+        nodes = {int(number): tuple(numbers) for number, numbers in facts.nodes.items()}
         limits: list[Limit] = []
         sets: dict[str, tuple[int, ...] | None] = {"server": None, "client": None}
         sides: tuple[tuple[Side, Binding | None], ...] = (("server", self.value.server), ("client", self.value.client))

@@ -1,104 +1,17 @@
 """`purge_governor`: InnoDB's purge, adapted to the checkpoint age from outside of the server (MDEV-26356).
 
-Owns the governor's parameters and their form on the wire. It runs beside the server (`run.governing`), from before the
-ramp-up until the drive has ended.
+It runs beside the server (`run.trial.governing`), from before the ramp-up until the drive has ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Self
-
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
-from fairtrial.study.tree.quantities import Seconds, Share
-
-MOST_THREADS: Final = 32  # innodb_purge_threads
-MOST_BATCH: Final = 5000  # innodb_purge_batch_size
-LONGEST_MS: Final = 60_000
-LONGEST_ANSWER_S: Final = 10
-MILLISECONDS_PER_SECOND: Final = 1000
-PERCENT: Final = 100
-ROUNDING: Final = 1e-6  # of a number that is whole but for how it is kept
-
-
-def _whole_milliseconds(value: float) -> float:
-    milliseconds = value * MILLISECONDS_PER_SECOND
-    if abs(milliseconds - round(milliseconds)) > ROUNDING or not 1 <= round(milliseconds) <= LONGEST_MS:
-        raise ValueError("expected whole milliseconds from 1ms to 60s")
-    return value
-
-
-def _whole_percent(value: float) -> float:
-    percent = value * PERCENT
-    if abs(percent - round(percent)) > ROUNDING or percent > PERCENT:
-        raise ValueError("expected whole percents up to 100%: the algorithm counts in them")
-    return value
-
-
-Milliseconds = Annotated[Seconds, AfterValidator(_whole_milliseconds)]
-Percents = Annotated[Share, AfterValidator(_whole_percent)]
-
-
-class _Bounds(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    min: int
-    max: int | None
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.max is not None and self.min > self.max:
-            raise ValueError(f"`min` {self.min} is above `max` {self.max}")
-        return self
-
-
-class ThreadBounds(_Bounds):
-    """Purge threads."""
-
-    min: int = Field(1, ge=1, le=MOST_THREADS, description="Fewest while purge runs.")
-    max: int | None = Field(None, ge=1, le=MOST_THREADS, description="Most; the server's own number without it.")
-
-
-class BatchBounds(_Bounds):
-    """Undo log pages of a batch."""
-
-    min: int = Field(1, ge=1, le=MOST_BATCH, description="While purge is held.")
-    max: int | None = Field(None, ge=1, le=MOST_BATCH, description="While it runs; the server's own without it.")
-
-
-class PurgeGovernor(BaseModel):
-    """How purge is governed; `{}` is the algorithm as published, every 50 ms."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    period: Milliseconds = Field(0.05, description="Time between two looks at the server.")
-    answer_limit: Milliseconds = Field(1.0, description="How long a look waits for a server that hangs.")
-    threads: ThreadBounds = Field(default_factory=ThreadBounds, description="Bounds of `innodb_purge_threads`.")
-    batch_size: BatchBounds = Field(default_factory=BatchBounds, description="Bounds of `innodb_purge_batch_size`.")
-    low_water: Percents = Field(
-        0.2, description="Checkpoint age, as a share of the largest, up to which all threads work."
-    )
-    stop: Percents = Field(0.8, gt=0, description="From which purge is held: fewest threads, smallest batch.")
-    hysteresis: Percents = Field(0.02, description="How far below `stop` the age must fall before purge is let go.")
-    dry_run: bool = Field(
-        default=False,
-        description="Looks, decides and logs as ever, and sets nothing: an arm that tells what looking costs.",
-    )
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.answer_limit > LONGEST_ANSWER_S:
-            raise ValueError(f"`answer_limit` is at most {LONGEST_ANSWER_S}s: nobody waits longer for its end")
-        if self.low_water >= self.stop:
-            raise ValueError("`low_water` must be below `stop`")
-        if self.hysteresis >= self.stop:
-            raise ValueError("`hysteresis` must be below `stop`")
-        return self
+from fairtrial.settings.steps.purge import PurgeGovernor
+from fairtrial.wire.facts import Facts
 
 
 class PurgeGovernorSetting(Setting[PurgeGovernor]):
@@ -113,24 +26,6 @@ class PurgeGovernorSetting(Setting[PurgeGovernor]):
     example = MappingProxyType({"period": "50ms", "threads": {"max": 4}})
     systems = frozenset({"mariadb", "mysql"})
 
-    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+    def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The governor's parameters."""
-        return Effect(governor=parameters(self.value))
-
-
-def parameters(value: PurgeGovernor) -> dict[str, Any]:
-    """A value as `GovernPurge` has it, but for where the server is and where files go."""
-    return {
-        "period_ms": round(value.period * MILLISECONDS_PER_SECOND),
-        "answer_limit_ms": round(value.answer_limit * MILLISECONDS_PER_SECOND),
-        "threads": _bounds(value.threads),
-        "batch_size": _bounds(value.batch_size),
-        "low_water_percent": round(value.low_water * PERCENT),
-        "stop_percent": round(value.stop * PERCENT),
-        "hysteresis_percent": round(value.hysteresis * PERCENT),
-        "dry_run": value.dry_run,
-    }
-
-
-def _bounds(value: _Bounds) -> dict[str, Any]:
-    return {"least": value.min, "most": value.max}
+        return Effect(governor=self.value)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
+from fairtrial.wire.facts import Facts
 
 V = TypeVar("V")
 
@@ -33,7 +33,7 @@ class Setting(ABC, Generic[V]):
         self.value = value
 
     @abstractmethod
-    def effect(self, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+    def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """What the value means at a place with these facts, as its agent tells them, for a trial there.
 
         Pure: it must not touch the place. The run applies the effect through the agent, which reads back, records and

@@ -7,10 +7,9 @@ directory, all before the prepared data are copied there.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -24,6 +23,7 @@ from fairtrial.settings.steps.effect import Effect, Need, Phase
 from fairtrial.settings.steps.groups import require_root
 from fairtrial.settings.steps.shared import printed, program, shell, write_file
 from fairtrial.study.tree.quantities import Bytes, Seconds
+from fairtrial.wire.facts import Facts
 
 PHASE: Phase = "place"
 PERSISTENT = re.compile(r"/dev/pmem\d+(\.\d+)?")
@@ -122,7 +122,7 @@ class StorageSetting(Setting[Storage]):
     model = Storage
     example = MappingProxyType({"device": "pmem", "mount": "dax=always"})
 
-    def effect(self, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+    def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """The steps, and where the data lie then.
 
         Raises:
@@ -146,7 +146,7 @@ class StorageSetting(Setting[Storage]):
         )
 
 
-def _device(value: Storage, *, trial: PurePosixPath, facts: Mapping[str, Any]) -> tuple[str, list[Step], list[Need]]:
+def _device(value: Storage, *, trial: PurePosixPath, facts: Facts) -> tuple[str, list[Step], list[Need]]:
     """What is mounted, how it is made, and what that needs."""
     name, size = value.device, value.size or 0
     if name == "memory":
@@ -156,7 +156,7 @@ def _device(value: Storage, *, trial: PurePosixPath, facts: Mapping[str, Any]) -
     if name == "null_blk":
         return devices.null_blk(trial, size, latency_s=value.latency)
     path = "/dev/pmem0" if name == "pmem" else name
-    if not PERSISTENT.fullmatch(path) or "accelerator" not in facts:
+    if not PERSISTENT.fullmatch(path) or facts.guest is None:
         raise PlaceError(
             f"settings.storage: {path} is not formatted at this place: it could hold somebody's data",
             hint="only a guest's persistent memory is (`place: {vm: {pmem: 1GiB}}`), and what a trial makes itself "

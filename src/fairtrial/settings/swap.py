@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -16,6 +16,7 @@ from fairtrial.settings.steps.effect import Effect, Need, before_server
 from fairtrial.settings.steps.groups import require_root
 from fairtrial.settings.steps.shared import printed, program, shell
 from fairtrial.study.tree.quantities import Bytes
+from fairtrial.wire.facts import Facts
 
 ZRAM = "/sys/class/zram-control/hot_add"
 PRIORITY = "32767"  # the highest: swap that the place has already is not used before it
@@ -71,7 +72,7 @@ class SwapSetting(Setting[Swap]):
     model = Annotated[Swap, BeforeValidator(_mapping, json_schema_input_type=Swap | Bytes)]
     example = MappingProxyType({"size": "1GiB", "on": "zram"})
 
-    def effect(self, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+    def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """The steps, and what they need.
 
         Raises:
@@ -85,7 +86,7 @@ class SwapSetting(Setting[Swap]):
             made = program(shell(DEVICE, path, str(size)), name="swap.zram", undo=shell(NO_DEVICE, path))
         else:
             made = program(shell(FILE, path, str(size)), name="swap.file", undo=["rm", "-f", path])
-        effect = before_server([made, _used(path, size, page=facts["page_bytes"])])
+        effect = before_server([made, _used(path, size, page=facts.page_bytes)])
         return Effect(steps=effect.steps, needs=tuple(needs))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, Limit, Side, before_server
 from fairtrial.settings.steps.shared import write_file, write_group
+from fairtrial.wire.facts import Facts
 
 CONTROLLER, GROUP_FILE = "memory", "memory.swappiness"
 FILE = "/proc/sys/vm/swappiness"
@@ -31,12 +32,12 @@ class SwappinessSetting(Setting[int]):
     model = Swappiness
     example = 10
 
-    def effect(self, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+    def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """The write, and the groups' limits."""
         value = self.value
         written = before_server([write_file(FILE, str(value), name="swappiness", normalise="integer")])
-        found = facts.get("controllers", {}).get(CONTROLLER)
-        if found is None or found["version"] != 1:
+        found = facts.controllers.get(CONTROLLER)
+        if found is None or found.version != 1:
             return written
         sides: tuple[Side, ...] = ("server", "client") if trial.load == "beside" else ("server",)
         return replace(written, limits=tuple(Limit(side, CONTROLLER, _of_group(side, value)) for side in sides))

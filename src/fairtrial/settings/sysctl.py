@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, before_server
 from fairtrial.settings.steps.shared import write_file
+from fairtrial.wire.facts import Facts
 
 Parameters = Annotated[
     dict[Annotated[str, Field(pattern=r"^[a-z0-9_]+([./][A-Za-z0-9_-]+)+$")], str | int],
@@ -38,7 +39,7 @@ class SysctlSetting(Setting[Mapping[str, str | int]]):
     model = Parameters
     example = MappingProxyType({"vm.swappiness": 10})
 
-    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+    def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""
         return before_server(
             write_file(path(name), str(wanted), name=name, normalise="words") for name, wanted in self.value.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, before_server
 from fairtrial.settings.steps.shared import Normalise, write_file
+from fairtrial.wire.facts import Facts
 
 COMPONENTS = r"^/sys(/[A-Za-z0-9_:@,+-][A-Za-z0-9_:@,+.-]*)+$"  # none begins with a dot, so none is `..`
 Files = Annotated[
@@ -36,7 +37,7 @@ class SysfsSetting(Setting[Mapping[str, str | int]]):
     model = Files
     example = MappingProxyType({"/sys/kernel/mm/ksm/run": 0, "/sys/block/sda/queue/scheduler": "none"})
 
-    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+    def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""
         return before_server(
             write_file(path, str(wanted), name=path, normalise=normalisation(str(wanted)))

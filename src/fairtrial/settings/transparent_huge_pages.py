@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -11,6 +11,7 @@ from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, before_server
 from fairtrial.settings.steps.shared import write_file
+from fairtrial.wire.facts import Facts
 
 DIRECTORY = "/sys/kernel/mm/transparent_hugepage"
 Enabled = Literal["always", "madvise", "never"]
@@ -39,7 +40,7 @@ class TransparentHugePagesSetting(Setting[HugePages]):
     model = Annotated[HugePages, BeforeValidator(_mapping, json_schema_input_type=HugePages | Enabled)]
     example = "never"
 
-    def effect(self, _facts: Mapping[str, Any], _trial: TrialContext) -> Effect:
+    def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""
         asked = {"enabled": self.value.enabled, "defrag": self.value.defrag}
         return before_server(

@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from functools import cached_property
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
+
+
+class Section(RootModel[Annotated[dict[str, JsonValue], Field(min_length=1, max_length=1)]]):
+    """What one section of a trial says: a kind and its parameters, validated, as JSON values in base units.
+
+    Equal to any that says the same, whatever the order of its keys. The rooms of the kinds make a model of it, once:
+    `places.place_of`, `systems.system_of`, `workloads.workload_of`, `settings.setting_of`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    @property
+    def kind(self) -> str:
+        """The kind's name."""
+        return next(iter(self.root))
+
+    @property
+    def parameters(self) -> JsonValue:
+        """What the kind's model validates."""
+        return self.root[self.kind]
+
+    @cached_property
+    def _text(self) -> str:
+        return json.dumps(self.root, sort_keys=True)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same."""
+        return isinstance(other, Section) and self._text == other._text
+
+    def __hash__(self) -> int:
+        """Of what it says."""
+        return hash(self._text)
+
+    def __str__(self) -> str:
+        """As JSON, with sorted keys."""
+        return self._text
 
 
 class ResolvedTrial(BaseModel):
     """Everything one arm in one cell means, merged and validated, in base units (bytes, seconds).
 
-    `place`, `system` and `workload` hold exactly one key, the kind; so does `workload_place`, if the workload runs
-    elsewhere than its system.
+    Attributes:
+        settings: values by kind.
+        workload_place: where the workload runs, if that is elsewhere than its system.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    place: dict[str, Any]
-    system: dict[str, Any]
-    workload: dict[str, Any]
-    settings: dict[str, Any] = {}
-    workload_place: dict[str, Any] | None = None
+    place: Section
+    system: Section
+    workload: Section
+    settings: dict[str, JsonValue] = {}
+    workload_place: Section | None = None

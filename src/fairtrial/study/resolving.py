@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import JsonValue
+
 from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS, merge
 from fairtrial.study.tree.nodes import Branch, Tree, plain
 from fairtrial.study.tree.problems import Problems, listed, validate
@@ -59,7 +61,7 @@ def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolut
     What is wrong is noted at the line that set it, but for sections that are no mapping at all: the file's own shape
     reports those.
     """
-    sections: dict[str, dict[str, Any]] = {}
+    sections: dict[str, dict[str, JsonValue]] = {}
     metrics = dict(catalogue.telemetry_metrics)
     complete = True
     for section in SECTIONS:
@@ -73,10 +75,19 @@ def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolut
         for kind, value in values:
             sections[section][kind.name] = kind.parameters.dump_python(value, mode="json")
             metrics |= kind.metrics(value)
-    own = sections.pop(WORKLOAD_PLACE, None)
     return Resolution(
-        trial=ResolvedTrial(**sections, workload_place=own) if complete else None,
+        trial=_trial(sections) if complete else None,
         metrics=metrics if "workload" in sections else None,
+    )
+
+
+def _trial(sections: Mapping[str, dict[str, JsonValue]]) -> ResolvedTrial:
+    return ResolvedTrial(
+        place=Section(sections["place"]),
+        system=Section(sections["system"]),
+        workload=Section(sections["workload"]),
+        settings=sections["settings"],
+        workload_place=Section(sections[WORKLOAD_PLACE]) if WORKLOAD_PLACE in sections else None,
     )
 
 

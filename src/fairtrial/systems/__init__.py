@@ -7,12 +7,14 @@ what loads it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from fairtrial.plugins import chosen, registered
+from fairtrial.plugins import Kinds, chosen
 from fairtrial.study.catalogue import Kind
+from fairtrial.study.resolved import Section
 from fairtrial.systems.command import CommandSystem
 from fairtrial.systems.files import Files
 from fairtrial.systems.mariadb import Mariadb
@@ -24,11 +26,12 @@ from fairtrial.systems.system import Identity, Instance, Launch, System
 __all__ = ["SYSTEMS", "Identity", "Instance", "Launch", "System", "kind_of", "system_of"]
 
 _OWN = (CommandSystem, Files, Mariadb, Mysql, Postgres, Sqlite)
-SYSTEMS: Mapping[str, type[System[Any]]] = registered(_OWN, base=System, group="fairtrial.systems")
+SYSTEMS: Mapping[str, type[System[Any]]] = Kinds(_OWN, base=System, group="fairtrial.systems")
 
 
-def system_of(section: Mapping[str, Any]) -> System[Any]:
-    """The system of a resolved trial's section: its one kind, with its parameters.
+@cache
+def system_of(section: Section) -> System[Any]:
+    """The system of a resolved trial's section, validated once.
 
     Raises:
         RecordError: this version has no such kind, or different parameters of it.

@@ -9,6 +9,7 @@ import time
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairtrial.errors import StreamLostError, SystemStartError
+from fairtrial.protocol.generated import FileOutput
 from fairtrial.study.tree.quantities import CommandLine, Seconds
 from fairtrial.systems.system import Identity, Instance, Launch, System
 from fairtrial.wire.agent import Process
@@ -82,8 +83,8 @@ class CommandSystem(System[CommandSystemParameters]):
             directory=str(launch.work_directory),
             processors=list(launch.processors) if launch.processors is not None else None,
             groups=launch.groups,
-            stdout={"kind": "file", "path": str(launch.log_path)},
-            stderr={"kind": "file", "path": str(launch.log_path)},
+            stdout=FileOutput(path=str(launch.log_path)),
+            stderr=FileOutput(path=str(launch.log_path)),
         )
         try:
             self._wait_until_ready(place, process, launch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+from fairtrial.protocol.endpoints import FilesEndpoint
 from fairtrial.systems.system import Identity, Instance, Launch, System
 from fairtrial.wire.open_place import OpenPlace
 
@@ -29,4 +30,4 @@ class Files(System[FilesParameters]):
     def start(self, place: OpenPlace, launch: Launch) -> Instance:
         """No process: the endpoint is the directory."""
         del place
-        return Instance(endpoint={"kind": "files", "directory": str(launch.data_directory)}, process=None)
+        return Instance(endpoint=FilesEndpoint(directory=str(launch.data_directory)), process=None)

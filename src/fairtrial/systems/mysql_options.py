@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 from fairtrial.study.tree.quantities import parse_bytes
+
+Option = str | int | float | bool  # as a study gives its value
 
 HINT = "set a value that this server version accepts unchanged, or leave the option out"
 
@@ -25,13 +26,13 @@ FACTORS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50, "e
 ON, OFF = ("on", "1", "true", "yes"), ("off", "0", "false", "no")
 
 
-def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
+def canonical(options: Mapping[str, Option]) -> dict[str, Option]:
     """Option names with underscores and in lower case, as the server lists its variables.
 
     Raises:
         ValueError: one option under two spellings, or one that fairtrial sets itself.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, Option] = {}
     for name, value in options.items():
         key = name.replace("-", "_").lower()
         if key in found:
@@ -44,19 +45,19 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def text(value: Any) -> str:
+def text(value: Option) -> str:
     """A value as the configuration file takes it."""
     if isinstance(value, bool):
         return "ON" if value else "OFF"
     return str(value)
 
 
-def initial(options: Mapping[str, Any], fixed: Sequence[str]) -> dict[str, str]:
+def initial(options: Mapping[str, Option], fixed: Sequence[str]) -> dict[str, str]:
     """The asked options that are `fixed` in the data at creation."""
     return {name: text(value) for name, value in options.items() if name in fixed}
 
 
-def differences(options: Mapping[str, Any], effective: Mapping[str, str]) -> list[str]:
+def differences(options: Mapping[str, Option], effective: Mapping[str, str]) -> list[str]:
     """One sentence per option that is not in effect as asked."""
     wrong: list[str] = []
     for name, value in options.items():
@@ -68,7 +69,7 @@ def differences(options: Mapping[str, Any], effective: Mapping[str, str]) -> lis
     return wrong
 
 
-def _said(name: str, value: Any, effective: Mapping[str, str]) -> str | None:
+def _said(name: str, value: Option, effective: Mapping[str, str]) -> str | None:
     """What the server says of an option; None if it has no such variable."""
     if name in NAMED and normal(text(value)) not in (0.0, 1.0):
         return PurePosixPath(effective.get(NAMED[name], "")).name

@@ -9,14 +9,18 @@ import secrets
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, field_validator
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.endpoints import Endpoint, Server, server
+from fairtrial.protocol.generated import MysqlEndpoint, Sql
+from fairtrial.protocol.subcommands import SQL
 from fairtrial.study.tree.quantities import Seconds
 from fairtrial.systems import mysql_options
 from fairtrial.systems.installation import Installation, PrivateServer, ServerSource, identified
+from fairtrial.systems.mysql_options import Option
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
     cache_mib,
@@ -27,6 +31,7 @@ from fairtrial.systems.server import (
     wait_until_ready,
 )
 from fairtrial.systems.system import Identity, Instance, Launch
+from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 
 DATABASE = "fairtrial"
@@ -55,7 +60,7 @@ IMPLIED = {
 class MysqldParameters(ServerSource):
     """What both kinds take."""
 
-    options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_-]*$")], str | int | float | bool] = Field(
+    options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_-]*$")], Option] = Field(
         default_factory=dict,
         description="Server options as in the configuration file: `innodb_doublewrite: 0`, for example.",
     )
@@ -69,7 +74,7 @@ class MysqldParameters(ServerSource):
 
     @field_validator("options")
     @classmethod
-    def _one_spelling(cls, options: dict[str, Any]) -> dict[str, Any]:
+    def _one_spelling(cls, options: dict[str, Option]) -> dict[str, Option]:
         return mysql_options.canonical(options)
 
 
@@ -83,7 +88,7 @@ class Mysqld(PrivateServer[MysqldParameters]):
 
     empty_bytes = 128 << 20  # the redo log's default of 96 MiB, and tables of the server's own
     fixed: ClassVar[Sequence[str]]
-    implied: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    implied: ClassVar[Mapping[str, Option]] = MappingProxyType({})
 
     @abstractmethod
     def is_own(self, version: str) -> bool:
@@ -126,7 +131,7 @@ class Mysqld(PrivateServer[MysqldParameters]):
         """The options that are fixed in the data when they are created."""
         return mysql_options.initial(self.parameters.options, self.fixed)
 
-    def for_loading(self, facts: Mapping[str, Any]) -> Self:
+    def for_loading(self, facts: Facts) -> Self:
         """The initial options and a configuration that loads fast: what is loaded is durable by the slow shutdown."""
         cache = {CACHE: f"{cache_mib(facts, most=LOADING_CACHE_MIB)}M"}
         options = {**cache, **LOADING_OPTIONS, **self.initial()}
@@ -137,9 +142,9 @@ class Mysqld(PrivateServer[MysqldParameters]):
         installation = self.installation(place)
         self.fill(place, installation, self._program(place, installation), launch=launch)
 
-    def create_database(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
+    def create_database(self, place: OpenPlace, endpoint: Endpoint | None) -> None:
         """With the server's own character set and collation."""
-        _ask(place, endpoint, f"CREATE DATABASE {DATABASE}")
+        _ask(place, server(endpoint), f"CREATE DATABASE {DATABASE}")
 
     def start(self, place: OpenPlace, launch: Launch) -> Instance:
         """Starts the server with a generated configuration, waits for it, and compares every option asked.
@@ -158,48 +163,52 @@ class Mysqld(PrivateServer[MysqldParameters]):
         if port is not None:
             place.agent.put(str(launch.work_directory / INIT_FILE), SOCKET_ROOT_ONLY.encode(), mode=0o644)
         process = spawned(place, [binary, f"--defaults-file={configuration}"], installation.equip(launch))
-        endpoint = {"kind": "mysql", "socket": str(socket), "user": "root", "password": "", "database": DATABASE}
+        endpoint = MysqlEndpoint(socket=str(socket), user="root", database=DATABASE)
         with coming_up(place, launch, kind=self.name, stop=lambda: process.stop(place.limits.shutdown_s)):
             wait_until_ready(place, process, launch, looks=["test", "-S", str(socket)], kind=self.name)
             effective = _read_back(place, endpoint)
             wrong = mysql_options.differences(self.parameters.options, effective)
             require_in_effect(wrong, hint=mysql_options.HINT)
-            remote = None if port is None else self._opened(place, endpoint, version=effective["version"])
-        if remote is not None:
-            remote |= {"host": launch.address, "port": port}
-        monitoring = {**endpoint, "database": "mysql"}  # a workload may not have made its database
+            remote = None
+            if port is not None:
+                password = self._opened(place, endpoint, version=effective["version"])
+                remote = MysqlEndpoint(
+                    host=launch.address, port=port, user=REMOTE_USER, password=password, database=DATABASE
+                )
         return Instance(
             endpoint=endpoint,
             process=process,
             options=effective,
-            monitoring=monitoring,
+            monitoring=_own(endpoint),  # a workload may not have made its database
             remote=remote,
             slow_shutdown_s=self.parameters.slow_shutdown,
         )
 
-    def _opened(self, place: OpenPlace, endpoint: Mapping[str, Any], *, version: str) -> dict[str, Any]:
-        """What another place needs to log in: a user of its own, whose password is as old as this start."""
+    def _opened(self, place: OpenPlace, endpoint: Server, *, version: str) -> str:
+        """The password by which another place logs in as `REMOTE_USER`: as old as this start."""
         password = secrets.token_hex(PASSWORD_BYTES)
         _ask(place, endpoint, *self.opening(version, password))
-        return {"kind": "mysql", "database": DATABASE, "user": REMOTE_USER, "password": password}
+        return password
 
     def stop(self, place: OpenPlace, instance: Instance, *, settled: bool) -> None:
         """Shuts the server down; slowly (everything purged, log empty) where its data are to be kept."""
         if instance.process is None or instance.process.exited is not None:
             return
         if settled:
-            _ask(place, instance.endpoint or {}, "SET GLOBAL innodb_fast_shutdown = 0")
+            _ask(place, server(instance.endpoint), "SET GLOBAL innodb_fast_shutdown = 0")
         slowest_s = instance.slow_shutdown_s or SLOW_SHUTDOWN_S
         instance.process.stop(slowest_s if settled else place.limits.shutdown_s)
 
 
-def _said_once(options: Mapping[str, Any]) -> dict[str, Any]:
+def _said_once(options: Mapping[str, Option]) -> dict[str, Option]:
     """Without the implied options that the study names itself."""
     asked = {name for name in options if not name.startswith("loose_")}
     return {name: value for name, value in options.items() if name.removeprefix("loose_") not in asked or name in asked}
 
 
-def _configuration(installation: Installation, launch: Launch, *, options: Mapping[str, Any], port: int | None) -> str:
+def _configuration(
+    installation: Installation, launch: Launch, *, options: Mapping[str, Option], port: int | None
+) -> str:
     lines = ["[mysqld]", f"datadir={launch.data_directory}", f"socket={launch.work_directory / SOCKET}"]
     lines += ["skip-networking"] if port is None else [f"bind-address={launch.address}", f"port={port}"]
     lines += [f"pid-file={launch.work_directory}/server.pid", f"tmpdir={launch.work_directory}"]
@@ -212,14 +221,17 @@ def _configuration(installation: Installation, launch: Launch, *, options: Mappi
     return "\n".join(lines) + "\n"
 
 
-def _read_back(place: OpenPlace, endpoint: Mapping[str, Any]) -> dict[str, str]:
-    reachable = {**endpoint, "database": "mysql"}
+def _own(endpoint: Server) -> Server:
+    """By the server's own database, which is always there."""
+    return endpoint.model_copy(update={"database": "mysql"})
+
+
+def _read_back(place: OpenPlace, endpoint: Server) -> dict[str, str]:
     limits, statements = place.limits, ["SHOW GLOBAL VARIABLES"]
-    asked = {"endpoint": reachable, "statements": statements, "connect_timeout_ms": int(limits.start_s * 1000)}
-    rows = place.native("sql", asked, timeout_s=limits.start_s + limits.short_s)
-    return {row[0]: row[1] or "" for row in rows["rows"]}
+    request = Sql(endpoint=_own(endpoint), statements=statements, connect_timeout_ms=int(limits.start_s * 1000))
+    found = place.native(SQL, request, timeout_s=limits.start_s + limits.short_s)
+    return {row[0] or "": row[1] or "" for row in found.rows}
 
 
-def _ask(place: OpenPlace, endpoint: Mapping[str, Any], *statements: str) -> None:
-    reachable = {**endpoint, "database": "mysql"}
-    place.native("sql", {"endpoint": reachable, "statements": list(statements)})
+def _ask(place: OpenPlace, endpoint: Server, *statements: str) -> None:
+    place.native(SQL, Sql(endpoint=_own(endpoint), statements=list(statements)))

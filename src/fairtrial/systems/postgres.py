@@ -12,13 +12,17 @@ import secrets
 import signal
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, field_validator
 
 from fairtrial.programs import Program
+from fairtrial.protocol.endpoints import Endpoint, Server, server
+from fairtrial.protocol.generated import PostgresEndpoint, Rows, Sql
+from fairtrial.protocol.subcommands import SQL
 from fairtrial.systems import postgres_options
 from fairtrial.systems.installation import Installation, PrivateServer, ServerSource, identified
+from fairtrial.systems.mysql_options import Option
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
     cache_mib,
@@ -30,6 +34,7 @@ from fairtrial.systems.server import (
 )
 from fairtrial.systems.system import Identity, Instance, Launch
 from fairtrial.wire.agent import Process
+from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 
 DATABASE = "fairtrial"
@@ -57,14 +62,14 @@ SETTINGS = "SELECT name, setting, unit FROM pg_settings"
 class PostgresParameters(ServerSource):
     """A private PostgreSQL server."""
 
-    options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_.]*$")], str | int | float | bool] = Field(
+    options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_.]*$")], Option] = Field(
         default_factory=dict,
         description="Server options as in postgresql.conf: `synchronous_commit: off`, for example.",
     )
 
     @field_validator("options")
     @classmethod
-    def _one_spelling(cls, options: dict[str, Any]) -> dict[str, Any]:
+    def _one_spelling(cls, options: dict[str, Option]) -> dict[str, Option]:
         return postgres_options.canonical(options)
 
 
@@ -97,7 +102,7 @@ class Postgres(PrivateServer[PostgresParameters]):
         """The options that are fixed in the data when they are created."""
         return postgres_options.initial(self.parameters.options)
 
-    def for_loading(self, facts: Mapping[str, Any]) -> Self:
+    def for_loading(self, facts: Facts) -> Self:
         """The initial options and a configuration that loads fast: what is loaded is durable by the last checkpoint."""
         cache = cache_mib(facts, most=LOADING_CACHE_MIB)
         memory = {CACHE: f"{cache}MB", "maintenance_work_mem": f"{cache // 2}MB"}
@@ -119,9 +124,9 @@ class Postgres(PrivateServer[PostgresParameters]):
         command = installation.command(*argv)
         place.require(command, hint="see the server's output above", timeout_s=INSTALL_S, user=place.server_user)
 
-    def create_database(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
+    def create_database(self, place: OpenPlace, endpoint: Endpoint | None) -> None:
         """As initdb was told: text compares by bytes."""
-        _ask(place, endpoint, f"CREATE DATABASE {DATABASE}")
+        _ask(place, server(endpoint), f"CREATE DATABASE {DATABASE}")
 
     def start(self, place: OpenPlace, launch: Launch) -> Instance:
         """Starts `postgres` with a generated configuration, waits for it, and compares every option asked.
@@ -145,14 +150,9 @@ class Postgres(PrivateServer[PostgresParameters]):
         place.require(["rm", "-f", "--", str(automatic)], hint="the data directory must be writable")
         argv = [binary, "-D", str(launch.data_directory), "-c", f"config_file={configuration}"]
         process = spawned(place, argv, installation.equip(launch))
-        endpoint = {
-            "kind": "postgres",
-            "socket_directory": str(launch.work_directory),
-            "port": port,
-            "user": USER,
-            "password": "",
-            "database": DATABASE,
-        }
+        endpoint = PostgresEndpoint(
+            socket_directory=str(launch.work_directory), port=port, user=USER, database=DATABASE
+        )
         with coming_up(place, launch, kind=self.name, stop=lambda: _shut_down(process, place.limits.shutdown_s)):
             # The server writes `ready` into its lock file once recovery is over (PostgreSQL 10 and later).
             looks = ["grep", "-q", "^ready", str(launch.data_directory / "postmaster.pid")]
@@ -176,7 +176,7 @@ class Postgres(PrivateServer[PostgresParameters]):
         if instance.process is None or instance.process.exited is not None:
             return
         if settled:
-            _ask(place, instance.endpoint or {}, "CHECKPOINT", timeout_s=SETTLED_S)
+            _ask(place, server(instance.endpoint), "CHECKPOINT", timeout_s=SETTLED_S)
         _shut_down(instance.process, SETTLED_S if settled else place.limits.shutdown_s)
 
 
@@ -188,22 +188,21 @@ def _program(place: OpenPlace, installation: Installation, name: str) -> str:
     return installation.program(place, name, beside=[str(PurePosixPath(server.strip()).with_name(name))])
 
 
-def _opened(place: OpenPlace, endpoint: Mapping[str, Any], *, address: str) -> dict[str, Any]:
+def _opened(place: OpenPlace, endpoint: PostgresEndpoint, *, address: str) -> PostgresEndpoint:
     """An endpoint for another place, with a password that is as old as this start."""
     password = secrets.token_hex(PASSWORD_BYTES)
     _ask(place, endpoint, *UNLOGGED, f"ALTER USER {USER} PASSWORD '{password}'")
-    own = {"host": address, "port": endpoint["port"], "user": USER, "password": password}
-    return {"kind": "postgres", "database": DATABASE, **own}
+    return PostgresEndpoint(host=address, port=endpoint.port, user=USER, password=password, database=DATABASE)
 
 
-def _configuration(options: Mapping[str, Any], launch: Launch, *, port: int) -> str:
-    ours = {
-        "data_directory": launch.data_directory,
-        "hba_file": launch.work_directory / "pg_hba.conf",
-        "ident_file": launch.work_directory / "pg_ident.conf",
+def _configuration(options: Mapping[str, Option], launch: Launch, *, port: int) -> str:
+    ours: dict[str, Option] = {
+        "data_directory": str(launch.data_directory),
+        "hba_file": str(launch.work_directory / "pg_hba.conf"),
+        "ident_file": str(launch.work_directory / "pg_ident.conf"),
         "listen_addresses": launch.address or "",
         "port": port,
-        "unix_socket_directories": launch.work_directory,
+        "unix_socket_directories": str(launch.work_directory),
         "log_destination": "stderr",
         "logging_collector": "off",
     }
@@ -212,22 +211,19 @@ def _configuration(options: Mapping[str, Any], launch: Launch, *, port: int) -> 
     return "".join(postgres_options.line(name, value) + "\n" for name, value in {**ours, **asked}.items())
 
 
-def _read_back(place: OpenPlace, endpoint: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    rows = _ask(place, endpoint, SETTINGS, timeout_s=place.limits.start_s)
-    return {row[0]: (row[1] or "", row[2] or "") for row in rows["rows"]}
+def _read_back(place: OpenPlace, endpoint: Server) -> dict[str, tuple[str, str]]:
+    found = _ask(place, endpoint, SETTINGS, timeout_s=place.limits.start_s)
+    return {row[0] or "": (row[1] or "", row[2] or "") for row in found.rows}
 
 
-def _ask(
-    place: OpenPlace, endpoint: Mapping[str, Any], *statements: str, timeout_s: float | None = None
-) -> dict[str, Any]:
-    reachable = {**endpoint, "database": MAINTENANCE}
-    asked = {
-        "endpoint": reachable,
-        "statements": list(statements),
-        "connect_timeout_ms": int(place.limits.start_s * 1000),
-    }
+def _ask(place: OpenPlace, endpoint: Server, *statements: str, timeout_s: float | None = None) -> Rows:
+    request = Sql(
+        endpoint=endpoint.model_copy(update={"database": MAINTENANCE}),
+        statements=list(statements),
+        connect_timeout_ms=int(place.limits.start_s * 1000),
+    )
     short_s = place.limits.short_s
-    return place.native("sql", asked, timeout_s=(timeout_s or short_s) + short_s)
+    return place.native(SQL, request, timeout_s=(timeout_s or short_s) + short_s)
 
 
 def _shut_down(process: Process, limit_s: float) -> None:

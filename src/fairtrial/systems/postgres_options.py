@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from fairtrial.study.tree.quantities import parse_bytes
+from fairtrial.systems.mysql_options import Option
 
 HINT = "set a value that this server version accepts unchanged, or leave the option out"
 
@@ -43,13 +43,13 @@ ON, OFF = ("on", "true", "yes"), ("off", "false", "no")
 RELATIVE = 1e-9  # seconds as floating point
 
 
-def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
+def canonical(options: Mapping[str, Option]) -> dict[str, Option]:
     """Option names in lower case, as the server lists them.
 
     Raises:
         ValueError: one option under two spellings, or one that fairtrial sets itself.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, Option] = {}
     for name, value in options.items():
         key = name.lower()
         if key in found:
@@ -63,25 +63,25 @@ def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def text(value: Any) -> str:
+def text(value: Option) -> str:
     """A value as the server takes it."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value)
 
 
-def line(name: str, value: Any) -> str:
+def line(name: str, value: Option) -> str:
     """A line of `postgresql.conf`; quotes and backslashes keep their meaning as letters."""
     quoted = text(value).replace("\\", "\\\\").replace("'", "''")
     return f"{name} = '{quoted}'"
 
 
-def initial(options: Mapping[str, Any]) -> dict[str, str]:
+def initial(options: Mapping[str, Option]) -> dict[str, str]:
     """The asked options that are fixed in the data at creation."""
     return {name: text(value) for name, value in options.items() if name in INITIAL}
 
 
-def creating(options: Mapping[str, Any]) -> list[str]:
+def creating(options: Mapping[str, Option]) -> list[str]:
     """The same as `initdb`'s arguments; a segment's size is in megabytes there."""
     arguments: list[str] = []
     for name, value in initial(options).items():
@@ -93,7 +93,7 @@ def creating(options: Mapping[str, Any]) -> list[str]:
     return arguments
 
 
-def differences(options: Mapping[str, Any], effective: Mapping[str, tuple[str, str]]) -> list[str]:
+def differences(options: Mapping[str, Option], effective: Mapping[str, tuple[str, str]]) -> list[str]:
     """One sentence per option that is not in effect as asked.
 
     Args:

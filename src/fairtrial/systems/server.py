@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
+from fairtrial.protocol.generated import FileOutput
 from fairtrial.systems.system import Launch
 from fairtrial.wire.agent import Process
+from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 
 MIB: Final = 1 << 20
@@ -24,15 +26,15 @@ PORTS: Final = range(21_306, 21_406)  # below Linux's ephemeral ports (ip_local_
 PASSWORD_BYTES: Final = 16  # of a server that listens: guessing takes longer than a trial
 
 
-def cache_mib(facts: Mapping[str, Any], *, most: int) -> int:
+def cache_mib(facts: Facts, *, most: int) -> int:
     """How large a loading server's cache may be at a place, in MiB: whole chunks, to which MySQL rounds larger ones."""
-    mib = min(most, int(facts["memory_bytes"]) // CACHE_ONE_IN // MIB)
+    mib = min(most, facts.memory_bytes // CACHE_ONE_IN // MIB)
     return mib if mib < CHUNK_MIB else mib - mib % CHUNK_MIB
 
 
 def spawned(place: OpenPlace, argv: Sequence[str], launch: Launch) -> Process:
     """Starts a server in its work directory, with all that it says in its log."""
-    log = {"kind": "file", "path": str(launch.log_path)}
+    log = FileOutput(path=str(launch.log_path))
     return place.agent.spawn(
         name="server",
         argv=list(argv),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fairtrial.protocol.generated import Sql, SqliteEndpoint
+from fairtrial.protocol.subcommands import SQL
 from fairtrial.study.tree.quantities import Seconds
 from fairtrial.systems.system import Identity, Instance, Launch, System
+from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 
 DATABASE = "database.sqlite3"
@@ -39,19 +41,16 @@ class Sqlite(System[SqliteParameters]):
 
     def identity(self, place: OpenPlace) -> Identity:
         """The agent's own hash and the version linked into it."""
-        endpoint = {"kind": "sqlite", "path": ":memory:", "busy_timeout_ms": 0}
-        rows = place.native(
-            "sql",
-            {"endpoint": endpoint, "statements": ["select sqlite_version(), sqlite_source_id()"]},
-        )
-        version, source = rows["rows"][0]
+        endpoint = SqliteEndpoint(path=":memory:", busy_timeout_ms=0)
+        request = Sql(endpoint=endpoint, statements=["select sqlite_version(), sqlite_source_id()"])
+        version, source = (value or "" for value in place.native(SQL, request).rows[0])
         return Identity(version=version, sha256=place.agent.hello.agent_sha256, facts={"source_id": source})
 
     def initial(self) -> dict[str, str]:
         """The pragmas that a file keeps for life."""
         return {name: value for name, value in self.parameters.pragmas.items() if name in INITIAL_PRAGMAS}
 
-    def for_loading(self, facts: Mapping[str, Any]) -> Self:
+    def for_loading(self, facts: Facts) -> Self:
         """With the initial pragmas alone; the loader itself knows how to load fast."""
         del facts
         return type(self)(self.parameters.model_copy(update={"pragmas": self.initial()}))
@@ -60,11 +59,10 @@ class Sqlite(System[SqliteParameters]):
         """No process: an endpoint whose pragmas the load engine sets and reads back on every connection."""
         del place
         return Instance(
-            endpoint={
-                "kind": "sqlite",
-                "path": str(launch.data_directory / DATABASE),
-                "pragmas": dict(self.parameters.pragmas),
-                "busy_timeout_ms": round(self.parameters.busy_timeout * 1000),
-            },
+            endpoint=SqliteEndpoint(
+                path=str(launch.data_directory / DATABASE),
+                pragmas=self.parameters.pragmas,
+                busy_timeout_ms=round(self.parameters.busy_timeout * 1000),
+            ),
             process=None,
         )

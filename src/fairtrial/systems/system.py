@@ -6,13 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel
 
 from fairtrial import servers
 from fairtrial.programs import Program
+from fairtrial.protocol.endpoints import Database, Endpoint
 from fairtrial.wire.agent import Process
+from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 
 P = TypeVar("P", bound=BaseModel)
@@ -61,23 +63,23 @@ class Instance:
     """A system that answers.
 
     Attributes:
-        endpoint: how the load engine reaches it (`crates/protocol/src/load.rs`, `Endpoint`); None: not a database.
+        endpoint: how a workload reaches it; None: by no endpoint.
         process: its main process; None where it is embedded in the load.
         options: effective options as read back.
-        monitoring: how the sampler reaches its own counters, an endpoint too; None: it has none.
+        monitoring: how the sampler reaches its own counters; None: it has none.
         is_one_process: whether the main process does all its work; else the sampler adds up its children's, because a
             part would be taken for the whole.
-        remote: how a workload at another place reaches it, an endpoint too; None: it does not listen.
+        remote: how a workload at another place reaches it; None: it does not listen.
         slow_shutdown_s: how long it may take to stop `settled` once its load has ended, which is measured then; None:
             it is not.
     """
 
-    endpoint: Mapping[str, Any] | None
+    endpoint: Endpoint | None
     process: Process | None
     options: Mapping[str, str] = field(default_factory=dict)
-    monitoring: Mapping[str, Any] | None = None
+    monitoring: Database | None = None
     is_one_process: bool = True
-    remote: Mapping[str, Any] | None = None
+    remote: Database | None = None
     slow_shutdown_s: float | None = None
 
 
@@ -135,11 +137,11 @@ class System(ABC, Generic[P]):
             PlaceError: it is missing, with where it was looked for.
         """
 
-    def initial(self) -> Mapping[str, Any]:
+    def initial(self) -> Mapping[str, str]:
         """The parameters that matter when data are created; they are part of the key of prepared data."""
         return {}
 
-    def for_loading(self, facts: Mapping[str, Any]) -> Self:
+    def for_loading(self, facts: Facts) -> Self:
         """The system to create and load data with, at a place of these facts.
 
         It has the initial parameters, and what makes loading fast, no arm's own.
@@ -150,7 +152,7 @@ class System(ABC, Generic[P]):
     def create(self, place: OpenPlace, launch: Launch) -> None:
         """Fills an existing, empty data directory with an empty system."""
 
-    def create_database(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
+    def create_database(self, place: OpenPlace, endpoint: Endpoint | None) -> None:
         """Makes the empty database that a running system's endpoint names, for a workload that loads nothing itself."""
 
     @abstractmethod

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import IO, Any, Self, TypedDict, TypeVar, Unpack
+from types import TracebackType
+from typing import IO, Self, TypedDict, TypeVar, Unpack
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.protocol import generated as wire
 from fairtrial.wire import arriving
+from fairtrial.wire.facts import GuestFacts
 from fairtrial.wire.limits import Limits
 from fairtrial.wire.messages import CHUNK_BYTES, VERSION, Answer, Request, chunk_frame
 from fairtrial.wire.process import OnLine, Process
@@ -18,7 +19,8 @@ from fairtrial.wire.transport import Transport
 
 __all__ = ["Agent", "Process", "SpawnOptions"]
 
-STREAM = {"kind": "stream"}
+Output = wire.FileOutput | wire.NullOutput | wire.StreamOutput
+STREAM = wire.StreamOutput()
 
 Expected = TypeVar("Expected", bound=Answer)
 
@@ -35,8 +37,8 @@ class SpawnOptions(TypedDict, total=False):
     user: str | None
     processors: Sequence[int] | None
     groups: Sequence[str]
-    stdout: Mapping[str, str]
-    stderr: Mapping[str, str]
+    stdout: Output
+    stderr: Output
     stdin: str | None
     on_line: OnLine | None
 
@@ -47,7 +49,7 @@ class Agent:
     Attributes:
         hello: what the agent said of itself and of what it cleaned up.
         limits: how long it and who uses it wait.
-        carried: how what carries the stream runs the place; empty where nothing does.
+        guest: how the place is run, if it was booted for this stream.
         carrier: the agent of the machine that the place runs on, for a place that boots there; it ends with the stream.
     """
 
@@ -61,9 +63,9 @@ class Agent:
         holder: str,
         lock: bool,
         limits: Limits | None = None,
-        carried: Mapping[str, Any] = MappingProxyType({}),
+        guest: GuestFacts | None = None,
     ) -> None:
-        self.carried = carried
+        self.guest = guest
         self.limits = limits or Limits.from_environment()
         self._stream = Stream(transport, limits=self.limits)
         self._closed = False
@@ -163,8 +165,8 @@ class Agent:
             AgentError: code `not_found` if there is no such program or user.
         """
         on_line = options.pop("on_line", None)
-        fields: dict[str, Any] = {"stdout": STREAM, "stderr": STREAM, **options}
-        request = wire.Spawn.model_validate({"id": self._stream.number(), "name": name, "argv": list(argv), **fields})
+        given = {"stdout": STREAM, "stderr": STREAM, **options}
+        request = wire.Spawn.model_validate({"id": self._stream.number(), "name": name, "argv": list(argv), **given})
         process = Process(self, name, on_line)
         pending = self._stream.ask(request, follower=process)
         try:

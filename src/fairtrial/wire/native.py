@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Final, TypedDict, Unpack
+
+from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.progress import PROGRESS, ProgressLine
+from fairtrial.protocol.subcommands import I, O, Subcommand, failure
 from fairtrial.wire.agent import Agent
 from fairtrial.wire.process import how
 
-ERROR_LINES = 20
+ERROR_LINES: Final = 20
+MARK: Final = '{"progress"'  # how a line of progress begins
 
-OnProgress = Callable[[Mapping[str, Any]], None]
+OnProgress = Callable[[ProgressLine], None]
 
 
 class NativeOptions(TypedDict, total=False):
@@ -26,24 +30,20 @@ class NativeOptions(TypedDict, total=False):
 
 
 def run_native(
-    agent: Agent,
-    subcommand: str,
-    parameters: Mapping[str, Any],
-    *,
-    timeout_s: float,
-    **options: Unpack[NativeOptions],
-) -> dict[str, Any] | None:
-    """Runs a subcommand to its end; returns its result (its last line without `progress`), None if it has none.
+    agent: Agent, subcommand: Subcommand[I, O], parameters: I, *, timeout_s: float, **options: Unpack[NativeOptions]
+) -> O:
+    """Runs a subcommand to its end, and returns its result.
 
     Raises:
-        PlaceError: it failed, in its own words and with its own hint; or it ran longer than `timeout_s`.
+        PlaceError: it failed, in its own words and with its own hint; or it ran longer than `timeout_s`; or what it
+            gave is not its result.
     """
     listener = _Listener(options.get("on_progress"))
     processors = options.get("processors")
     process = agent.spawn(
-        name=subcommand,
-        argv=["fairtrial-agent", subcommand],
-        stdin=json.dumps(parameters),
+        name=subcommand.name,
+        argv=subcommand.argv,
+        stdin=subcommand.document(parameters),
         environment=dict(options.get("environment") or {}),
         user=options.get("user"),
         processors=list(processors) if processors is not None else None,
@@ -55,46 +55,49 @@ def run_native(
     except TimeoutError:
         process.stop(agent.limits.stop_s)
         raise PlaceError(
-            f"`{subcommand}` ran longer than {timeout_s:g} s and was stopped",
+            f"`{subcommand.name}` ran longer than {timeout_s:g} s and was stopped",
             hint="check whether the place is overloaded, and whether the system answers",
         ) from None
     if exited.code != 0:
-        raise listener.failure(subcommand, how(exited))
-    return listener.result
+        raise listener.failure(subcommand.name, how(exited))
+    try:
+        return subcommand.result(listener.result)
+    except ValidationError as error:
+        raise PlaceError(
+            f"`{subcommand.name}` gave the wrong result: {error}",
+            hint="install the same version of fairtrial on both sides",
+        ) from error
 
 
 class _Listener:
     """Sorts a subcommand's lines into progress, result and error."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
-        self.result: dict[str, Any] | None = None
+        self.result: str | None = None
         self._on_progress = on_progress
         self._errors: list[str] = []
 
     def __call__(self, stream: str, line: str) -> None:
-        if stream == "stderr":
+        if stream == "stdout" and line.startswith(MARK):
+            self._tell(line)
+        elif stream == "stdout" and line.startswith("{"):
+            self.result = line
+        else:
             self._errors.append(line)
+
+    def _tell(self, line: str) -> None:
+        if self._on_progress is None:
             return
-        found = _json_object(line)
-        if found is None:
+        try:
+            progress = PROGRESS.validate_json(line)
+        except ValidationError:
             self._errors.append(line)
-        elif "progress" not in found:
-            self.result = found
-        elif self._on_progress is not None:
-            self._on_progress(found)
+        else:
+            self._on_progress(progress)
 
     def failure(self, subcommand: str, ended: str) -> PlaceError:
-        for line in reversed(self._errors):
-            found = _json_object(line)
-            if found is not None and "error" in found:
-                return PlaceError(f"{subcommand}: {found['error']}", hint=found.get("hint") or "see the message above")
+        found = failure(self._errors)
+        if found is not None:
+            return PlaceError(f"{subcommand}: {found.error}", hint=found.hint)
         said = "\n".join(self._errors[-ERROR_LINES:])
         return PlaceError(f"`{subcommand}` ended with {ended}:\n{said}", hint="see its output above")
-
-
-def _json_object(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Unpack
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.subcommands import FACTS, I, O, Subcommand
 from fairtrial.wire.agent import Agent
+from fairtrial.wire.facts import Facts
 from fairtrial.wire.limits import Limits
-from fairtrial.wire.native import run_native
+from fairtrial.wire.native import NativeOptions, run_native
 
 STOP_S = 10.0
 OUTPUT_LINES = 200  # of a failed program's output kept for its error
@@ -31,16 +34,18 @@ class OpenPlace:
 
     Attributes:
         agent: the stream.
-        facts: the place's facts (`crates/protocol/src/state.rs`, `Facts`), as JSON values.
         server_user: user that servers run as where the agent is root; None: the agent's own user.
         carrier: the machine that a guest runs on, whose root is the guest's; None for any other place.
     """
 
     agent: Agent
-    facts: Mapping[str, Any]
     server_user: str | None = None
     carrier: OpenPlace | None = None
-    notes: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The place's facts, as its agent tells them when they are first asked for."""
+        return Facts.model_validate({**self.native(FACTS, None).model_dump(), "guest": self.agent.guest})
 
     @property
     def limits(self) -> Limits:
@@ -95,30 +100,18 @@ class OpenPlace:
             raise PlaceError(f"`{' '.join(argv)}` failed ({finished.code}):\n{finished.output}", hint=hint)
         return finished.output
 
-    def native(  # noqa: PLR0913 - one call spans everything a native subcommand can need
+    def native(
         self,
-        subcommand: str,
-        parameters: Mapping[str, Any],
+        subcommand: Subcommand[I, O],
+        parameters: I,
         *,
         timeout_s: float | None = None,
-        on_progress: Callable[[Mapping[str, Any]], None] | None = None,
-        environment: Mapping[str, str] | None = None,
-        processors: Sequence[int] | None = None,
-        groups: Sequence[str] = (),
-    ) -> dict[str, Any]:
+        **options: Unpack[NativeOptions],
+    ) -> O:
         """Runs a native subcommand, for `Limits.short_s` unless a limit is given, and returns its result.
 
         Raises:
             PlaceError: it failed, in its own words.
         """
-        result = run_native(
-            self.agent,
-            subcommand,
-            parameters,
-            timeout_s=self.limits.short_s if timeout_s is None else timeout_s,
-            on_progress=on_progress,
-            environment=environment,
-            processors=processors,
-            groups=groups,
-        )
-        return result or {}
+        limit_s = self.limits.short_s if timeout_s is None else timeout_s
+        return run_native(self.agent, subcommand, parameters, timeout_s=limit_s, **options)

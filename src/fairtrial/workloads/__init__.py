@@ -6,12 +6,16 @@ A workload must not know which system it drives beyond the endpoint.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from fairtrial.plugins import chosen, registered
+from fairtrial.plugins import Kinds, chosen
+from fairtrial.protocol.generated import Loaded
 from fairtrial.study.catalogue import Kind
+from fairtrial.study.resolved import Section
+from fairtrial.wire.native import OnProgress
 from fairtrial.workloads.command import Command
 from fairtrial.workloads.engine.file_access import FileAccess
 from fairtrial.workloads.engine.locks import Locks
@@ -22,16 +26,17 @@ from fairtrial.workloads.fio import Fio
 from fairtrial.workloads.hammerdb import Hammerdb
 from fairtrial.workloads.pgbench import Pgbench
 from fairtrial.workloads.sysbench import Sysbench
-from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, Workload
+from fairtrial.workloads.workload import Drive, Driven, Workload
 
 __all__ = ["WORKLOADS", "Drive", "Driven", "Loaded", "OnProgress", "Workload", "kind_of", "workload_of"]
 
 _OWN = (Command, FileAccess, Fio, Hammerdb, Locks, Oltp, Pgbench, Script, Sysbench, Tpcc)
-WORKLOADS: Mapping[str, type[Workload[Any]]] = registered(_OWN, base=Workload, group="fairtrial.workloads")
+WORKLOADS: Mapping[str, type[Workload[Any]]] = Kinds(_OWN, base=Workload, group="fairtrial.workloads")
 
 
-def workload_of(section: Mapping[str, Any]) -> Workload[Any]:
-    """The workload of a resolved trial's section: its one kind, with its parameters.
+@cache
+def workload_of(section: Section) -> Workload[Any]:
+    """The workload of a resolved trial's section, validated once.
 
     Raises:
         RecordError: this version has no such kind, or different parameters of it.

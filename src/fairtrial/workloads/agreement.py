@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from fairtrial.errors import RecordError
+from fairtrial.metrics import drive, latency
 from fairtrial.metrics.latency import merged_latency
+from fairtrial.metrics.series import timeline
 from fairtrial.workloads.workload import Workload
 
 
@@ -23,5 +32,80 @@ def contradictions(directory: Path, workload: Workload[Any]) -> list[str]:
     """
     try:
         return [*merged_latency.contradictions(directory), *workload.contradictions(directory)]
-    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"cannot compare the files: {error!r}", hint="restore the trial from a backup") from error
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of `result.json` beside what a program's own file gives.
+
+    Attributes:
+        words: what is said of it, with braces in its place.
+        tolerance: the difference that rounding explains.
+        form: how it is written in a sentence.
+    """
+
+    words: str
+    stored: Any
+    given: Any
+    tolerance: float = 0.0
+    form: str = "{}"
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both are the same."""
+        return bool(abs(self.stored - self.given) <= self.tolerance if self.tolerance else self.stored == self.given)
+
+
+def stored(directory: Path) -> dict[str, Any]:
+    """`result.json` as it is, whatever was changed in it."""
+    found: dict[str, Any] = json.loads((directory / drive.FILE).read_bytes())
+    return found
+
+
+def differing(compared: Iterable[Figure], source: str) -> Iterator[str]:
+    """Figures that are not what `source` gives, a sentence each."""
+    for each in compared:
+        if not each.agrees:
+            own, given = (each.form.format(figure) for figure in (each.stored, each.given))
+            yield f"{drive.FILE}: {each.words.format(own)}, but {source} gives {given}"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a file of a program's own gives of the files that were made from it.
+
+    Attributes:
+        source: the file's name.
+        figures: of `result.json`, by name.
+        logs: of latencies, by the name of their file.
+        timeline: None of a file that does not tell its intervals.
+    """
+
+    source: str
+    figures: Mapping[str, Any]
+    logs: Mapping[str, str] = field(default_factory=dict)
+    timeline: bytes | None = None
+
+    def contradictions(self, directory: Path, own: Mapping[str, Any]) -> Iterator[str]:
+        """Where a trial's files give something else, a sentence each; `own` is its `result.json`."""
+        compared = (Figure(f"{name} is {{}}", own.get(name), given) for name, given in self.figures.items())
+        yield from differing(compared, self.source)
+        for file, text in self.logs.items():
+            with tempfile.TemporaryDirectory() as scratch:
+                (Path(scratch) / file).write_text(text, encoding="utf-8")
+                fresh = latency.read(Path(scratch), file=file)
+            logged = latency.read(directory, file=file)
+            for kind in dict.fromkeys([*fresh, *logged]):
+                found = _classes(logged.get(kind))
+                if found != _classes(fresh.get(kind)):
+                    yield f"{file}: {sum(found.values())} of {kind} in other classes than {self.source} gives"
+        if self.timeline is not None and not pl.read_parquet(io.BytesIO(self.timeline)).equals(
+            timeline.read(directory)
+        ):
+            yield f"{timeline.FILE}: other intervals than {self.source} gives"
+
+
+def _classes(found: latency.Distribution | None) -> dict[int, int]:
+    return {} if found is None else dict(zip(found.highest_ns.tolist(), found.counts.tolist(), strict=True))

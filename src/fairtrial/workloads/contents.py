@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.endpoints import Endpoint, Server, server
+from fairtrial.protocol.generated import Loaded, Sql
+from fairtrial.protocol.progress import HashingProgress
+from fairtrial.protocol.subcommands import SQL
+from fairtrial.wire.native import OnProgress
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads.workload import Loaded, OnProgress
 
 READ_S: Final = 3600.0
 DIGITS: Final = 15  # hexadecimal, of a row's MD5: 60 bits, so that sums of 64-bit servers are exact
@@ -30,7 +34,7 @@ COLUMNS: Final = {
 
 def fill(
     place: OpenPlace,
-    endpoint: Mapping[str, Any],
+    endpoint: Endpoint,
     *,
     program: str,
     by: Callable[[PurePosixPath], str],
@@ -49,7 +53,8 @@ def fill(
     Raises:
         PlaceError: the program failed; its own words say why.
     """
-    _recreate(place, endpoint)
+    reached = server(endpoint)
+    _recreate(place, reached)
     directory = place.state_directory / "building" / program  # what a kill leaves goes when the next load begins
     try:
         failure = by(directory)
@@ -57,24 +62,24 @@ def fill(
         place.execute(["rm", "-rf", "--", str(directory)])
     if failure:
         raise PlaceError(f"loading failed: {failure}", hint=f"fix workload.{program}, or see the server's log")
-    on_progress({"progress": "hashing"})
-    return _read(place, endpoint)
+    on_progress(HashingProgress())
+    return _read(place, reached)
 
 
-def _recreate(place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
+def _recreate(place: OpenPlace, endpoint: Server) -> None:
     """An empty database, whatever an interrupted load has left in it."""
-    elsewhere = {**endpoint, "database": MAINTENANCE[endpoint["kind"]]}
-    for statement in (f"DROP DATABASE IF EXISTS {endpoint['database']}", f"CREATE DATABASE {endpoint['database']}"):
+    elsewhere = endpoint.model_copy(update={"database": MAINTENANCE[endpoint.kind]})
+    for statement in (f"DROP DATABASE IF EXISTS {endpoint.database}", f"CREATE DATABASE {endpoint.database}"):
         _rows(place, elsewhere, statement)
 
 
-def _read(place: OpenPlace, endpoint: Mapping[str, Any]) -> Loaded:
+def _read(place: OpenPlace, endpoint: Server) -> Loaded:
     """Reads all tables.
 
     Raises:
         PlaceError: the server refuses a statement; its own words say why.
     """
-    kind = endpoint["kind"]
+    kind = endpoint.kind
     tables: dict[str, list[str]] = {}
     for table, column in _rows(place, endpoint, COLUMNS[kind]):
         tables.setdefault(table, []).append(column)
@@ -95,7 +100,8 @@ def _summed(kind: str, table: str, columns: list[str]) -> str:
     return f'SELECT count(*)::text, coalesce(sum({hashed}), 0)::text FROM "{table}"'  # noqa: S608 - as above
 
 
-def _rows(place: OpenPlace, endpoint: Mapping[str, Any], statement: str) -> list[list[str]]:
-    asked = {"endpoint": endpoint, "statements": [statement], "connect_timeout_ms": int(place.limits.short_s * 1000)}
-    found: list[list[str]] = place.native("sql", asked, timeout_s=READ_S)["rows"]
-    return found
+def _rows(place: OpenPlace, endpoint: Server, statement: str) -> list[list[str]]:
+    limit_ms = int(place.limits.short_s * 1000)
+    request = Sql(endpoint=endpoint, statements=[statement], connect_timeout_ms=limit_ms)
+    found = place.native(SQL, request, timeout_s=READ_S).rows
+    return [[value or "" for value in row] for row in found]  # what is asked here is never null

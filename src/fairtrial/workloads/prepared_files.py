@@ -6,14 +6,18 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.endpoints import Endpoint, FilesEndpoint
+from fairtrial.protocol.generated import FileCounters, FileCountersOf, FileLoad, Loaded
+from fairtrial.protocol.subcommands import FILE_COUNTERS, FILE_LOAD
 from fairtrial.study.tree.quantities import NUMBER, Bytes, Seconds
+from fairtrial.wire.native import OnProgress
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads.workload import Loaded, OnProgress, Workload
+from fairtrial.workloads.workload import Workload
 
 LOADER_VERSION = 1  # part of the key of prepared data: raise it when the loader writes other data
 LOAD_BYTES_PER_S = 1 << 20  # a hung load ends some day; the slowest guest under emulation writes ten times as much
@@ -101,7 +105,7 @@ class FileWorkload(Workload[Parameters]):
         """Of all files."""
         return self.parameters.jobs * self.parameters.size
 
-    def data(self) -> Mapping[str, Any]:
+    def data(self) -> Mapping[str, object]:
         """Number, length, seed and version of the loader; what accesses them does not matter."""
         return {
             "workload": "files",
@@ -111,30 +115,29 @@ class FileWorkload(Workload[Parameters]):
             "loader_version": LOADER_VERSION,
         }
 
-    def load(self, place: OpenPlace, endpoint: Mapping[str, Any], *, on_progress: OnProgress) -> Loaded:
+    def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> Loaded:
         """Writes `job.0`, `job.1` and so on, each 512 bytes beginning with their place."""
-        task = {
-            "directory": endpoint["directory"],
-            "files": self.parameters.jobs,
-            "bytes": self.parameters.size,
-            "seed": self.parameters.data_seed,
-        }
+        task = FileLoad(
+            directory=str(directory(endpoint)),
+            files=self.parameters.jobs,
+            bytes=self.parameters.size,
+            seed=self.parameters.data_seed,
+        )
         limit_s = LOAD_GRACE_S + self.disk_bytes() / LOAD_BYTES_PER_S
-        result = place.native("file-load", task, timeout_s=limit_s, on_progress=on_progress)
-        return Loaded(content_sha256=result["content_sha256"], rows=result["rows"])
+        return place.native(FILE_LOAD, task, timeout_s=limit_s, on_progress=on_progress)
 
 
-def directory(endpoint: Mapping[str, Any] | None) -> PurePosixPath:
+def directory(endpoint: Endpoint | None) -> PurePosixPath:
     """Where the files are.
 
     Raises:
         PlaceError: the system has none.
     """
-    if endpoint is None or "directory" not in endpoint:
+    if not isinstance(endpoint, FilesEndpoint):
         raise PlaceError("this workload needs files", hint="name the system: `system: {files: {}}`")
-    return PurePosixPath(endpoint["directory"])
+    return PurePosixPath(endpoint.directory)
 
 
-def counters(place: OpenPlace, files: PurePosixPath) -> dict[str, Any]:
+def counters(place: OpenPlace, files: PurePosixPath) -> FileCounters:
     """The kernel's counters now, and what the files lie on."""
-    return place.native("file-counters", {"path": str(files / "job.0")})
+    return place.native(FILE_COUNTERS, FileCountersOf(path=str(files / "job.0")))

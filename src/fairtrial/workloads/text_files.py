@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 
 from fairtrial.study.tree.nodes import Branch
 from fairtrial.study.tree.problems import FILE_OF, Problems
@@ -46,6 +46,36 @@ def text_file(value: str, info: ValidationInfo, *path: str) -> dict[str, str]:
 def read(value: Any, info: ValidationInfo) -> Any:
     """Before a `TextFile` is validated: a path becomes the file, and what a plan holds stays as it is."""
     return text_file(value, info) if isinstance(value, str) else value
+
+
+RAMP_UP: Final = (
+    "Length of ramp-up: load before the measurement window, by a separate process with its own seed, excluded from all "
+    "metrics."
+)
+
+
+def spelt(*, yes: object, no: object) -> BeforeValidator:
+    """YAML's booleans and numbers as a program reads them."""
+
+    def text(value: object) -> object:
+        if isinstance(value, bool):
+            return yes if value else no
+        if isinstance(value, float) and value.is_integer():
+            return str(int(value))
+        return str(value) if isinstance(value, int | float) else value
+
+    return BeforeValidator(text)
+
+
+def reserving(by_key: Mapping[str, str], unavailable: str) -> dict[str, str]:
+    """Options that the run sets itself, each with the key of the study under which it is asked for; empty: none.
+
+    Args:
+        by_key: names of options by their key.
+        unavailable: names of those that cannot be asked for.
+    """
+    kept = {option: key for key, options in by_key.items() for option in options.split()}
+    return kept | dict.fromkeys(unavailable.split(), "")
 
 
 def refuse_kept(

@@ -7,13 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import ClassVar, Final
 
 from fairtrial.errors import PlaceError
+from fairtrial.metrics import drive as driving
 from fairtrial.protocol import generated as wire
+from fairtrial.protocol.generated import MeasuringProgress, RampUpProgress
 from fairtrial.record.models import Window
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
+from fairtrial.workloads.made_files import Result
 from fairtrial.workloads.workload import Drive, Driven, Starting
 
 OnLine = Callable[[str], None]
@@ -23,6 +26,7 @@ LOAD_S: Final = 24 * 3600.0
 COUNTED_S: Final = 6 * 3600.0  # a life by count; slower servers are broken
 GRACE_S: Final = 300.0  # beyond what is asked: connections are opened, and the last transactions end
 STOP_S: Final = 10.0
+OUTPUT: Final = "log/load.log"  # in a trial's directory: all that the measured process printed
 WORDS: Final = 400  # characters of a program's own that are kept of a failure
 LAST_LINES: Final = 5
 
@@ -33,12 +37,13 @@ class Life:
 
     Attributes:
         duration_s, count: one of them is None; what is counted is the program's affair.
-        log: beginning of the names of files with every transaction, of a program that logs them; else None.
+        seed: None of a program that takes none.
+        log: beginning of the names of the logs of a program that keeps some; else None.
     """
 
     duration_s: float | None
     count: int | None
-    seed: int
+    seed: int | None
     log: PurePosixPath | None = None
 
     @property
@@ -119,6 +124,7 @@ class Tool:
         usable: whether a version, as it prints it, can be used.
         needed: which versions can.
         trouble: its words about a failure that it ends with 0 all the same; empty if there was none.
+        clean: its lines as they may be kept and shown.
     """
 
     name: str
@@ -130,6 +136,7 @@ class Tool:
     usable: Callable[[str], bool] = lambda _version: True
     needed: str = ""
     trouble: Callable[[Sequence[str]], str] = lambda _lines: ""
+    clean: Callable[[Sequence[str]], Sequence[str]] = lambda lines: lines
 
     def identify(self, place: OpenPlace) -> dict[str, str]:
         """Its path, version and SHA-256, by names that begin with its own.
@@ -146,10 +153,10 @@ class Tool:
 
     def run(self, place: OpenPlace, arguments: Sequence[str], running: Running) -> Ran:
         """Runs it to its end."""
-        lines: list[str] = []
+        printed: list[str] = []
 
         def heard(_stream: str, line: str) -> None:
-            lines.append(line)
+            printed.append(line)
             if running.on_line is not None:
                 running.on_line(line)
 
@@ -160,29 +167,42 @@ class Tool:
             **running.starting,
             on_line=heard,
         )
-        failure = ""
         try:
             exited = process.wait(running.limit_s)
+            stopped = ""
         except TimeoutError:
             exited = process.stop(self.stop_s)
-            failure = f"{self.name} ran longer than {running.limit_s:g} s and was stopped"
-        if not failure and exited.code != 0:
+            stopped = f"{self.name} ran longer than {running.limit_s:g} s and was stopped"
+        lines = self.clean(printed)
+        trouble = self.trouble(lines)
+        if stopped:
+            failure = f"{stopped}, and printed: {trouble}" if trouble else stopped
+        elif exited.code != 0:
             failure = f"{self.name} ended with {how(exited)}: {self.words(lines)}"
-        elif not failure and (said := self.trouble(lines)):
-            failure = f"{self.name} ended with exit code 0, but printed: {said}"
+        else:
+            failure = f"{self.name} ended with exit code 0, but printed: {trouble}" if trouble else ""
         life = Window(start_ns=process.started_ns, end_ns=exited.time_ns)
         return Ran(lines=lines, life=life, usage=exited.usage, failure=failure)
 
 
 @dataclass(frozen=True)
 class Bench(ABC):
-    """A program with its files at a place, of which a trial has two lives: one ramps up, and one is measured."""
+    """A program with its files at a place, of which a trial has one life that is measured, or two: one ramps up before.
+
+    Attributes:
+        ramps: what the first one does, as a verb.
+        seed: the option of the trial that has a life's seed.
+        begins: what is said just before the measured process starts.
+    """
 
     place: OpenPlace
+    ramps: ClassVar[str] = "ramp"
+    seed: ClassVar[str] = "seed"
+    begins: ClassVar[type[MeasuringProgress | RampUpProgress]] = MeasuringProgress
 
     @abstractmethod
     def run(self, life: Life, drive: Drive, *, name: str) -> Ran:
-        """One life; what the program prints becomes part of the trial's record."""
+        """One life."""
 
     @abstractmethod
     def measured(self, ran: Ran, drive: Drive, clock: wire.Reading) -> tuple[Window, str]:
@@ -192,16 +212,25 @@ class Bench(ABC):
             The measured window, and why the trial cannot count; empty if it can.
         """
 
-    def drive(self, drive: Drive, identity: Mapping[str, str], *, ramp_up: Life, window: Life) -> Driven:
+    def drive(self, drive: Drive, identity: Mapping[str, str], *, window: Life, ramp_up: Life | None = None) -> Driven:
         """Ramps up, unless that takes no time, and measures."""
-        effective = {**identity, "seed": str(window.seed)}
-        if ramp_up.duration_s:
-            effective["ramp_up_seed"] = str(ramp_up.seed)
-            ran = self.run(ramp_up, drive, name="ramp-up")
+        effective = {**identity} if window.seed is None else {**identity, self.seed: str(window.seed)}
+        if ramp_up is not None and (ramp_up.duration_s or ramp_up.count):
+            effective[f"{self.ramps}_up_{self.seed}"] = str(ramp_up.seed)
+            ran = self._lived(ramp_up, drive, name=f"{self.ramps}-up")
             if ran.failure:
-                return Driven(window=ran.life, effective=effective, invalid_reason=f"ramping up: {ran.failure}")
+                return Driven(ran.life, effective, invalid_reason=f"{self.ramps}ing up: {ran.failure}")
         clock = self.place.agent.clock()
-        drive.on_progress({"progress": "measuring", "time_ns": clock.monotonic_ns})
-        ran = self.run(window, drive, name="load")
+        drive.on_progress(self.begins(time_ns=clock.monotonic_ns))
+        ran = self._lived(window, drive, name="load")
         measured, reason = (ran.life, ran.failure) if ran.failure else self.measured(ran, drive, clock)
-        return Driven(window=measured, effective=effective, invalid_reason=reason)
+        return Driven(measured, effective, invalid_reason=reason)
+
+    def _lived(self, life: Life, drive: Drive, *, name: str) -> Ran:
+        ran = self.run(life, drive, name=name)
+        keep(self.place, drive, {f"log/{name}.log": ran.text.encode()})
+        return ran
+
+    def leave(self, drive: Drive, ran: Ran, *, result: Result, files: Mapping[str, bytes | Path]) -> None:
+        """Puts what was made from a life into the trial's record."""
+        keep(self.place, drive, {driving.FILE: result.written(ran.usage), **files})

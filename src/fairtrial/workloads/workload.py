@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar
+from typing import ClassVar, Generic, Literal, TypedDict, TypeVar
 
 from pydantic import BaseModel
 
 from fairtrial.programs import Program
+from fairtrial.protocol.endpoints import Endpoint
+from fairtrial.protocol.generated import Loaded
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.nodes import Branch
 from fairtrial.study.tree.problems import Problems
+from fairtrial.wire.native import OnProgress
 from fairtrial.wire.open_place import OpenPlace
 
 P = TypeVar("P", bound=BaseModel)
 When = Literal["every_trial", "once_per_cell", "never"]
-OnProgress = Callable[[Mapping[str, Any]], None]
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """Data that a workload made.
-
-    Attributes:
-        content_sha256: over the logical content; equal for every arm, or arms are not comparable.
-        rows: per table.
-    """
-
-    content_sha256: str
-    rows: Mapping[str, int] = field(default_factory=dict)
 
 
 class Starting(TypedDict):
@@ -49,7 +38,7 @@ class Drive:
     """One measured drive of a workload.
 
     Attributes:
-        endpoint: of the running system; None if it is no database.
+        endpoint: of the running system; None if it cannot be reached by one.
         seed: of this trial.
         directory: at the place, for raw files, which become part of the record; exists.
         work_directory: at the place, for anything else; exists, and is removed after the trial.
@@ -58,7 +47,7 @@ class Drive:
         groups: directories of the control groups that the load's process starts in.
     """
 
-    endpoint: Mapping[str, Any] | None
+    endpoint: Endpoint | None
     seed: int
     directory: PurePosixPath
     work_directory: PurePosixPath
@@ -110,7 +99,7 @@ class Workload(ABC, Generic[P]):
     summary: ClassVar[str]
     model: ClassVar[type[BaseModel]]
     throughput: ClassVar[str] = ""
-    example: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    example: ClassVar[Mapping[str, object]] = MappingProxyType({})
     systems: ClassVar[frozenset[str]] = frozenset()
     files: ClassVar[Mapping[str, str]] = MappingProxyType({})
     programs: ClassVar[tuple[Program, ...]] = ()
@@ -144,11 +133,11 @@ class Workload(ABC, Generic[P]):
             PlaceError: something is missing, or of a version that it cannot use.
         """
 
-    def data(self) -> Mapping[str, Any] | None:
+    def data(self) -> Mapping[str, object] | None:
         """What determines the data it needs, as part of their key; None if it needs none."""
         return None
 
-    def load(self, place: OpenPlace, endpoint: Mapping[str, Any], *, on_progress: OnProgress) -> Loaded:
+    def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> Loaded:
         """Fills an empty system with data; only asked of what needs some.
 
         Raises:
@@ -168,7 +157,7 @@ class Workload(ABC, Generic[P]):
         """When data are checked."""
         return "never"
 
-    def check_data(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> list[Check]:
+    def check_data(self, place: OpenPlace, endpoint: Endpoint) -> list[Check]:
         """Checks the data after a drive."""
         return []
 

@@ -20,7 +20,7 @@ from support.machines.machine import alone_with
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.places import open_place
-from fairtrial.protocol.generated import Step
+from fairtrial.protocol.generated import NullOutput, Step
 from fairtrial.wire import Agent, Limits, PipeTransport, find_agent
 from fairtrial.wire import agent as agent_module
 
@@ -90,7 +90,7 @@ def busy(here: Desk, agent: Agent, settings: Changed) -> None:
     already = len(here.processes())
     for wanted in settings.steps:
         agent.change(Step.model_validate(wanted))
-    agent.spawn("stubborn", ["sh", "-c", STUBBORN], stdout={"kind": "null"})
+    agent.spawn("stubborn", ["sh", "-c", STUBBORN], stdout=NullOutput())
     eventually(lambda: len(here.processes()) >= already + STARTED, "not all was started")
 
 
@@ -258,7 +258,7 @@ def test_a_setting_that_cannot_be_restored_is_told_and_tried_again(here: Desk, t
     agent = open_here(here)
     agent.change(Step.model_validate(step(directory / "setting", "after")))
     (directory / "setting").rename(tmp_path / "setting")
-    with pytest.raises(PlaceError, match=r"the agent could not restore: setting: .*is not there"):
+    with pytest.raises(PlaceError, match=r"the agent could not restore: setting: .*does not exist"):
         agent.close()
     (tmp_path / "setting").rename(directory / "setting")
     with open_here(here) as following:

@@ -15,7 +15,8 @@ from support.machines.machine import alone_with
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.places import open_place
-from fairtrial.protocol.generated import Step
+from fairtrial.protocol.generated import FileCountersOf, FileOutput, NullOutput, Step
+from fairtrial.protocol.subcommands import FILE_COUNTERS
 from fairtrial.wire import Agent, find_agent, run_native
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run processes as others, mount, and set sysctls")
@@ -75,7 +76,7 @@ def test_output_goes_to_files_where_asked_and_input_comes_from_the_request(agent
     text = "line\n" * 100_000  # more than a pipe holds
     for _ in range(2):
         process = agent.spawn(
-            "cat", ["cat"], stdin=text, stdout={"kind": "file", "path": str(tmp_path / "out")}, stderr={"kind": "null"}
+            "cat", ["cat"], stdin=text, stdout=FileOutput(path=str(tmp_path / "out")), stderr=NullOutput()
         )
         process.wait(WAIT_S)
     assert (tmp_path / "out").read_text() == text * 2
@@ -211,7 +212,7 @@ def test_a_choice_in_brackets_is_restored_by_its_word(agent: Agent, tmp_path: Pa
 def test_a_value_that_does_not_read_back_is_undone_and_named(agent: Agent, tmp_path: Path) -> None:
     path = tmp_path / "setting"
     path.write_text("before")
-    with pytest.raises(AgentError, match='asked for "other", but it reads "asked"') as failure:
+    with pytest.raises(AgentError, match='wrote "other", but it reads back "asked"') as failure:
         agent.change(write_step(path, "asked", expect="other"))
     assert failure.value.code == "check"
     assert path.read_text() == "before"
@@ -297,5 +298,6 @@ def test_who_only_looks_cannot_change_anything(here: Desk, tmp_path: Path) -> No
 
 
 def test_a_native_subcommand_that_cannot_do_it_says_why(agent: Agent) -> None:
-    with pytest.raises(PlaceError, match=r"settle: .*dirty_bytes"):
-        run_native(agent, "settle", {"timeout_s": 1.0}, timeout_s=WAIT_S)
+    asked = FileCountersOf(path="/proc/nothing")
+    with pytest.raises(PlaceError, match=r"file-counters: .*/proc/nothing"):
+        run_native(agent, FILE_COUNTERS, asked, timeout_s=WAIT_S)

@@ -98,7 +98,7 @@ def run(here: Desk, python: str, system: str) -> record.Record:
     (place,) = found.places
     assert place.facts["user_id"] == pwd.getpwnam(USER).pw_uid
     assert place.server_user is None
-    assert all(trial.data["settled"]["dropped"] is False for trial in found.trials), "only root can drop caches"
+    assert all(trial.data.settled.dropped is False for trial in found.trials), "only root can drop caches"
     verified = as_user(here, [python, "-c", PROGRAM, "verify", str(directory)])
     assert verified.returncode == 0, verified.stdout
     return found

@@ -40,9 +40,7 @@ def trial(here: Desk) -> Iterator[Path]:
 
 def opened(here: Desk) -> OpenPlace:
     agent = open_place("local", {"state_directory": str(here.state)}, holder="this test")
-    place = OpenPlace(agent=agent, facts={})
-    place.facts = place.native("facts", {})
-    return place
+    return OpenPlace(agent=agent)
 
 
 @pytest.fixture
@@ -102,10 +100,10 @@ def test_a_file_is_a_file_system_of_the_trials_own(place: OpenPlace, trial: Path
 
 def test_an_option_that_the_kernel_drops_is_an_error_and_nothing_stays(place: OpenPlace, trial: Path) -> None:
     needs_loop()
-    with pytest.raises(AgentError, match=r"storage\.mount: asked for .*noquota,nothing_such|wrong fs type|bad option"):
+    with pytest.raises(AgentError, match=r"storage\.mount: wrote .*noquota,nothing_such|wrong fs type|bad option"):
         apply(place, trial, storage={**SIZE, "file_system": "ext4", "mount": "noquota,nothing_such"})
     place.agent.undo()
-    with pytest.raises(AgentError, match=r"storage\.mount: asked for \"ext4 strictatime\", but it reads \"ext4 rw"):
+    with pytest.raises(AgentError, match=r"storage\.mount: wrote \"ext4 strictatime\", but it reads back \"ext4 rw"):
         apply(place, trial, storage={**SIZE, "file_system": "ext4", "mount": "strictatime"})
     assert place.agent.undo().failed == []
 
@@ -178,7 +176,7 @@ def test_a_group_that_is_not_there_is_no_start_outside_of_it(place: OpenPlace) -
 
 @pytest.mark.parametrize("stored", [False, True], ids=["state-directory", "own-storage"])
 def test_the_device_that_holds_the_data_is_limited(place: OpenPlace, trial: Path, *, stored: bool) -> None:
-    needs(place, "blkio" if "io" not in place.facts["controllers"] else "io")
+    needs(place, "blkio" if "io" not in place.facts.controllers else "io")
     more: dict[str, Any] = {"storage": {**SIZE, "file_system": "ext4"}} if stored else {}
     if stored:
         needs_loop()
@@ -200,7 +198,7 @@ def test_the_device_that_holds_the_data_is_limited(place: OpenPlace, trial: Path
 
 def test_a_node_binds_processors_and_memory(place: OpenPlace, trial: Path) -> None:
     needs(place, "cpuset")
-    node = min(place.facts["nodes"])
+    node = min(place.facts.nodes)
     effect, _ = apply(place, trial, numa={"server": int(node)})
     _, _, status = ran(place, ["cat", "/proc/self/status"], groups=effect.server_groups)
     assert ["Mems_allowed_list:", node] in [line.split() for line in status.splitlines()]
@@ -213,7 +211,7 @@ KILLED = """
     from fairtrial.protocol.generated import Step
     from fairtrial.wire.open_place import OpenPlace
     told = json.loads(sys.argv[1])
-    place = OpenPlace(agent=open_place("local", {}, holder="one that will be killed"), facts={})
+    place = OpenPlace(agent=open_place("local", {}, holder="one that will be killed"))
     for directory, steps in told["phases"]:
         place.require(["mkdir", "-p", directory], hint="is there room?")
         for step in steps:
@@ -231,7 +229,7 @@ def everything(place: OpenPlace) -> dict[str, Any]:
     if has_controller(place.facts, "memory"):
         settings["memory"] = "256MiB"
     if has_controller(place.facts, "cpuset"):
-        settings["numa"] = {"server": int(min(place.facts["nodes"]))}
+        settings["numa"] = {"server": int(min(place.facts.nodes))}
     return settings
 
 

@@ -44,9 +44,7 @@ def guest(kernel: Path) -> Iterator[OpenPlace]:
         Path(state).chmod(0o755)  # servers are not root
         parameters = {**GUEST, "kernel": str(kernel), "state_directory": state}
         with open_place("vm", parameters, holder="this test") as agent:
-            place = OpenPlace(agent=agent, facts={})
-            place.facts = {**place.native("facts", {}), **agent.carried}
-            yield place
+            yield OpenPlace(agent=agent)
 
 
 @pytest.fixture
@@ -94,7 +92,7 @@ def test_a_file_system_that_cannot_do_dax_is_an_error_whether_the_kernel_says_so
     *steps, (_, mount) = storage.StorageSetting(value).effect(place.facts, TrialContext(TRIAL)).steps
     for _, step in steps:
         place.agent.change(step)
-    with pytest.raises(AgentError, match=r"asked for .xfs dax=always., but it reads .*dax=never"):
+    with pytest.raises(AgentError, match=r"wrote .xfs dax=always., but it reads back .*dax=never"):
         place.agent.change(mount)
 
 
@@ -164,7 +162,7 @@ def test_a_guest_looks_for_programs_where_this_machine_does_when_it_prepares_for
     carrier = place.agent.carrier
     assert carrier is not None
     inside = said(place, 'echo "$PATH"').strip().split(":")
-    here = said(OpenPlace(agent=carrier, facts={}), 'echo "$PATH"').strip().split(":")
+    here = said(OpenPlace(agent=carrier), 'echo "$PATH"').strip().split(":")
     assert ":".join(inside).startswith(vm.PATH)
     assert here[: len(vm.PATH.split(":"))] == vm.PATH.split(":")
 
@@ -181,7 +179,7 @@ def test_data_are_the_same_whether_the_guest_prepares_them_or_this_machine(
 ) -> None:
     carrier = guest.agent.carrier
     assert carrier is not None
-    both = [guest, OpenPlace(agent=carrier, facts={})]
+    both = [guest, OpenPlace(agent=carrier)]
     adapters = {**catalogue().systems, **catalogue().workloads}
     given = {name: kind.parameters for name, kind in adapters.items()}
     (name, asked) = next(iter(workload.items()))
@@ -192,8 +190,8 @@ def test_data_are_the_same_whether_the_guest_prepares_them_or_this_machine(
     )
     found, keys = [], []
     for each in both:
-        at = OpenPlace(agent=each.agent, facts=each.native("facts", {}))
-        at.server_user = "mysql" if at.facts["user_id"] == 0 else None
+        at = OpenPlace(agent=each.agent)
+        at.server_user = "mysql" if at.facts.user_id == 0 else None
         parts = parts_of(of)
         keys.append(prepared.key_of(of, parts, parts.system.identity(at)))
         found.append(prepared.ensure(at, str(keys[-1]), parts, on_progress=lambda _line: None))
@@ -241,9 +239,9 @@ def test_a_study_compares_persistent_memory_with_and_without_dax(here: Desk, ker
     assert read_back["with"]["storage.mount"] == "xfs dax=always"
     assert read_back["without"]["storage.mount"] == "xfs dax=never"
     assert {each["memory.server.limit"] for each in read_back.values()} == {str(256 * MIB)}
-    assert len({trial.data["content_sha256"] for trial in trials}) == 1
+    assert len({trial.data.content_sha256 for trial in trials}) == 1
     written = {trial.trial.arm: trial.scalars["disk_written_bytes_per_transaction"] for trial in trials}
     # The file system's own log is seen with DAX, too; of the data, a commit writes a page at least.
     assert written["without"] - written["with"] > 4096, "what DAX writes is seen by no block device"
-    assert {trial.data["restored"]["method"] for trial in trials} == {"sparse_copy"}
+    assert {trial.data.restored.method for trial in trials} == {"sparse_copy"}
     here.fairtrial("verify", here.run)

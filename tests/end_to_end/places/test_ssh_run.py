@@ -49,7 +49,7 @@ def test_a_study_runs_on_a_host_over_ssh_from_file_to_report(far: Host, here: De
     assert [trial.trial.id for trial in found.trials] == [trial.id for trial in found.plan.trials]
     assert all(trial.valid and trial.telemetry for trial in found.trials)
     (place,) = found.places
-    assert place.place["ssh"]["host"] == "far"
+    assert place.place.root["ssh"]["host"] == "far"
     assert (far.directory / "cache/fairtrial/agents" / place.agent_sha256).is_dir(), "the agent there did the work"
     assert "report.html" in done.stdout
     assert list((here.state / "work").glob("*")) == [], "work directories stayed there"

@@ -84,7 +84,7 @@ def test_the_load_comes_from_the_other_host_and_one_clock_tells_both(
 ) -> None:
     here.fairtrial("run", study(here, client=ssh(here, far)))
     found = record.read(here.run)
-    assert [event.place for event in found.events if isinstance(event, PlaceOpened)][1]["ssh"]["host"] == "far"
+    assert [event.place for event in found.events if isinstance(event, PlaceOpened)][1].root["ssh"]["host"] == "far"
     for trial in found.trials:
         assert measured(trial)["throughput_tps"] > 0
         assert trial.options["bind_address"] == far_side.ours

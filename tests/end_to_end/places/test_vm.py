@@ -69,9 +69,9 @@ def test_a_kernels_switch_is_an_arm_and_the_record_says_how_the_guest_ran(here: 
         assert event.facts["accelerator"] in {"kvm", "tcg"}
         assert event.facts["swap_bytes"] == (64 << 20) - 4096, "its first page is its header"
     assert len({event.clock.realtime_ns - event.clock.monotonic_ns for event in opened}) == 3, "three boots"
-    contents = {trial.data["content_sha256"] for trial in found.trials}
+    contents = {trial.data.content_sha256 for trial in found.trials}
     assert len(contents) == 1, "both arms began with what was prepared once"
-    assert {trial.data["restored"]["method"] for trial in found.trials} == {"reflink"}
+    assert {trial.data.restored.method for trial in found.trials} == {"reflink"}
     for trial in found.trials:
         assert trial.scalars["disk_written_bytes_per_transaction"] > 0
     assert "emulation" in (here.run / "report/report.txt").read_text(encoding="utf-8") or "kvm" in {

@@ -125,7 +125,7 @@ def test_the_demonstration_runs_on_embedded_sqlite(here: Desk, real_run: Path) -
         assert len(trial.checks) >= 10
     together = {of: sum(trial.scalars[f"throughput_{of}"] for trial in found.trials) for of in ("tpm", "nopm")}
     assert together["tpm"] > together["nopm"] > 0, "new orders are a part, and a second's draw may have none"
-    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    assert len({trial.data.content_sha256 for trial in found.trials}) == 1
     here.fairtrial("verify", real_run)
 
 
@@ -207,7 +207,7 @@ class TestMariadb:
             return next((pid for pid, command in commands if "mariadbd --defaults-file" in command), None)
 
         def driving() -> bool:
-            return any("fairtrial-agent drive" in command for command in loaded.processes().values())
+            return any("fairtrial-agent tpcc-drive" in command for command in loaded.processes().values())
 
         eventually(lambda: server() is not None and driving(), "a server under load")
         victim = server()

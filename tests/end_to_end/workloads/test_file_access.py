@@ -72,8 +72,8 @@ def test_a_study_of_files_gives_a_record_that_verifies(here: Desk, workload: str
     assert all(trial.valid for trial in found.trials)
     assert {trial.scalars["accesses"] for trial in found.trials} == {1200.0}
     assert {trial.scalars["latency_count"] for trial in found.trials} == {1200.0}
-    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
-    assert len({trial.data["key"] for trial in found.trials}) == 1
+    assert len({trial.data.content_sha256 for trial in found.trials}) == 1
+    assert len({trial.data.key for trial in found.trials}) == 1
     seeds = {trial.options.get("randseed", trial.options.get("seed")) for trial in found.trials}
     assert len(seeds) == 2, "one per block, the same for its arms"
     assert all(trial.options["block_bytes_from"] for trial in found.trials)

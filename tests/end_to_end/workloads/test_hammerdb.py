@@ -53,7 +53,7 @@ def agrees_with_what_was_printed(found: Record) -> None:
         assert scalars["client_counting_s"] < 2
         assert trial.options["hammerdb_version"]
         assert "_pass" not in printed
-    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    assert len({trial.data.content_sha256 for trial in found.trials}) == 1
 
 
 def test_a_study_runs_to_its_report_and_every_number_is_found_again(here: Desk) -> None:

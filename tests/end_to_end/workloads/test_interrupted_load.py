@@ -88,7 +88,7 @@ def test_a_controller_killed_while_loading_is_resumed_and_so_is_its_load(here: D
     found = record.read(here.run)
     assert found.finished
     assert [trial.valid for trial in found.trials] == [True, True], [trial.invalid_reason for trial in found.trials]
-    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    assert len({trial.data.content_sha256 for trial in found.trials}) == 1
     (prepared,) = (here.state / "prepared").iterdir()
     assert (prepared / "witness").exists()
     assert not (prepared / "created").exists()

@@ -87,7 +87,7 @@ def test_profiles_are_compared_on_embedded_sqlite(here: Desk) -> None:
         assert timeline[f"{profile}_committed"].sum() == 60
         assert [check.name for check in trial.checks] == ["rows", "keys", "text"]
         assert all(check.violations == 0 for check in trial.checks)
-    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    assert len({trial.data.content_sha256 for trial in found.trials}) == 1
     here.fairtrial("verify", here.run)
 
 
@@ -129,7 +129,7 @@ def test_writers_are_compared_on_a_private_postgresql(here: Desk) -> None:
         processes = pl.read_parquet(found.trial_directory(trial.trial.id) / "telemetry-process-server.parquet")
         assert int(processes["processes"].to_numpy().max()) >= 1 + 4 + 4, "main, four of its own, four users at least"
         assert all(check.violations == 0 for check in trial.checks)
-    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    assert len({trial.data.content_sha256 for trial in found.trials}) == 1
     here.fairtrial("verify", here.run)
 
 

@@ -3,7 +3,6 @@
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.command_line import Desk
@@ -11,6 +10,8 @@ from support.machines.places import place_here
 
 from fairtrial import record
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.generated import Sql
+from fairtrial.protocol.subcommands import SQL
 from fairtrial.run import opening
 from fairtrial.run.trial import workspace
 from fairtrial.systems import Launch
@@ -56,7 +57,7 @@ def test_a_program_reaches_a_private_server_that_is_empty_in_every_trial(here: D
     found = record.read(here.run)
     assert [(trial.valid, trial.invalid_reason) for trial in found.trials] == [(True, "")] * 2
     assert {trial.scalars["rows"] for trial in found.trials} == {3.0}
-    assert len({trial.data["key"] for trial in found.trials}) == 1
+    assert len({trial.data.key for trial in found.trials}) == 1
     here.fairtrial("verify", here.run)
 
 
@@ -100,9 +101,10 @@ def test_a_server_that_listens_has_no_root_for_those_who_are_on_its_machine(here
         mariadb.create(place, launch)
         server = mariadb.start(place, launch)
 
-        def user(**endpoint: Any) -> Any:
-            asked = {"endpoint": {**(server.remote or {}), "database": "mysql", **endpoint}}
-            return place.native("sql", {**asked, "statements": ["SELECT USER()"]})["rows"]
+        def user(**changes: str) -> list[list[str | None]]:
+            assert server.remote is not None
+            endpoint = server.remote.model_copy(update={"database": "mysql", **changes})
+            return place.native(SQL, Sql(endpoint=endpoint, statements=["SELECT USER()"])).rows
 
         assert user() == [["fairtrial@127.0.0.1"]]
         with pytest.raises(PlaceError, match=r"Access denied for user 'root'@'127\.0\.0\.1'"):

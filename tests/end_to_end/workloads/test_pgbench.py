@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import polars as pl
 import pytest
@@ -19,6 +18,8 @@ from support.pgbench import SCRIPTS, parameters
 
 from fairtrial import record
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.generated import PostgresEndpoint, Sql
+from fairtrial.protocol.subcommands import SQL
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Drive, Driven
 from fairtrial.workloads.pgbench import Pgbench, agreeing
@@ -67,16 +68,15 @@ class Server:
     sockets: Path
 
     @property
-    def endpoint(self) -> dict[str, Any]:
+    def endpoint(self) -> PostgresEndpoint:
         """Of the database that pgbench loads."""
-        own = {"socket_directory": str(self.sockets), "port": 5432, "user": USER, "password": "", "database": DATABASE}
-        return {"kind": "postgres", **own}
+        return PostgresEndpoint(socket_directory=str(self.sockets), port=5432, user=USER, database=DATABASE)
 
     def ask(self, statement: str) -> list[int]:
         """The one row of an answer."""
-        asked = {"endpoint": self.endpoint, "statements": [statement]}
-        (row,) = self.place.native("sql", asked, timeout_s=60)["rows"]
-        return [int(value) for value in row]
+        asked = Sql(endpoint=self.endpoint, statements=[statement])
+        (row,) = self.place.native(SQL, asked, timeout_s=60).rows
+        return [int(value or 0) for value in row]
 
     def load(self, given: PgbenchParameters) -> str:
         """Fills the database; the content's hash."""
@@ -129,7 +129,7 @@ def test_a_study_runs_to_its_report_and_every_number_is_found_again(here: Desk) 
         directory = found.trial_directory(trial.trial.id)
         printed = (directory / "log" / "load.log").read_text()
         assert f"number of transactions actually processed: {trial.scalars['transactions']:.0f}/300\n" in printed
-        assert f"query mode: {trial.resolved.workload['pgbench']['protocol']}\n" in printed
+        assert f"query mode: {trial.resolved.workload.root['pgbench']['protocol']}\n" in printed
         assert trial.window is not None
         slept_s = 0.05 * trial.scalars["own_latency_count"] / 3
         assert (trial.window.end_ns - trial.window.start_ns) / 1e9 > slept_s > 0, "what each client slept, and more"
@@ -138,7 +138,7 @@ def test_a_study_runs_to_its_report_and_every_number_is_found_again(here: Desk) 
         assert pl.read_parquet(directory / "transactions.parquet").height == trial.scalars["transactions"]
         assert trial.options["pgbench_version"].startswith("pgbench (PostgreSQL) ")
         assert trial.options["seed"] != trial.options["ramp_up_seed"]
-    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    assert len({trial.data.content_sha256 for trial in found.trials}) == 1
     assert "recomputed" in here.fairtrial("verify", here.run).stdout
 
 

@@ -67,7 +67,7 @@ def look_at(found: record.Record) -> None:
         assert timeline["order_committed"].sum() == result["transactions"]["order"]["committed"]
         assert trial.scalars["look_latency_ns_p95"] > 0
         assert len(trial.options["script_sha256"]) == 64
-    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    assert len({trial.data.content_sha256 for trial in found.trials}) == 1
     assert len({trial.options["script_sha256"] for trial in found.trials}) == 2, "the arms differ in a weight"
 
 

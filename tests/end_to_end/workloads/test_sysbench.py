@@ -58,7 +58,7 @@ def test_a_study_runs_to_its_report_and_every_number_is_found_again(here: Desk, 
         assert (trial.window.end_ns - trial.window.start_ns) / 1e9 == pytest.approx(float(said[1]), abs=0.5)
         assert trial.scalars["latency_count"] == trial.scalars["transactions"]
         assert trial.options["sysbench_version"].startswith("sysbench 1.")
-    assert len({trial.data["content_sha256"] for trial in found.trials}) == 1
+    assert len({trial.data.content_sha256 for trial in found.trials}) == 1
     assert "recomputed" in here.fairtrial("verify", here.run).stdout
 
 
@@ -87,7 +87,7 @@ def test_statements_of_as_many_transactions_are_those_of_our_own_engine(here: De
 def test_our_loaders_data_are_equal_on_every_server(here: Desk) -> None:
     for system in SYSTEMS:
         here.fairtrial("run", study(here, COUNTED, system=system))
-    contents = {trial.data["content_sha256"] for found in here.runs for trial in record.read(found).trials}
+    contents = {trial.data.content_sha256 for found in here.runs for trial in record.read(found).trials}
     assert len(contents) == 1
 
 

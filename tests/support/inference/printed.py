@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from fairtrial.record.models import Window
 from fairtrial.workloads.fio import output as of_fio
+from fairtrial.workloads.fio.document import Document
 from fairtrial.workloads.hammerdb import output as of_hammerdb
 from fairtrial.workloads.hammerdb.output import Clock
 from fairtrial.workloads.sysbench import output as of_sysbench
@@ -21,28 +23,28 @@ CLOCK: Final = Clock(before_ns=1_795_000_000_000_000_000, after_ns=1_795_000_000
 def hammerdb(directory: Path) -> None:
     """Of a drive with intervals of a second."""
     _printed(directory, HAMMERDB)
-    _result(directory, {**of_hammerdb.result(HAMMERDB, CLOCK), "client": {}, "effective": {}})
+    _result(directory, of_hammerdb.result(HAMMERDB, CLOCK).given())
     (directory / "timeline.parquet").write_bytes(of_hammerdb.timeline(HAMMERDB, CLOCK, interval_s=1))
 
 
 def sysbench(directory: Path) -> None:
     """Of a drive whose output says when its window began."""
-    window = of_sysbench.window_ns(SYSBENCH, ended_ns=0)
+    result = of_sysbench.result(SYSBENCH, ended_ns=0)
     _printed(directory, SYSBENCH)
-    edges = {"start_ns": window[0], "end_ns": window[1]}
-    _result(directory, {**of_sysbench.result(SYSBENCH), "window": edges, "client": {}})
-    (directory / "latency.hlog").write_text(of_sysbench.latency_log(SYSBENCH, window=window), encoding="utf-8")
-    (directory / "timeline.parquet").write_bytes(of_sysbench.timeline(SYSBENCH, window=window))
+    _result(directory, result.given())
+    (directory / "latency.hlog").write_text(of_sysbench.latency_log(SYSBENCH, window=result.window), encoding="utf-8")
+    (directory / "timeline.parquet").write_bytes(of_sysbench.timeline(SYSBENCH, window=result.window))
 
 
 def fio(directory: Path) -> None:
     """Of seven reads."""
-    document = {"jobs": [_job({"996": 5, "5024": 2})]}
-    (directory / "fio.json").write_text("a note before\n" + json.dumps(document), encoding="utf-8")
-    found = of_fio.intervals([], of_fio.whole(document), width_ms=100, life_ns=(0, 10**9))
+    document = Document.model_validate({"jobs": [_job({"996": 5, "5024": 2})]})
+    (directory / "fio.json").write_text("a note before\n" + document.model_dump_json(by_alias=True), encoding="utf-8")
+    life = Window(start_ns=0, end_ns=10**9)
+    found = of_fio.intervals([], of_fio.whole(document), width_ms=100, life=life)
     (directory / "latency.hlog").write_text(of_fio.latency_log(found), encoding="utf-8")
     (directory / "timeline.parquet").write_bytes(of_fio.timeline(found))
-    own = {"window": {"start_ns": 0, "end_ns": 10**9}, **json.loads(json.dumps(of_fio.result(document)))}
+    own = of_fio.result(document, life=life).given()
     own["client"] |= {"cpu_s": 3.0}
     _result(directory, own)
 

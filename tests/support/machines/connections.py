@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-from typing import Any
 
+from fairtrial.protocol.generated import MysqlEndpoint, Sql
+from fairtrial.protocol.subcommands import SQL
 from fairtrial.wire import find_agent
 from support.command_line import Desk, desk_in, eventually
 
@@ -21,11 +21,11 @@ class Server:
         found = list((self._here.state / "work").glob("*/server/mysqld.sock"))
         if not found:
             return []
-        endpoint = {"kind": "mysql", "socket": str(found[0]), "user": "root", "password": "", "database": "mysql"}
-        asked = json.dumps({"endpoint": endpoint, "statements": statements})
+        endpoint = MysqlEndpoint(socket=str(found[0]), user="root", database="mysql")
+        asked = SQL.document(Sql(endpoint=endpoint, statements=list(statements)))
         done = subprocess.run([find_agent(), "sql"], input=asked, capture_output=True, text=True, check=False)
-        answers: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
-        return [row for answer in answers for row in answer["rows"]]
+        answers = [SQL.result(line) for line in done.stdout.splitlines()]
+        return [[value or "" for value in row] for answer in answers for row in answer.rows]
 
     def is_busy(self, beyond: int) -> bool:
         """Whether users have committed more often than that."""

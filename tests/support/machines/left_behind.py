@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from fairtrial.wire.facts import Facts
 
 NULL_BLK = Path("/sys/kernel/config/nullb")
 
@@ -25,7 +25,7 @@ def left_behind(name: str) -> list[str]:
     return found
 
 
-def has_controller(facts: Mapping[str, Any], *names: str, version: int | None = None) -> bool:
+def has_controller(facts: Facts, *names: str, version: int | None = None) -> bool:
     """Whether a place has these controllers of control groups, of that version."""
-    known = facts["controllers"]
-    return all(name in known and version in (None, known[name]["version"]) for name in names)
+    known = facts.controllers
+    return all(name in known and version in (None, known[name].version) for name in names)

@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from fairtrial.places import open_place
 from fairtrial.protocol import generated as wire
 from fairtrial.wire import Agent, Limits
+from fairtrial.wire.facts import Facts
 from fairtrial.wire.fake import FakeTransport, Ran
 from fairtrial.wire.open_place import OpenPlace
+from support.facts import facts_of
 
-FACTS: Mapping[str, Any] = {"processors": [0, 1, 2, 3], "user_id": 1000, "free_bytes": 1 << 40, "ticks_per_s": 100}
+FACTS = facts_of()
 
 
 @contextmanager
 def place_in_memory(
     run: Callable[[wire.Spawn], Ran] = lambda _spawn: Ran(),
     *,
-    facts: Mapping[str, Any] = FACTS,
+    facts: Facts = FACTS,
     limits: Limits | None = None,
 ) -> Iterator[tuple[OpenPlace, FakeTransport]]:
     """A place whose programs are a function."""
     fake = FakeTransport(run=run)
     with Agent(fake, holder="a test", lock=True, limits=limits) as agent:
-        yield OpenPlace(agent=agent, facts=facts), fake
+        place = OpenPlace(agent=agent)
+        place.facts = facts
+        yield place, fake
 
 
 @contextmanager
 def place_here(directory: Path) -> Iterator[OpenPlace]:
     """This machine, by a real agent."""
     with open_place("local", {"state_directory": str(directory / "state")}, holder="a test") as agent:
-        yield OpenPlace(agent=agent, facts=FACTS)
+        place = OpenPlace(agent=agent)
+        place.facts = FACTS
+        yield place
 
 
 def spawned(fake: FakeTransport, name: str) -> wire.Spawn:

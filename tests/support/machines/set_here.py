@@ -11,6 +11,7 @@ from fairtrial import settings
 from fairtrial.catalogue import catalogue
 from fairtrial.protocol.generated import Step
 from fairtrial.settings import Effect, TrialContext
+from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 
 PHASES = ("place", "before_server", "after_server", "before_ramp_up")
@@ -25,12 +26,12 @@ def validated(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def effect_of(facts: Mapping[str, Any], directory: Path | PurePosixPath, **given: Any) -> Effect:
+def effect_of(facts: Facts, directory: Path | PurePosixPath, **given: Any) -> Effect:
     """What settings come to in a trial that has this directory."""
     return effect_for(TrialContext(PurePosixPath(directory)), facts, **given)
 
 
-def effect_for(trial: TrialContext, facts: Mapping[str, Any], **given: Any) -> Effect:
+def effect_for(trial: TrialContext, facts: Facts, **given: Any) -> Effect:
     """What they come to in a trial whose load runs wherever it does."""
     return settings.effects(validated(given), facts, trial)
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.protocol.endpoints import FilesEndpoint
 from fairtrial.record import Writer
 from fairtrial.record.models import Check, PlannedTrial, TrialRecord, Window
 from fairtrial.run.kinds import Parts
@@ -62,7 +63,7 @@ class Staged:
         if self.start_error:
             raise SystemStartError(self.start_error, hint="none")
         process = None if self.process is None else self.process(place)
-        return Instance(endpoint={"kind": "none"}, process=process, options={"cache": "1"})
+        return Instance(endpoint=FilesEndpoint(directory="/nowhere"), process=process, options={"cache": "1"})
 
     def stop(self, _place: Any, _instance: Any, *, settled: bool) -> None:
         self._reach("stop slowly" if settled else "stop")

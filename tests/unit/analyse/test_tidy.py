@@ -11,10 +11,10 @@ from support.inference.analysis_cases import LATENCY, THROUGHPUT
 from fairtrial.analyse import analyse_table
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Counts, Doubt
-from fairtrial.analyse.tidy import Asked, Course, Table
+from fairtrial.analyse.tidy import Course, Request, Table
 
 COUNTS = Counts(planned=32, finished=32, valid=32, invalid=0, used=32, blocks_voided=0, blocks_replaced=0)
-ASKED = Asked(
+REQUEST = Request(
     study="table",
     question="",
     contrast="kernel",
@@ -40,13 +40,13 @@ def table(*, blocks_of_new: int = 8) -> Table:
             "old": measured("old", mean=100.0),
             "new": measured("new", mean=120.0, blocks=blocks_of_new if cell == "high" else 8),
         }
-        for cell in ASKED.cells
-        for metric in ASKED.metrics
+        for cell in REQUEST.cells
+        for metric in REQUEST.metrics
     }
 
 
-def verdicts(course: Course, asked: Asked = ASKED) -> list[str]:
-    found = analyse_table(table(), asked, course)
+def verdicts(course: Course, request: Request = REQUEST) -> list[str]:
+    found = analyse_table(table(), request, course)
     return [each.verdict for cell in found.cells for compared in cell.comparisons.values() for each in compared]
 
 
@@ -55,7 +55,7 @@ def test_each_metric_is_judged_in_its_own_direction() -> None:
 
 
 def test_each_role_is_a_family_of_its_own() -> None:
-    found = analyse_table(table(), ASKED, Course(counts=COUNTS))
+    found = analyse_table(table(), REQUEST, Course(counts=COUNTS))
     sizes = {each.metric: each.family_size for cell in found.cells for (each,) in cell.comparisons.values()}
     assert sizes == {"tpm": 2, "p99": 2}
 
@@ -71,13 +71,13 @@ def test_a_cell_that_is_not_what_it_says_gets_none() -> None:
 
 def test_what_is_known_of_the_course_stands_before_what_the_values_show() -> None:
     known = Doubt(code="voided", message="seen", advice="look")
-    found = analyse_table(table(blocks_of_new=0), ASKED, Course(counts=COUNTS, doubts=(known,)))
+    found = analyse_table(table(blocks_of_new=0), REQUEST, Course(counts=COUNTS, doubts=(known,)))
     assert [doubt.code for doubt in found.doubts][:2] == ["voided", "missing"]
     assert found.counts == COUNTS
 
 
 def test_an_arm_without_values_has_no_summary_and_no_comparison_but_keeps_its_place() -> None:
-    found = analyse_table(table(blocks_of_new=0), ASKED, Course(counts=COUNTS))
+    found = analyse_table(table(blocks_of_new=0), REQUEST, Course(counts=COUNTS))
     low, high = found.cells
     assert [summary.arm for summary in high.summaries["tpm"]] == ["old"]
     assert high.comparisons["tpm"] == ()
@@ -86,5 +86,5 @@ def test_an_arm_without_values_has_no_summary_and_no_comparison_but_keeps_its_pl
 
 @pytest.mark.parametrize(("paired", "method"), [(True, "paired t on log ratios over blocks"), (False, "Welch on logs")])
 def test_pairs_are_made_where_blocks_mean_something(paired: bool, method: str) -> None:  # noqa: FBT001
-    found = analyse_table(table(), replace(ASKED, paired=paired), Course(counts=COUNTS))
+    found = analyse_table(table(), replace(REQUEST, paired=paired), Course(counts=COUNTS))
     assert {each.method for cell in found.cells for (each,) in cell.comparisons.values()} == {method}

@@ -272,6 +272,19 @@ def test_a_column_of_blocks_that_is_not_there_is_named_at_its_line(desk: Path) -
     assert "did you mean `block`?" in str(refused.value)
 
 
+def test_the_rest_is_what_cells_do_not_list_level_by_level(tmp_path: Path) -> None:
+    desk, head = write(tmp_path, BLOCKED | {"c": [200.0, 210, 195, 205, 220, 190]}), HEAD.replace("[a, b]", "[a, b, c]")
+
+    def rest(*seconds: str) -> list[tuple[str, str]]:
+        cells = ", ".join(f"{{second: {second}}}" for second in seconds)
+        claim = f"- {{where: here, metric: speed, contrast: kind, cells: [{cells}], rest: not significant}}\n"
+        return [(each.what, each.verdict) for each in audited(desk, claim, head=head).findings]
+
+    assert rest("b") == [("c: claim", "contradicted")]
+    assert rest("c") == [("b: claim", "confirmed")]
+    assert rest("b", "c") == [("the rest", "contradicted")]
+
+
 def test_intervals_name_their_metric(desk: Path) -> None:
     with pytest.raises(InputError, match="unknown metric `speeds`"):
         audited(desk, "- {where: here, metric: speeds, intervals: [{confidence: 95, plus_minus: 2}]}\n")

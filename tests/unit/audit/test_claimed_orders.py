@@ -180,8 +180,6 @@ def test_not_decided_is_counted_shown_and_no_finding_of_the_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = audited(tmp_path, "orders: [{best_first: [a, b]}]")
-    checked = publications.check(claims_file.read(tmp_path / "claims.yaml", data=tmp_path / "raw.csv"))
-    assert (checked.figures, checked.disagreements) == (0, ())
     assert report.summary(found) == "1 claims: 0 confirmed, 0 contradicted, 1 not decided, 0 not checkable"
     shown = "\n".join(report.text(found))
     assert "not decided (1)" in shown

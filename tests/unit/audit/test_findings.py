@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairtrial import audit as publications
 from fairtrial.audit import Dataset
 from fairtrial.audit.claims.models import Claim
-from fairtrial.audit.findings import EXPLAINED, Place, figure
+from fairtrial.audit.findings import EXPLAINED, Passage, figure
 
 
 @pytest.mark.parametrize(
@@ -80,23 +80,24 @@ def test_what_is_computed_agrees_with_itself(value: float, places: int) -> None:
 
 def test_every_kind_is_explained_in_its_finding() -> None:
     for kind, why in EXPLAINED.items():
-        found = Place("here").disagrees("what", "1", computed="2", kind=kind)
-        assert (found.verdict, found.why) == ("contradicted", why)
-        assert found.disagreement is not None
-        assert found.disagreement.kind == kind
+        found = Passage("here").checked("what", "1", computed="2", kind=kind)
+        assert (found.verdict, found.kind, found.why) == ("contradicted", kind, why)
 
 
-def test_a_finding_that_agrees_or_is_unknown_is_no_disagreement() -> None:
-    place = Place("here")
-    assert place.agrees("what", "1", "1").disagreement is None
-    assert place.unknown("what", "1", "no data").disagreement is None
-    assert place.unknown("what", "1", "no data").computed == ""
+def test_a_finding_that_agrees_or_is_unknown_is_not_contradicted() -> None:
+    confirmed = Passage("here").checked("what", "1", computed="1", kind=None)
+    unknown = Passage("here").unknown("what", "1", "no data")
+    assert [(each.verdict, each.kind) for each in (confirmed, unknown)] == [
+        ("confirmed", None),
+        ("not checkable", None),
+    ]
+    assert unknown.computed == ""
 
 
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_a_value_that_is_not_finite_is_not_checkable(value: float) -> None:
     assert figure("5", value)[1] == "differs"
-    assert Place("here").figure("what", "5", value).verdict == "not checkable"
+    assert Passage("here").figure("what", "5", value).verdict == "not checkable"
 
 
 def nudged(text: str) -> str:
@@ -116,7 +117,7 @@ def test_every_mean_of_a_published_table_changed_by_a_digit_is_caught(name: str)
         for cell in raw["cells"]:
             cell["means"] = [nudged(text) for text in cell["means"]]
         changed = vars(dataset) | {"claims": (Claim.model_validate(raw),), "r_output": ()}
-        found = publications.check(Dataset(**changed)).findings
+        found = publications.audit(Dataset(**changed)).findings
         means = [each for each in found if each.what.endswith(": mean")]
         assert len(means) == 2 * len(claim.cells)
         assert {each.verdict for each in means} == {"contradicted"}
@@ -125,7 +126,7 @@ def test_every_mean_of_a_published_table_changed_by_a_digit_is_caught(name: str)
 def test_without_rows_every_claim_on_data_cannot_be_checked() -> None:
     dataset = publications.load("mglru-mariadb-tpcc")
     empty = Dataset(**(vars(dataset) | {"rows": (), "claims": tuple(tables(dataset)), "r_output": ()}))
-    findings = publications.check(empty).findings
+    findings = publications.audit(empty).findings
     assert len(findings) == 12
     assert {(each.verdict, each.why) for each in findings} == {
         ("not checkable", "the publication has no raw data"),
@@ -136,7 +137,7 @@ def test_one_missing_cell_leaves_the_others_checked() -> None:
     dataset = publications.load("mglru-mariadb-tpcc")
     rows = tuple(row for row in dataset.rows if row["virtual_users"] != "100")
     (claim,) = [each for each in dataset.claims if each.where == "Table 1"]
-    found = publications.check(Dataset(**(vars(dataset) | {"rows": rows, "claims": (claim,), "r_output": ()}))).findings
+    found = publications.audit(Dataset(**(vars(dataset) | {"rows": rows, "claims": (claim,), "r_output": ()}))).findings
     unknown = [each for each in found if each.verdict == "not checkable"]
     assert [each.why for each in unknown] == ["the data have no rows at these levels"] * 2
     assert len(found) - len(unknown) == 4 * 4

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from fairtrial import audit as publications
-from fairtrial.audit import Dataset, Disagreement, comparisons, r_printing
+from fairtrial.audit import Audit, Dataset, Finding, comparisons, r_printing
 from fairtrial.audit.checking import r_line
 from fairtrial.audit.findings import figure
 from fairtrial.audit.models import ROutput
@@ -48,29 +48,33 @@ def test_the_published_r_output_is_whole() -> None:
     assert tests == {"mariadb-fast-mutex": 0, "mglru-fio-pmem": 18, "mglru-mariadb-tpcc": 12}
 
 
-def named(found: tuple[Disagreement, ...], kind: str) -> list[tuple[str, str, str, str]]:
+def contradicted(audit: Audit) -> list[Finding]:
+    return [each for each in audit.findings if each.verdict == "contradicted"]
+
+
+def named(found: list[Finding], kind: str) -> list[tuple[str, str, str, str]]:
     return [(each.where, each.what, each.printed, each.computed) for each in found if each.kind == kind]
 
 
 def test_where_the_mariadb_publication_disagrees_with_its_data() -> None:
-    checked = publications.check(LOADED("mglru-mariadb-tpcc"))
-    assert named(checked.disagreements, "cut") == [
+    checked = publications.audit(LOADED("mglru-mariadb-tpcc"))
+    assert named(contradicted(checked), "cut") == [
         ("Table 1", "underutilizing, 100: interval", "-40.97", "-40.98"),
         ("Table 1", "underutilizing, 100: interval", "1463.17", "1463.18"),
         ("Table 1", "overcommitting, 100: interval", "-1330.61", "-1330.62"),
         ("Table 1", "overcommitting, 100: interval", "30.41", "30.42"),
     ]
-    labels = [(printed, computed) for _, _, printed, computed in named(checked.disagreements, "label")]
+    labels = [(printed, computed) for _, _, printed, computed in named(contradicted(checked), "label")]
     assert labels[:2] == [("50g 100vu", "m1 c1"), ("50g 400vu", "m1 c2")]
     assert labels[-1] == ("patched 600vu", "k2 c3")
     assert len(labels) == 12
-    assert len(checked.disagreements) == 16
+    assert len(contradicted(checked)) == 16
 
 
 def test_where_the_fio_publication_disagrees_with_its_data() -> None:
-    checked = publications.check(LOADED("mglru-fio-pmem"))
+    checked = publications.audit(LOADED("mglru-fio-pmem"))
     before = "throughput, before Table 2"
-    assert named(checked.disagreements, "elsewhere") == [
+    assert named(contradicted(checked), "elsewhere") == [
         (
             before,
             "random, baseline: percent",
@@ -78,16 +82,16 @@ def test_where_the_fio_publication_disagrees_with_its_data() -> None:
             "[-0.66, 0.82] %; the printed interval is that of baseline, zipf",
         )
     ]
-    assert named(checked.disagreements, "nowhere") == [
+    assert named(contradicted(checked), "nowhere") == [
         (before, "zipf, baseline: percent", "[-16.91, -12.01] %", "[-11.54, -11.02] %")
     ]
-    assert named(checked.disagreements, "not significant") == [
+    assert named(contradicted(checked), "not significant") == [
         (before, "random, baseline: claim", "[-11.54, -11.02] %", "p = 0.8213")
     ]
-    assert named(checked.disagreements, "empty rest") == [
+    assert named(contradicted(checked), "empty rest") == [
         (before, "the rest", "no significant change", "all 6 comparisons are listed")
     ]
-    assert [what for _, what, _, _ in named(checked.disagreements, "sign")] == [
+    assert [what for _, what, _, _ in named(contradicted(checked), "sign")] == [
         "random, baseline: wording",
         "zipf, baseline: wording",
         "gaussian, baseline: wording",
@@ -98,7 +102,7 @@ def test_where_the_fio_publication_disagrees_with_its_data() -> None:
         "zipf, 80: wording",
         "gaussian, 80: wording",
     ]
-    assert [(where, printed, computed) for where, _, printed, computed in named(checked.disagreements, "cut")] == [
+    assert [(where, printed, computed) for where, _, printed, computed in named(contradicted(checked), "cut")] == [
         ("Table 1", "3275", "3276"),
         ("Table 1", "3562", "3563"),
         ("Table 1", "600", "601"),
@@ -116,12 +120,12 @@ def test_where_the_fio_publication_disagrees_with_its_data() -> None:
         ("Table 3", "15611", "15612"),
         ("Table 3", "-7848", "-7849"),
     ]
-    assert len(checked.disagreements) == 29
+    assert len(contradicted(checked)) == 29
 
 
 def test_the_mutex_publication_agrees_with_its_data() -> None:
-    checked = publications.check(LOADED("mariadb-fast-mutex"))
-    assert (checked.figures, checked.disagreements) == (16, ())
+    checked = publications.audit(LOADED("mariadb-fast-mutex"))
+    assert (checked.count("confirmed"), contradicted(checked)) == (16, [])
 
 
 def test_a_changed_figure_is_found() -> None:
@@ -129,8 +133,8 @@ def test_a_changed_figure_is_found() -> None:
     dataset = LOADED("mariadb-fast-mutex")
     text = [claim.model_dump_json(by_alias=True).replace("14.97", "14.79") for claim in dataset.claims]
     changed = [type(claim).model_validate_json(each) for claim, each in zip(dataset.claims, text, strict=True)]
-    checked = publications.check(publications.Dataset(**(vars(dataset) | {"claims": tuple(changed)})))
-    assert [(each.printed, each.computed, each.kind) for each in checked.disagreements] == [
+    checked = publications.audit(publications.Dataset(**(vars(dataset) | {"claims": tuple(changed)})))
+    assert [(each.printed, each.computed, each.kind) for each in contradicted(checked)] == [
         ("14.79", "14.97", "differs")
     ]
 
@@ -140,11 +144,11 @@ def test_a_false_comparison_of_effects_is_found() -> None:
     (claim,) = [each for each in dataset.claims if each.milder_at]
     turned = claim.model_copy(update={"milder_at": {"kernel": "baseline"}})
     true, false = (
-        publications.check(publications.Dataset(**(vars(dataset) | {"claims": (each,), "r_output": ()})))
+        publications.audit(publications.Dataset(**(vars(dataset) | {"claims": (each,), "r_output": ()})))
         for each in (claim, turned)
     )
-    assert (true.figures, true.disagreements) == (3, ())
-    assert [each.kind for each in false.disagreements] == ["order"] * 3
+    assert (true.count("confirmed"), contradicted(true)) == (3, [])
+    assert [each.kind for each in contradicted(false)] == ["order"] * 3
 
 
 @pytest.mark.parametrize(

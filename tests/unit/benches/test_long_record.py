@@ -15,7 +15,7 @@ from fairtrial.metrics import latency
 from fairtrial.metrics.latency import merged_latency
 from fairtrial.record import Record
 from fairtrial.report.analysing import analysed
-from fairtrial.report.figures.series import POINTS_PER_FIGURE
+from fairtrial.report.scene import POINTS_PER_FIGURE
 
 SIZE = Size(cells=2, blocks=9, seconds=70)
 

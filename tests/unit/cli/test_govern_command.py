@@ -12,8 +12,8 @@ import pytest
 from fairtrial.cli import govern, governors
 from fairtrial.cli.govern import OPTIONS, Server, Told, Wishes
 from fairtrial.errors import InputError
-from fairtrial.protocol.generated import Decision, GovernPurge
-from fairtrial.settings.purge_governor import PurgeGovernor
+from fairtrial.protocol.generated import Decision
+from fairtrial.settings.steps.purge import PurgeGovernor
 
 
 def test_options_are_the_keys_of_the_setting() -> None:
@@ -29,13 +29,13 @@ def test_options_are_the_keys_of_the_setting() -> None:
 def test_they_have_the_setting_s_defaults() -> None:
     given = inspect.signature(governors._purge).parameters
     values = {path: given[option.removeprefix("--").replace("-", "_")].default for option, path in OPTIONS.items()}
-    assert Wishes(values).parameters() == {**Wishes({}).parameters()}
+    assert Wishes(values).purge() == Wishes({}).purge()
 
 
 def test_wishes_are_parameters_of_the_wire() -> None:
     wishes = Wishes({"period": "10ms", "threads.min": 2, "threads.max": 6, "dry_run": True}, seconds=1.5)
     endpoint = Server(Path("/run/x.sock"), "root", None).endpoint()
-    found = GovernPurge.model_validate({**wishes.parameters(), "endpoint": endpoint})
+    found = wishes.purge().governing(endpoint, duration_s=wishes.seconds)
     assert (found.period_ms, found.threads.least, found.threads.most) == (10, 2, 6)
     assert (found.duration_s, found.dry_run) == (1.5, True)
 
@@ -53,7 +53,7 @@ def test_wishes_are_parameters_of_the_wire() -> None:
 )
 def test_a_wrong_value_is_told_by_its_option(values: dict[str, object], option: str) -> None:
     with pytest.raises(InputError) as caught:
-        Wishes(values).parameters()
+        Wishes(values).purge()
     (problem,) = caught.value.problems
     assert problem.file == option
 
@@ -62,8 +62,8 @@ def test_a_password_is_a_line_of_a_file(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     Path("password").write_text(" se cret \n", encoding="utf-8")
     endpoint = Server(Path("own.sock"), "me", Path("password")).endpoint()
-    assert endpoint["password"] == " se cret "
-    assert endpoint["socket"] == str(tmp_path / "own.sock"), "the agent is elsewhere"
+    assert endpoint.password == " se cret "
+    assert endpoint.socket == str(tmp_path / "own.sock"), "the agent is elsewhere"
     with pytest.raises(InputError, match="--password-file: cannot read missing"):
         Server(Path("own.sock"), "me", Path("missing")).endpoint()
 

@@ -30,11 +30,11 @@ def given(place: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_a_place_is_a_kind_an_address_or_a_mapping(word: str, place: dict[str, Any]) -> None:
-    assert given(places.place(word)) == place
+    assert given(places.place(word).root) == place
 
 
 def test_parameters_are_validated_into_base_units() -> None:
-    assert places.place("{vm: {kernel: debian-6.1, memory: 512MiB}}")["vm"]["memory"] == 512 << 20
+    assert places.place("{vm: {kernel: debian-6.1, memory: 512MiB}}").root["vm"]["memory"] == 512 << 20
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_a_study_names_every_place_once(tmp_path: Path) -> None:
     file.write_text(STUDY, encoding="utf-8")
     assert places.is_study(str(file))
     found = places.of_plan(places.planned(file))
-    assert [given(place) for place in found] == [{"local": {}}, {"ssh": {"host": "bench-1"}}]
+    assert [given(place.root) for place in found] == [{"local": {}}, {"ssh": {"host": "bench-1"}}]

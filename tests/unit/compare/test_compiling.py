@@ -24,7 +24,7 @@ def plan_of(wishes: Wishes, directory: Path, *, runs: int = 1) -> Plan:
 
 
 def commands(plan: Plan) -> dict[str, dict[str, object]]:
-    return {arm: trial.workload["command"] for arm, trial in plan.resolved["all"].items()}
+    return {arm: trial.workload.root["command"] for arm, trial in plan.resolved["all"].items()}
 
 
 def test_each_command_is_an_arm_and_the_first_is_the_baseline(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.facts import EMULATED
 from support.seen import process, sampled, seen, stat
 
 from fairtrial.doctor.load import OTHER_LOAD, STEAL, other_load, steal
@@ -36,7 +37,7 @@ def test_other_load_is_graded_by_what_others_did_in_a_second(ticks: int, grade: 
 
 def test_a_guest_that_has_just_booted_has_nobody_else_in_it() -> None:
     before, after = {"/proc/stat": stat(idle=1000)}, {"/proc/stat": stat(user=150, idle=1050)}
-    found = other_load(sampled(before, after, facts={"accelerator": "tcg"}))
+    found = other_load(sampled(before, after, facts={"guest": EMULATED}))
     assert (found.grade, found.fix) == ("fine", "")
     assert found.value.startswith("75 % busy")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.facts import EMULATED
 from support.seen import CPU, sampled, seen
 
 from fairtrial.doctor import processors
@@ -104,7 +105,7 @@ def test_a_clock_is_graded_by_what_reading_it_costs(clock: str, grade: str) -> N
 def test_where_times_are_no_evidence_a_slow_clock_is_no_doubt_of_its_own() -> None:
     clock = {f"{CLOCKS}/current_clocksource": "hpet"}
     assert clock_source(seen(clock)).biases
-    assert not clock_source(seen(clock, facts={"emulated": True})).biases
+    assert not clock_source(seen(clock, facts={"guest": EMULATED})).biases
 
 
 def test_a_better_clock_that_is_there_is_named() -> None:
@@ -136,7 +137,7 @@ def test_uncounted_heat_is_unknown() -> None:
 def test_a_hypervisor_is_a_caution_and_emulation_says_what_it_is_good_for() -> None:
     assert virtualisation(seen()).grade == "fine"
     assert virtualisation(seen(facts={"virtualisation": "kvm"})).value == "kvm"
-    emulated = virtualisation(seen(facts={"emulated": True, "accelerator": "tcg"}))
+    emulated = virtualisation(seen(facts={"guest": EMULATED}))
     assert (emulated.grade, emulated.value) == ("caution", "emulated (tcg)")
     assert "counts" in emulated.why
 

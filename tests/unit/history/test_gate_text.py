@@ -3,14 +3,14 @@
 from xml.etree import ElementTree as ET
 
 from fairtrial.history import gate_text as report
-from fairtrial.history.gating import Check, Gate
+from fairtrial.history.gating import Gate, GateCheck
 
 GATE = Gate(
     against="history",
     checks=(
-        Check(series="a · wal", metric="tpm", status="passed", message="+0.1 %"),
-        Check(series='b <"&|', metric="tpm", status="failed", message="−9.8 %; worse & <worse>"),
-        Check(series="c", metric="tpm", status="skipped", message="too few runs (4)"),
+        GateCheck(series="a · wal", metric="tpm", status="passed", message="+0.1 %"),
+        GateCheck(series='b <"&|', metric="tpm", status="failed", message="−9.8 %; worse & <worse>"),
+        GateCheck(series="c", metric="tpm", status="skipped", message="too few runs (4)"),
     ),
     notes=("a note",),
 )

@@ -106,6 +106,19 @@ def test_a_deterministic_loss_fails_from_its_first_run_until_it_is_made_good() -
     assert statuses(gate(series([*[3.0] * 4, 2.0, 2.0]))) == ["passed"]  # four are no constant yet
 
 
+@pytest.mark.parametrize("held", [2, 3, 10])
+def test_a_deterministic_loss_after_an_earlier_change_fails_from_its_first_run(held: int) -> None:
+    for later in ([3.9], [3.9, 3.9]):
+        found = gate(series([*[3.0] * 15, *[4.0] * held, *later]))
+        message = f"{held} runs from r15 on have 4, the newest has 3.9"
+        assert [(each.status, each.message) for each in found.checks] == [("failed", message)]
+
+
+def test_a_count_that_once_left_its_level_for_a_run_or_two_has_noise() -> None:
+    for excursion in ([4.0], [4.0, 4.0]):
+        assert gate(series([*[3.0] * 8, *excursion, *[3.0] * 8, 4.0], better="lower")).passed
+
+
 def test_the_level_before_the_newest_two_runs_is_their_constant() -> None:
     """In series this long, permutations alone take the last three points for a level of their own."""
     for before in (36, 43):
@@ -187,6 +200,13 @@ def test_a_slower_run_fails_and_a_faster_one_passes() -> None:
     assert (statuses(slow), slow.passed) == (["failed", "failed"], False)
     assert "+10" in slow.checks[0].message
     assert fast.passed
+
+
+def test_a_change_that_no_percentage_holds_is_told_in_the_metrics_unit() -> None:
+    found = by_baseline(
+        record("new", level=1e10, seed=1), record("old", level=1e-298), metrics=["elapsed_s"], alpha=0.05
+    )
+    assert [each.message.partition(", p")[0] for each in found.checks] == ["+1e+10 s: slower", "+1.002e+10 s: slower"]
 
 
 def test_a_difference_within_the_margin_passes() -> None:

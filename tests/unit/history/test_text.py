@@ -64,6 +64,13 @@ def test_a_constant_is_said_in_the_words_of_the_gate() -> None:
     assert "too few" not in shown
 
 
+def test_leaving_a_constant_is_no_spike_and_said_in_the_words_of_the_gate() -> None:
+    shown = text(series([*[100.0] * 29, 90.0]))
+    assert "left its constant: the first 29 of 30 runs have 100, the newest has 90" in shown
+    assert "spike at" not in shown
+    assert "spike at r28: 90.0 tpm" in text(series([*[100.0] * 28, 90.0, 100.0]))
+
+
 def test_a_ratio_that_no_number_holds_is_shown_as_a_difference() -> None:
     values = [1e-300] * 8 + [1e300] * 8
     assert "change at r08: +1e+300 tpm, better" in text(series(values))

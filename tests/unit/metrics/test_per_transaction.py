@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.metrics import per_transaction
+from fairtrial.study.resolved import Section
 from fairtrial.workloads import WORKLOADS, workload_of
 from fairtrial.workloads.hammerdb import scalars as hammerdb
 
@@ -64,7 +65,7 @@ def test_time_is_a_clock_s_and_retries_are_counted() -> None:
 def test_every_workload_of_transactions_has_them_but_for_what_it_does_not_tell() -> None:
     has: dict[str, set[str]] = {}
     for name, kind in WORKLOADS.items():
-        found = workload_of({name: kind.example}).metrics()
+        found = workload_of(Section({name: dict(kind.example)})).metrics()
         has[name] = {per_transaction.PROCESSOR_TIME, per_transaction.RETRIES} & found.keys()
     assert {name for name, found in has.items() if per_transaction.PROCESSOR_TIME in found} == {
         *TELL_RETRIES,
@@ -83,7 +84,8 @@ def test_no_ready_study_judges_totals_of_a_window_of_fixed_length(path: Path) ->
     for size in (None, *sizes):
         found = study.load(path, catalogue=catalogue(), size=size)
         resolved = found.resolve({factor.name: factor.level_names[0] for factor in found.factors})
-        (workload,) = resolved.workload.values()
+        workload = resolved.workload.parameters
+        assert isinstance(workload, dict)
         if workload.get("duration") is not None:
             metrics = found.file.metrics
             judged = {*metrics.primary, *metrics.secondary, *metrics.guardrails}

@@ -137,7 +137,9 @@ def sampled(directory: Path, source: str, columns: dict[str, Sequence[int | None
 def test_a_counter_counts_from_wherever_it_stood(steps: list[int], start: int) -> None:
     values = [start, *(start + int(total) for total in np.cumsum(steps))]
     with tempfile.TemporaryDirectory() as directory:
-        found = telemetry.compute(sampled(Path(directory), "vmstat", {"pgmajfault": values}), window=WINDOW, facts={})
+        found = telemetry.compute(
+            sampled(Path(directory), "vmstat", {"pgmajfault": values}), window=WINDOW, ticks_per_s=None
+        )
     assert found["major_faults"] == sum(steps)
 
 
@@ -145,7 +147,7 @@ def test_a_counter_counts_from_wherever_it_stood(steps: list[int], start: int) -
 def test_a_counter_that_wraps_or_is_reset_gives_no_growth_that_never_was(tmp_path: Path, wrapped_at: int) -> None:
     """A module loaded anew, a device plugged in again, a 32-bit counter: what it grew by is not known, never 2^32."""
     values = [2**32 - 12 + index if index < wrapped_at else index - wrapped_at for index in range(11)]
-    found = telemetry.compute(sampled(tmp_path, "vmstat", {"pgmajfault": values}), window=WINDOW, facts={})
+    found = telemetry.compute(sampled(tmp_path, "vmstat", {"pgmajfault": values}), window=WINDOW, ticks_per_s=None)
     assert found.get("major_faults", 0) <= 10
 
 
@@ -153,7 +155,7 @@ def test_a_counter_that_wraps_or_is_reset_gives_no_growth_that_never_was(tmp_pat
 def test_a_counter_missing_from_any_sample_gives_no_metric(tmp_path: Path, missing_at: int) -> None:
     values = [None if index == missing_at else index for index in range(11)]
     columns = {"pgmajfault": values, "pswpin": list(range(11))}
-    found = telemetry.compute(sampled(tmp_path, "vmstat", columns), window=WINDOW, facts={})
+    found = telemetry.compute(sampled(tmp_path, "vmstat", columns), window=WINDOW, ticks_per_s=None)
     assert "major_faults" not in found
     assert found["swapped_in_pages"] == 10
 
@@ -170,13 +172,13 @@ def test_a_cut_anywhere_in_a_file_is_an_error_that_names_it_or_changes_nothing(
         sampled(directory, "cpu", {"user": list(range(11)), "idle": list(range(11))})
         counts = {"time_ns": [WINDOW.start_ns], "measured": [True], "payment_committed": [3]}
         pl.DataFrame(counts).write_parquet(directory / timeline.FILE)
-        whole = tpcc_scalars_of(directory, window=WINDOW, facts={})
+        whole = tpcc_scalars_of(directory, window=WINDOW)
         assert consistency.contradictions(directory) == []
         path = directory / data.draw(st.sampled_from(sorted(each.name for each in directory.iterdir())))
         path.write_bytes(path.read_bytes()[: path.stat().st_size * percent // 101])
         error = ""
         try:
-            after = tpcc_scalars_of(directory, window=WINDOW, facts={})
+            after = tpcc_scalars_of(directory, window=WINDOW)
             contradicted = consistency.contradictions(directory)
         except RecordError as damaged:
             error = str(damaged)
@@ -210,7 +212,7 @@ def test_a_file_that_is_not_what_its_name_says_is_named(tmp_path: Path, name: st
     log(tmp_path, [[1000]])
     (tmp_path / name).write_bytes(content)
     with pytest.raises(RecordError, match=name.replace(".", r"\.")) as failure:
-        tpcc_scalars_of(tmp_path, window=WINDOW, facts={})
+        tpcc_scalars_of(tmp_path, window=WINDOW)
     assert failure.value.hint
 
 

@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from fairtrial.errors import PlaceError, RecordError
 from fairtrial.places import PLACES, BootedPlace, is_booted, kind_of, open_place, place_of, ssh
 from fairtrial.places.ssh import SshParameters
+from fairtrial.study.resolved import Section
 from fairtrial.wire import Limits
 
 
@@ -16,16 +17,16 @@ def test_every_place_is_known_by_its_name() -> None:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_place_is_made_from_its_example_and_is_booted_or_not(name: str) -> None:
-    section = {name: PLACES[name].example}
+    section = Section({name: dict(PLACES[name].example)})
     place = place_of(section)
     assert type(place) is PLACES[name]
     assert isinstance(place, BootedPlace) == is_booted(section) == (name == "vm")
-    assert kind_of(PLACES[name]).duration_s(section[name]) == (16.0 if name == "vm" else 0.0)
+    assert kind_of(PLACES[name]).duration_s(section.parameters) == (16.0 if name == "vm" else 0.0)
 
 
 def test_whether_a_place_boots_is_known_without_its_parameters() -> None:
-    assert is_booted({"vm": {}})
-    assert not is_booted({"of another version": {}})
+    assert is_booted(Section({"vm": {}}))
+    assert not is_booted(Section({"of another version": {}}))
 
 
 @pytest.mark.parametrize(("kind", "says"), [("moon", "unknown place `moon`"), ("vm", "parameters of place `vm`")])
@@ -36,7 +37,7 @@ def test_a_place_that_this_version_does_not_have_is_refused(kind: str, says: str
 
 @pytest.mark.parametrize("given", [None, {}, {"state_directory": "/srv/fairtrial"}])
 def test_a_local_place_needs_no_parameters(given: dict[str, str] | None) -> None:
-    place_of({"local": given or {}})
+    place_of(Section({"local": given or {}}))
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_cells_are_the_product_of_the_conditions_in_study_order(make: Make) -> N
     ]
     assert plan.cells[1].levels == {"memory": "underutilizing", "users": "high"}
     assert set(plan.resolved) == {cell.name for cell in plan.cells}
-    assert plan.resolved["overcommitting+high"]["mglru"].workload["tpcc"]["virtual_users"] == 38
+    assert plan.resolved["overcommitting+high"]["mglru"].workload.root["tpcc"]["virtual_users"] == 38
 
 
 def test_without_conditions_the_one_cell_is_all(make: Make, small: ModuleType) -> None:

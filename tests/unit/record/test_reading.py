@@ -91,7 +91,7 @@ def test_each_place_counts_as_it_was_opened_last(writer: record.Writer) -> None:
     for host, kernel in (("one", "6.1"), ("two", "6.1"), ("one", "6.2")):
         writer.note_place(opened(host, kernel))
     found = writer.record()
-    assert [(place.place["ssh"]["host"], place.facts["kernel"]) for place in found.places] == [
+    assert [(place.place.root["ssh"]["host"], place.facts["kernel"]) for place in found.places] == [
         ("one", "6.2"),
         ("two", "6.1"),
     ]

@@ -202,7 +202,7 @@ def _trial_record(trial: PlannedTrial, raw: Path, *, window: Window, lost: bool)
         finished=f"2026-11-20T22:{minute:02d}:50Z",
         clock=Clock(monotonic_ns=window.start_ns, realtime_ns=1_795_000_000_000_000_000 + window.start_ns),
         window=window,
-        scalars=tpcc_scalars_of(raw, window=window, facts=FACTS),
+        scalars=tpcc_scalars_of(raw, window=window, ticks_per_s=FACTS["ticks_per_s"]),
         effective=[EffectiveSetting(name="sysctl vm.swappiness", asked="10", before="60", read_back="10")],
         options={"journal_mode": trial.arm, "synchronous": "2", "cache_size": "-2000"},
         system_facts={"version": "3.46.0", "source_id": "<b>2024-05-23</b>"},

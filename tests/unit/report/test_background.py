@@ -6,6 +6,7 @@ from fairtrial.record import Record
 from fairtrial.record.models import JournalLine, TrialRecord
 from fairtrial.report import background
 from fairtrial.report.background import Background, Fact
+from fairtrial.study.resolved import Section
 
 
 def _background(record: Record, *, contrast: str = "journal") -> Background:
@@ -40,13 +41,13 @@ def test_facts_of_places_are_in_a_reader_s_units(record: Record) -> None:
 def test_a_trial_s_facts_are_those_of_its_place(record: Record) -> None:
     trial = record.trials[0]
     assert background.place_facts(record, trial)["ticks_per_s"] == 100
-    elsewhere = trial.resolved.model_copy(update={"place": {"ssh": {"host": "other"}}})
+    elsewhere = trial.resolved.model_copy(update={"place": Section({"ssh": {"host": "other"}})})
     assert background.place_facts(record, trial.model_copy(update={"resolved": elsewhere})) == {}
 
 
 def test_a_place_reached_by_ssh_is_called_by_its_host(record: Record) -> None:
     (opened,) = record.places
-    elsewhere = opened.model_copy(update={"place": {"ssh": {"host": "bench-7"}}})
+    elsewhere = opened.model_copy(update={"place": Section({"ssh": {"host": "bench-7"}})})
     changed = replace(record, journal=(JournalLine(sequence=0, time="", entry=elsewhere),))
     assert [found.name for found in _background(changed).places] == ["ssh bench-7"]
 

@@ -20,6 +20,7 @@ from fairtrial.record.models import Plan, TrialRecord, TrialStarted
 from fairtrial.report import diagnostics, text
 from fairtrial.report.analysing import analysed
 from fairtrial.report.diagnostics import DiagnosticTrial
+from fairtrial.report.scene import Scene
 from fairtrial.report.text import console
 from fairtrial.study.probes import Probe
 
@@ -121,7 +122,7 @@ def usual(record: Record, tmp_path_factory: pytest.TempPathFactory) -> Record:
 @pytest.fixture(scope="module")
 def lines(usual: Record) -> list[str]:
     """Its text."""
-    return text.render(usual, analysed(usual)).splitlines()
+    return text.render(Scene(usual, analysed(usual))).splitlines()
 
 
 def test_the_reader_keeps_them_apart(record: Record, usual: Record) -> None:
@@ -148,10 +149,9 @@ def test_broken_ones_void_nothing(record: Record, make: Make) -> None:
 
 def test_tables_of_raw_data_and_frames_leave_them_out(record: Record, make: Make) -> None:
     found = make(scale=ABSURD)
-    assert (
-        report.plain(found, analysed(found))["raw_data.csv"] == report.plain(record, analysed(record))["raw_data.csv"]
-    )
-    assert report.plain(found, analysed(found))["raw_data.r"] == report.plain(record, analysed(record))["raw_data.r"]
+    one, other = (report.plain(Scene(each, analysed(each))) for each in (found, record))
+    assert one["raw_data.csv"] == other["raw_data.csv"]
+    assert one["raw_data.r"] == other["raw_data.r"]
     assert frames.trials(found).equals(frames.trials(record))
 
 
@@ -261,7 +261,7 @@ def test_long_names_are_cut_for_the_page_not_in_the_data(usual: Record) -> None:
 
 
 def test_the_text_says_how_many_with_what_and_that_nothing_rests_on_them(usual: Record) -> None:
-    lines = text.render(usual, analysed(usual)).splitlines()
+    lines = text.render(Scene(usual, analysed(usual))).splitlines()
     start = lines.index("Diagnostic trials")
     words = " ".join(lines[start : start + 8])
     assert "4 of 4 diagnostic trials ran, after all others, with perf stat, perf record, bpftrace locks.bt" in words
@@ -273,15 +273,15 @@ def test_the_text_says_how_many_with_what_and_that_nothing_rests_on_them(usual: 
 
 def test_an_invalid_one_says_why_and_shows_nothing(make: Make) -> None:
     found = make(invalid=("low.d01.wal",))
-    lines = text.render(found, analysed(found)).splitlines()
+    lines = text.render(Scene(found, analysed(found))).splitlines()
     assert "low.d01.wal has no result: the probe died" in lines
     assert any(line.split() == ["task-clock", "1000", "–", "–"] for line in lines)
     assert not any("low.d01.wal)" in line for line in lines)
 
 
 def test_a_study_without_probes_and_another_contrast_say_nothing_of_them(record: Record, usual: Record) -> None:
-    assert "iagnostic" not in text.render(record, analysed(record))
-    assert "Diagnostic trials" not in text.render(usual, analysed(usual, contrast="users")).splitlines()
+    assert "iagnostic" not in text.render(Scene(record, analysed(record)))
+    assert "Diagnostic trials" not in text.render(Scene(usual, analysed(usual, contrast="users"))).splitlines()
 
 
 def printed(found: Record) -> str:
@@ -352,7 +352,9 @@ def test_verify_names_a_raw_file_that_was_changed_or_is_gone(written: Record) ->
     found = verify.recompute(read(written.directory))
     assert any("counters.task-clock is 3000.0 but recomputed 3001.0" in each for each in found)
     raw.unlink()
-    assert any("diagnostics cannot be recomputed" in each for each in verify.recompute(read(written.directory)))
+    (gone,) = verify.recompute(read(written.directory))
+    assert gone.startswith("report/report.json: cannot be recomputed: ")
+    assert raw.name in gone
 
 
 def test_verify_recomputes_their_scalars_too(written: Record) -> None:

@@ -53,7 +53,7 @@ def test_every_arm_has_a_row_and_the_baseline_decides(
 
 def test_text_and_page_show_the_means_of_both_arms(record: Record, analysis: Analysis) -> None:
     moved = with_means(analysis, 0.07, 0.007)
-    lines = [line.split() for line in text.render(record, moved).splitlines() if "inactive_file_share" in line]
+    lines = [line.split() for line in text.render(Scene(record, moved)).splitlines() if "inactive_file_share" in line]
     assert [line[-4:] for line in lines] == [["delete", "0.07", "6", "met"], ["wal", "0.007", "6", "OUTSIDE"]]
     html = page.render(Scene(record=record, analysis=moved), ratios=[], cells=[])
     for arm, mean, outcome in (("delete", "0.07", "met"), ("wal", "0.007", "OUTSIDE")):

@@ -14,6 +14,7 @@ from fairtrial.analyse.models import Analysis
 from fairtrial.metrics.fidelity import of_record
 from fairtrial.record import Record, read
 from fairtrial.report import document, fidelity, text, write
+from fairtrial.report.scene import Scene
 from fairtrial.report.text.columns import WIDTH
 
 
@@ -49,7 +50,7 @@ def test_an_unfaithful_record_says_so_in_text_page_and_json(copy: Record, analys
     never_by_name(copy)
     codes = {doubt.code for doubt in fidelity.doubts(of_record(copy))}
     assert codes == {"unfaithful"}
-    rendered = text.render(copy, analysis)
+    rendered = text.render(Scene(copy, analysis))
     assert "* unfaithful" in rendered
     assert "broken: payment by last name" in rendered
     assert max(map(len, rendered.splitlines())) <= WIDTH
@@ -70,8 +71,8 @@ def test_a_record_without_tpcc_has_no_section(copy: Record, analysis: Analysis) 
         path.write_text(json.dumps(content), encoding="utf-8")
     other = read(copy.directory)
     assert fidelity.sections(other, of_record(other)) == ()
-    assert "Fidelity" not in text.render(other, analysis)
-    assert document.document(other, analysis)["record"]["fidelity"] == []
+    assert "Fidelity" not in text.render(Scene(other, analysis))
+    assert document.document(Scene(other, analysis))["record"]["fidelity"] == []
 
 
 def test_a_flattered_report_is_found(real_copy: Path) -> None:

@@ -43,7 +43,7 @@ def test_what_is_not_fine_comes_worst_first(examined: Record) -> None:
 
 
 def test_the_text_names_what_was_seen_and_counts_what_was_not(examined: Record, analysis: Analysis) -> None:
-    rendered = text.render(examined, analysis)
+    rendered = text.render(Scene(examined, analysis))
     assert "Fitness before the run: 4 findings, 1 unknown" in rendered
     assert "* unfit: host's steal: 12 % of 200 ticks. rent" in rendered
     assert "* caution: swap: 2 GiB <used>. empty it" in rendered
@@ -52,7 +52,7 @@ def test_the_text_names_what_was_seen_and_counts_what_was_not(examined: Record, 
 
 
 def test_a_record_without_findings_says_nothing_of_them(record: Record, analysis: Analysis) -> None:
-    assert "Fitness" not in text.render(record, analysis)
+    assert "Fitness" not in text.render(Scene(record, analysis))
     assert "Fitness" not in page.render(Scene(record, analysis), ratios=[], cells=[])
 
 
@@ -65,5 +65,5 @@ def test_the_page_folds_them_beside_the_environment_and_trusts_no_value(examined
 
 
 def test_report_json_has_every_finding_whole(examined: Record, analysis: Analysis) -> None:
-    found = json.loads(document.render(examined, analysis))["record"]["places"][0]["findings"]
+    found = json.loads(document.render(Scene(examined, analysis)))["record"]["places"][0]["findings"]
     assert found == [finding.model_dump(mode="json") for finding in FINDINGS]

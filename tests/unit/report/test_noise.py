@@ -9,6 +9,7 @@ from fairtrial.analyse.noise.models import Floor, MetricNoise, NoiseProfile, Slo
 from fairtrial.analyse.noise.profile import rate, uniformity
 from fairtrial.record import Record
 from fairtrial.report import noise, text
+from fairtrial.report.scene import Scene
 from fairtrial.report.text import console
 
 QUIET = MetricNoise(
@@ -125,13 +126,13 @@ def test_another_studys_noise_says_whose_it_is_and_that_it_is_a_hint(analysis: A
 def test_the_text_shows_the_floor_below_its_metric_only_if_one_is_known(
     record: Record, analysis: Analysis, floors: tuple[Floor, ...]
 ) -> None:
-    said = " ".join(text.render(record, analysis.model_copy(update={"floors": floors})).split())
+    said = " ".join(text.render(Scene(record, analysis.model_copy(update={"floors": floors}))).split())
     assert ("Noise floor of this place: ± 0.7 % with 6 blocks" in said) == bool(floors)
 
 
 def test_an_aa_runs_text_has_the_profile_and_an_ordinary_ones_has_not(record: Record, analysis: Analysis) -> None:
-    assert "Noise of this place" not in text.render(record, analysis)
-    said = text.render(record, analysis.model_copy(update={"noise": PROFILE}))
+    assert "Noise of this place" not in text.render(Scene(record, analysis))
+    said = text.render(Scene(record, analysis.model_copy(update={"noise": PROFILE})))
     assert "Noise of this place" in said
     assert max(len(line) for line in said.split("Noise of this place")[1].splitlines()[:30]) <= 100
     assert console.render(analysis.model_copy(update={"noise": PROFILE}))

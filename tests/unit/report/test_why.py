@@ -8,6 +8,7 @@ from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.why.models import CellWhy, Change, Form, Moved, Subsystem
 from fairtrial.record import Record
 from fairtrial.report import text, why
+from fairtrial.report.scene import Scene
 
 
 def change(  # noqa: PLR0913 - a change has many figures
@@ -112,8 +113,8 @@ def test_a_table_has_a_figure_under_each_heading_and_marks_what_carries_a_note()
 
 
 def test_the_text_explains_a_cell_and_says_that_it_is_correlation(record: Record, analysis: Analysis) -> None:
-    assert "Why: what changed" not in text.render(record, analysis)
-    said = " ".join(text.render(record, analysis.model_copy(update={"why": (cell(REFAULTS, NOTED),)})).split())
+    assert "Why: what changed" not in text.render(Scene(record, analysis))
+    said = " ".join(text.render(Scene(record, analysis.model_copy(update={"why": (cell(REFAULTS, NOTED),)}))).split())
     assert "why (low): refaults of files per transaction −41 %" in said
     assert "Exploratory and correlational" in said
     assert "90 counters and levels compared, 30 never varied" in said

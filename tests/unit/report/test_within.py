@@ -47,7 +47,7 @@ def test_shift_curves_pair_the_blocks_that_are_used_and_merge_their_counts(scene
     assert [(curve.cell, curve.arm, curve.n) for curve in curves] == [("low", "wal", 6), ("high", "wal", 6)]
     used = [trial for trial in frames.used_trials(scene.record) if trial.trial.cell == "high"]
     for arm, name in (("delete", "baseline_ns"), ("wal", "arm_ns")):
-        parts = [scene.distributions[each.trial.id] for each in used if each.trial.arm == arm]
+        parts = [frames.distributions(scene.record)[each.trial.id] for each in used if each.trial.arm == arm]
         merged = latency.merged(one for part in parts for one in part.values())
         for point in curves[1].points:
             assert getattr(point, name) == pytest.approx(merged.percentile_ns(100 * point.quantile))
@@ -56,13 +56,14 @@ def test_shift_curves_pair_the_blocks_that_are_used_and_merge_their_counts(scene
 
 
 def test_the_figure_has_every_point_of_its_cell_s_curves(scene: Scene) -> None:
-    curves = shifts.of_record(scene.record, scene.analysis, scene.whole_distributions)
-    figure = shift_figure.shift(scene, scene.analysis.cells[0], curves)
+    figure = shift_figure.shift(scene, scene.analysis.cells[0])
     assert figure is not None
     rows = rows_of(figure.spec, 1)
-    assert len(rows) == len(curves[0].points)
+    assert len(rows) == len(scene.curves[0].points)
     assert "95 %" in figure.note
-    assert shift_figure.shift(scene, scene.analysis.cells[0], []) is None
+    without = Scene(record=scene.record, analysis=scene.analysis)
+    without.__dict__["curves"] = ()
+    assert shift_figure.shift(without, scene.analysis.cells[0]) is None
 
 
 def dipped(scene: Scene, count: int) -> Scene:

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from support.facts import facts_of
 from support.machines.places import place_here, place_in_memory
 from support.records import section, tiny_plan
 
@@ -16,19 +17,17 @@ from fairtrial.protocol import generated as wire
 from fairtrial.run import elsewhere
 from fairtrial.settings import ANY_TRIAL, TrialContext
 from fairtrial.study.probes import Probe
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS
 from fairtrial.wire.fake import Ran
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS
 
-LOCAL: dict[str, Any] = {"local": {"state_directory": None}}
-FAR: dict[str, Any] = {"ssh": {"host": "far"}}
+LOCAL = Section({"local": {"state_directory": None}})
+FAR = Section({"ssh": {"host": "far"}})
 
 
-def trial(
-    system: str = "mariadb", *, place: dict[str, Any] | None = None, client: dict[str, Any] | None = None
-) -> ResolvedTrial:
+def trial(system: str = "mariadb", *, place: Section | None = None, client: Section | None = None) -> ResolvedTrial:
     return ResolvedTrial(
         place=place or LOCAL,
         system=section(SYSTEMS, system),
@@ -56,7 +55,7 @@ def test_settings_go_by_the_processors_of_the_place_that_drives() -> None:
     assert elsewhere.context(trial("sqlite")) == TrialContext(ANY_TRIAL.directory, load="within")
     far = TrialContext(ANY_TRIAL.directory, load="elsewhere")
     assert elsewhere.context(trial(client=FAR)) == far
-    with place_in_memory(facts={"processors": [4]}) as (place, _):
+    with place_in_memory(facts=facts_of(processors=[4])) as (place, _):
         client = elsewhere.Client(place=place, address="::1")
         assert elsewhere.context(trial(client=FAR), client) == replace(far, client_processors=(4,))
 
@@ -72,7 +71,7 @@ def test_servers_can_be_reached_and_whatever_is_beside_its_system_is_not_asked(s
     [
         (trial("sqlite", client=FAR), "`sqlite` has no server"),
         (trial("command", client=FAR), "`command` has no server"),
-        (trial(place={"vm": {}}, client=FAR), "no network"),
+        (trial(place=Section({"vm": {}}), client=FAR), "no network"),
         (trial(client={"vm": {}}), "no network"),
     ],
 )
@@ -95,7 +94,7 @@ def connected(words: str) -> Any:
 
 
 def reached(system: str, client: str, *, kinds: tuple[str, str]) -> str:
-    first, second = ({kind: {}} for kind in kinds)
+    first, second = (Section({kind: {}}) for kind in kinds)
     with place_in_memory(connected(system)) as (one, _), place_in_memory(connected(client)) as (other, _):
         found = elsewhere.reached(one, other, places=(first, second))
         assert found.place is other

@@ -21,14 +21,14 @@ from fairtrial.places.vm import Vm, images
 from fairtrial.places.vm.parameters import VmParameters
 from fairtrial.run import hosted, prepared
 from fairtrial.run.kinds import parts_of
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS, Identity
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS
 
 MIB = 1 << 20
 SIZE = 512 * MIB
-GUEST = {"vm": {"kernel": "debian-6.1", "disk": SIZE}}
+GUEST = Section({"vm": {"kernel": "debian-6.1", "disk": SIZE}})
 
 
 def trial(system: str = "files", workload: str = "file_access", **given: Any) -> ResolvedTrial:

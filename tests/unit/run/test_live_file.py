@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from support.records import planned, trial_record
 
+from fairtrial.protocol.generated import RateProgress
+from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.run import LiveFile
 
@@ -25,8 +25,8 @@ class Heard:
     def phase(self, name: str) -> None:
         self.said.append(f"phase {name}")
 
-    def load(self, line: Mapping[str, Any]) -> None:
-        self.said.append(f"load {line['per_s']}")
+    def load(self, line: ProgressLine) -> None:
+        self.said.append(f"load {line.progress}")
 
     def trial_finished(self, trial: TrialRecord) -> None:
         self.said.append(f"finished {trial.trial.id}")
@@ -60,9 +60,9 @@ def test_nothing_is_written_for_rates_inside_the_measured_window(tmp_path: Path)
     live = LiveFile(path, heard)
     live.phase("drive")
     path.unlink()
-    live.load({"progress": "rate", "per_s": 5})
+    live.load(RateProgress(per_s=5, errors=0))
     assert not path.exists()
-    assert heard.said[-1] == "load 5"
+    assert heard.said[-1] == "load rate"
 
 
 def test_a_disk_that_takes_nothing_does_not_end_the_run_here(tmp_path: Path) -> None:

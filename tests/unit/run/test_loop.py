@@ -13,9 +13,9 @@ from support.records import RESOLVED, planned, section, tiny_plan, trial_record
 from fairtrial import record
 from fairtrial.errors import PlaceError
 from fairtrial.record import Record, Writer
-from fairtrial.record.models import Looked, Plan, PlannedTrial, RunFinished, RunInterrupted, TrialRecord
+from fairtrial.record.models import Looked, Plan, PlannedTrial, RunFinished, RunInterrupted, TrialData, TrialRecord
 from fairtrial.run import Decision, Run, loop
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS
 from fairtrial.workloads import WORKLOADS
 
@@ -63,7 +63,7 @@ class Quick:
         self.had_started.append(has_started)
         self.ran.append(trial.id)
         found = trial_record(trial, valid=trial.id not in self.invalid)
-        data = {"content_sha256": f"{self.content}{trial.arm}"} if self.content else {}
+        data = TrialData(content_sha256=f"{self.content}{trial.arm}" if self.content else None)
         reason = "" if found.valid else self.reason
         found = self.finished(found.model_copy(update={"data": data, "invalid_reason": reason}))
         self.writer.begin(trial.id)
@@ -161,7 +161,7 @@ def test_arms_that_start_from_other_data_end_the_run(writer: Writer, monkeypatch
 
 def test_data_of_another_hash_are_noticed_across_a_resume(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     writer.begin(planned(1, "a").id)
-    writer.commit(trial_record(planned(1, "a")).model_copy(update={"data": {"content_sha256": "of a"}}))
+    writer.commit(trial_record(planned(1, "a")).model_copy(update={"data": TrialData(content_sha256="of a")}))
     with pytest.raises(PlaceError, match="other data"):
         run(writer, Quick(content="of "), monkeypatch)
 
@@ -219,7 +219,7 @@ def test_time_left_starts_with_the_plan_and_follows_what_trials_took(
 def test_the_facts_of_the_place_are_recorded(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     run(writer, Quick(), monkeypatch)
     (place,) = writer.record().places
-    assert place.place == {"local": {}}
+    assert place.place == Section({"local": {}})
     assert place.facts["processors"]
     assert len(place.agent_sha256) == 64
 

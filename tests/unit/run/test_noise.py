@@ -9,9 +9,10 @@ import pytest
 
 from fairtrial.places import open_place
 from fairtrial.run import noise
+from fairtrial.study.resolved import Section
 from fairtrial.wire.open_place import OpenPlace
 
-LOCAL: dict[str, object] = {"local": {}}
+LOCAL = Section({"local": {}})
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def kept(*studies: str) -> dict[str, object]:
     """The place's facts after profiles were kept there."""
     with open_place("local", {}, holder="a test") as agent:
-        place = OpenPlace(agent=agent, facts={})
+        place = OpenPlace(agent=agent)
         for study in studies:
             noise.keep(place, {"study": study}, study=study)
         return noise.facts(place)
@@ -59,5 +60,5 @@ def test_planning_boots_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A guest would take this machine's disk and its processors, perhaps beside a run that measures."""
     asked: list[str] = []
     monkeypatch.setattr(noise, "open_place", lambda kind, *_given, **_named: asked.append(kind))
-    assert noise.kept({"vm": {"kernel": "debian-6.1"}}, study="a") is None
+    assert noise.kept(Section({"vm": {"kernel": "debian-6.1"}}), study="a") is None
     assert asked == []

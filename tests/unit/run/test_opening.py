@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.machines.places import FACTS
+from support.facts import ORDINARY
 
 from fairtrial.places import Disk
 from fairtrial.protocol import generated as wire
 from fairtrial.run import opening
+from fairtrial.study.resolved import Section
 from fairtrial.wire import Agent
 from fairtrial.wire.fake import FakeTransport, Ran
 from fairtrial.wire.open_place import OpenPlace
@@ -26,6 +27,9 @@ class Left(FakeTransport):
 
     def _welcome(self, number: int) -> wire.Welcome:
         return super()._welcome(number).model_copy(update={"leftovers": self.leftovers})
+
+
+FAR = Section({"ssh": {"host": "far"}})
 
 
 class Notes:
@@ -41,7 +45,7 @@ class Notes:
 def programs(user_id: int, users: tuple[str, ...]) -> Any:
     def run(spawn: wire.Spawn) -> Ran:
         if spawn.name == "facts":
-            return Ran(stdout=[json.dumps({**FACTS, "user_id": user_id})])
+            return Ran(stdout=[json.dumps({**ORDINARY, "user_id": user_id})])
         if spawn.name == "id":
             return Ran(code=0 if spawn.argv[-1] in users else 1)
         return Ran()
@@ -61,14 +65,14 @@ def opened(
 
     monkeypatch.setattr(opening, "open_place", open_place)
     progress: Any = notes
-    with opening.opened({"ssh": {"host": "far"}}, directory=Path("runs/mine"), progress=progress) as place:
+    with opening.opened(FAR, directory=Path("runs/mine"), progress=progress) as place:
         yield place, asked
 
 
 def test_the_place_is_asked_for_in_the_runs_name_and_old_work_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     fake, notes = Left(run=programs(1000, ())), Notes()
     with opened(monkeypatch, fake, notes) as (place, asked):
-        assert place.facts["user_id"] == 1000
+        assert place.facts.user_id == 1000
         assert place.server_user is None
     assert (asked["kind"], asked["parameters"]) == ("ssh", {"host": "far"})
     assert asked["holder"].startswith("run mine by ")

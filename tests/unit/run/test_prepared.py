@@ -14,12 +14,14 @@ from support.machines.places import place_here
 from support.records import section
 
 from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.protocol.endpoints import Endpoint, FilesEndpoint
 from fairtrial.run import prepared
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import SYSTEMS, Identity, Instance
 from fairtrial.workloads import WORKLOADS, Loaded
 
+FILES = FilesEndpoint(directory="/nowhere")
 IDENTITY = Identity(version="1", sha256="a" * 64)
 
 
@@ -74,12 +76,12 @@ def test_a_workload_without_data_has_no_key() -> None:
 class Making:
     """A system and a workload whose data are one file; they tell what was asked of them."""
 
-    def __init__(self, *, fails: bool = False, endpoint: Mapping[str, Any] | None = None, loads: bool = True) -> None:
+    def __init__(self, *, fails: bool = False, endpoint: Endpoint | None = FILES, loads: bool = True) -> None:
         self.calls: list[str] = []
         self.data = {"rows": 1} if loads else None
         self.fails = fails
         self.starts_failing = 0
-        self.endpoint = {"kind": "file"} if endpoint is None else endpoint
+        self.endpoint = endpoint
 
     @property
     def parts(self) -> Parts:
@@ -105,7 +107,7 @@ class Making:
         if self.starts_failing:
             self.starts_failing -= 1
             raise SystemStartError("it does not start on purpose", hint="none")
-        return Instance(endpoint=self.endpoint or None, process=None)
+        return Instance(endpoint=self.endpoint, process=None)
 
     def create_database(self, *_: Any) -> None:
         self.calls.append("create database")
@@ -139,7 +141,7 @@ def test_data_are_made_once_stopped_slowly_and_found_again(tmp_path: Path) -> No
 
 
 def test_a_system_without_a_workloads_data_is_created_and_nothing_is_loaded(tmp_path: Path) -> None:
-    making = Making(loads=False, endpoint={})
+    making = Making(loads=False, endpoint=None)
     with place_here(tmp_path) as place:
         made = ensure(place, making)
     assert making.calls == ["create", "start", "create database", "stop slowly"]

@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from support.facts import facts_of
 
 from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError
-from fairtrial.protocol.generated import GovernPurge
-from fairtrial.settings import ANY_TRIAL, SETTINGS, effects, purge_governor
+from fairtrial.protocol.generated import MysqlEndpoint
+from fairtrial.settings import ANY_TRIAL, SETTINGS, effects
+from fairtrial.settings.steps.purge import PurgeGovernor
 
-FACTS = {"processors": [0, 1], "user_id": 0}
+FACTS = facts_of(user_id=0, processors=[0, 1])
 STUDY = """\
 study: governed
 system: {{{system}}}
@@ -35,14 +37,17 @@ metrics: {{primary: throughput_tps, secondary: [governor_cpu_ms_per_s]}}
 
 
 def validated(value: object) -> Any:
-    return purge_governor.PurgeGovernor.model_validate(value).model_dump(mode="json")
+    return PurgeGovernor.model_validate(value).model_dump(mode="json")
 
 
 def asked(value: object) -> dict[str, Any]:
     effect = effects({"purge_governor": validated(value)}, FACTS, ANY_TRIAL)
     assert effect.steps == (), "the way back is the run's to remember, once it knows the server"
     assert effect.governor is not None
-    return dict(effect.governor)
+    endpoint = MysqlEndpoint(socket="/s", user="root", database="mysql")
+    sent = effect.governor.governing(endpoint)
+    assert sent.endpoint == endpoint
+    return sent.model_dump(mode="json", exclude={"endpoint", "duration_s", "originals", "output_directory"})
 
 
 def test_nothing_said_is_the_algorithm_as_published_every_50_ms() -> None:
@@ -80,9 +85,6 @@ def test_everything_said_is_on_the_wire() -> None:
         "hysteresis_percent": 0,
         "dry_run": True,
     }
-    endpoint = {"kind": "mysql", "socket": "/s", "user": "root", "database": "mysql"}
-    parsed = GovernPurge.model_validate({**found, "endpoint": endpoint})
-    assert (parsed.period_ms, parsed.dry_run) == (10, True)
 
 
 @given(st.integers(1, 60_000), st.integers(0, 99))

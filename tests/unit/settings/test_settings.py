@@ -2,13 +2,15 @@
 
 import pytest
 from pydantic import ValidationError
+from support.facts import facts_of
 from support.machines.set_here import validated as all_validated
 
 from fairtrial.errors import PlaceError, RecordError
 from fairtrial.settings import ANY_TRIAL, SETTINGS, effects, kind_of, setting_of
 from fairtrial.settings.affinity import processors
+from fairtrial.study.resolved import Section
 
-FACTS = {"processors": [0, 1, 2, 3], "user_id": 0}
+FACTS = facts_of(user_id=0)
 
 
 def validated(name: str, value: object) -> object:
@@ -134,7 +136,7 @@ def test_what_huge_pages_cannot_be_is_refused(value: object) -> None:
 
 def test_a_governor_is_that_of_every_processor() -> None:
     steps = effects({"governor": validated("governor", "performance")}, FACTS, ANY_TRIAL).steps
-    assert [step.name for _, step in steps] == [f"governor.{number}" for number in FACTS["processors"]]  # type: ignore[attr-defined]
+    assert [step.name for _, step in steps] == [f"governor.{number}" for number in FACTS.processors]
     paths = {step.model_dump(mode="json")["action"]["path"] for _, step in steps}
     assert len(paths) == 4
     with pytest.raises(ValidationError):
@@ -167,7 +169,7 @@ def test_two_settings_do_not_both_preload() -> None:
 def test_every_kind_has_an_example_that_a_plan_holds_and_gives_back(name: str) -> None:
     held = validated(name, kind_of(SETTINGS[name]).example)
     assert validated(name, held) == held
-    assert isinstance(setting_of(name, held), SETTINGS[name])
+    assert isinstance(setting_of(Section({name: held})), SETTINGS[name])
 
 
 def test_what_another_version_set_is_not_left_out_without_a_word() -> None:

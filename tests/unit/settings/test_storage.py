@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.facts import EMULATED, facts_of
 from support.machines.set_here import effect_of, validated
 
 from fairtrial.errors import PlaceError
 from fairtrial.settings import Effect
+from fairtrial.wire.facts import Facts
 
-HERE = {"processors": [0, 1], "user_id": 0, "page_bytes": 4096}
-GUEST = {**HERE, "accelerator": "tcg"}
+HERE = facts_of(user_id=0)
+GUEST = facts_of(user_id=0, guest=EMULATED)
 TRIAL = PurePosixPath("/state/work/abc")
 IMAGE, LINK, AT = "/state/work/abc/storage.image", "/state/work/abc/storage.device", "/state/work/abc/storage"
 
 
-def stored(facts: dict[str, Any] = HERE, **value: Any) -> Effect:
+def stored(facts: Facts = HERE, **value: Any) -> Effect:
     return effect_of(facts, TRIAL, storage=value)
 
 
@@ -115,7 +117,7 @@ def test_memory_is_a_file_system_itself() -> None:
     "device", ["/dev/sda", "/dev/vda1", "/dev/mapper/home", "/dev/nullb0", "/dev/pmem/../sda", "/dev/pmem0/../sda"]
 )
 @pytest.mark.parametrize("facts", [HERE, GUEST])
-def test_what_may_hold_somebodys_data_is_never_formatted(device: str, facts: dict[str, Any]) -> None:
+def test_what_may_hold_somebodys_data_is_never_formatted(device: str, facts: Facts) -> None:
     with pytest.raises(PlaceError, match=f"{device} is not formatted at this place") as refused:
         stored(facts, device=device)
     assert "state_directory" in refused.value.hint
@@ -131,7 +133,7 @@ def test_who_is_not_root_is_told() -> None:
     with pytest.raises(
         PlaceError, match=r"settings\.storage needs root at the place, and the agent there is user 1000"
     ):
-        stored({**HERE, "user_id": 1000}, device="memory", size="64MiB")
+        stored(facts_of(), device="memory", size="64MiB")
 
 
 @pytest.mark.parametrize(

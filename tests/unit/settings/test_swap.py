@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.facts import facts_of
 from support.machines.set_here import effect_for, effect_of, validated
 
 from fairtrial.errors import PlaceError
@@ -14,12 +15,11 @@ from fairtrial.protocol.generated import WriteAction
 from fairtrial.settings import Effect, TrialContext
 from fairtrial.settings.steps.context import Load
 
-FACTS = {"processors": [0], "user_id": 0, "page_bytes": 4096}
 PATH = "/state/work/abc/swap"
 
 
 def swapped(value: Any, **facts: Any) -> Effect:
-    return effect_of({**FACTS, **facts}, PurePosixPath("/state/work/abc"), swap=value)
+    return effect_of(facts_of(**{"user_id": 0, **facts}), PurePosixPath("/state/work/abc"), swap=value)
 
 
 def test_a_size_alone_is_that_of_a_file() -> None:
@@ -60,7 +60,7 @@ def test_what_is_no_swap_is_refused(value: Any) -> None:
 
 
 def test_swappiness_is_a_number_that_newer_kernels_take() -> None:
-    effect = effect_of(FACTS, PurePosixPath("/t"), swappiness=150)
+    effect = effect_of(facts_of(user_id=0), PurePosixPath("/t"), swappiness=150)
     ((phase, step),) = effect.steps
     assert phase == "before_server"
     assert step.model_dump(mode="json")["action"] == {
@@ -75,7 +75,7 @@ def test_swappiness_is_a_number_that_newer_kernels_take() -> None:
 def test_swappiness_reaches_processes_in_groups_of_either_version(version: int) -> None:
     """Groups of version 1 keep the value they were made with, whatever /proc says afterwards."""
     controllers = {"memory": {"version": version, "directory": "/sys/fs/cgroup/memory", "enabled": True}}
-    found = effect_of({**FACTS, "controllers": controllers}, PurePosixPath(PATH).parent, swappiness=100)
+    found = effect_of(facts_of(user_id=0, controllers=controllers), PurePosixPath(PATH).parent, swappiness=100)
     written = [step.action.path for _, step in found.steps if isinstance(step.action, WriteAction)]
     assert written[0] == "/proc/sys/vm/swappiness"
     sides = [PurePosixPath(path).parent.name.rsplit("-", 1)[-1] for path in written[1:]]
@@ -88,5 +88,5 @@ def test_swappiness_reaches_processes_in_groups_of_either_version(version: int) 
 def test_swappiness_is_the_servers_alone_where_the_load_has_no_group(load: Load) -> None:
     controllers = {"memory": {"version": 1, "directory": "/sys/fs/cgroup/memory", "enabled": True}}
     trial = TrialContext(PurePosixPath(PATH).parent, load=load)
-    found = effect_for(trial, {**FACTS, "controllers": controllers}, swappiness=100)
+    found = effect_for(trial, facts_of(user_id=0, controllers=controllers), swappiness=100)
     assert (len(found.server_groups), found.client_groups) == (1, ())

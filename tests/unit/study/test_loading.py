@@ -20,12 +20,12 @@ def test_a_level_is_an_overlay_on_the_base_trial(load: Load, small: ModuleType) 
     loaded = load(small.MGLRU)
     trial = loaded.resolve({"kernel": "mglru", "memory": "overcommitting", "users": "high"})
     guest = {"kernel": "debian-6.1", "memory": 1 << 30, "swap": 512 << 20}
-    assert trial.place == {"vm": {**guest, "cpus": 2, "pmem": None, "accelerator": "auto"}}
-    assert trial.system == {
+    assert trial.place.root == {"vm": {**guest, "cpus": 2, "pmem": None, "accelerator": "auto"}}
+    assert trial.system.root == {
         "mariadb": {"options": {"innodb_flush_method": "O_DIRECT_NO_FSYNC", "innodb_buffer_pool_size": "940MiB"}}
     }
-    assert trial.workload["tpcc"]["virtual_users"] == 38
-    assert trial.workload["tpcc"]["ramp_up"] == 10.0
+    assert trial.workload.root["tpcc"]["virtual_users"] == 38
+    assert trial.workload.root["tpcc"]["ramp_up"] == 10.0
     assert trial.settings == {"lru_gen": "on"}
 
 
@@ -33,15 +33,15 @@ def test_a_level_that_names_another_kind_replaces_the_whole_mapping(load: Load, 
     text = small.MGLRU.replace("{settings: {lru_gen: on}}", "{place: {local: {}}, settings: {lru_gen: on}}")
     loaded = load(text)
     levels = {"memory": "overcommitting", "users": "low"}
-    assert loaded.resolve({"kernel": "mglru", **levels}).place == {"local": {}}
-    assert list(loaded.resolve({"kernel": "baseline", **levels}).place) == ["vm"]
+    assert loaded.resolve({"kernel": "mglru", **levels}).place.root == {"local": {}}
+    assert loaded.resolve({"kernel": "baseline", **levels}).place.kind == "vm"
 
 
 def test_a_null_in_a_level_removes_what_the_base_sets(load: Load, small: ModuleType) -> None:
     text = small.MGLRU.replace("{tpcc: {virtual_users: 38}}", "{tpcc: {transactions: null, duration: 1min}}")
     trial = load(text).resolve({"kernel": "mglru", "memory": "overcommitting", "users": "high"})
-    assert trial.workload["tpcc"]["transactions"] is None
-    assert trial.workload["tpcc"]["duration"] == 60.0
+    assert trial.workload.root["tpcc"]["transactions"] is None
+    assert trial.workload.root["tpcc"]["duration"] == 60.0
 
 
 def test_an_empty_level_is_the_base_trial(load: Load, small: ModuleType) -> None:
@@ -73,12 +73,12 @@ def test_defaults(load: Load, small: ModuleType) -> None:
     }
     assert loaded.file.telemetry.interval == 1.0
     trial = loaded.resolve({"kernel": "mglru", "memory": "overcommitting", "users": "low"})
-    assert trial.place == {"local": {}}
+    assert trial.place.root == {"local": {}}
 
 
 def users_low(loaded: study.Study) -> dict[str, Any]:
     trial = loaded.resolve({"kernel": "mglru", "memory": "overcommitting", "users": "low"})
-    return dict(trial.workload["tpcc"])
+    return dict(trial.workload.root["tpcc"])
 
 
 def test_include_then_study_then_size_then_set_then_levels(load: Load, small: ModuleType) -> None:
@@ -115,7 +115,7 @@ def test_set_takes_any_yaml_value_and_quoted_parts(load: Load, small: ModuleType
     loaded = load(small.MGLRU, overrides=overrides)
     trial = loaded.resolve({"kernel": "mglru", "memory": "overcommitting", "users": "low"})
     assert trial.settings["sysctl"] == {"vm.swappiness": 10}
-    assert (trial.workload["tpcc"]["virtual_users"], trial.workload["tpcc"]["ramp_up"]) == (7, 0.5)
+    assert (trial.workload.root["tpcc"]["virtual_users"], trial.workload.root["tpcc"]["ramp_up"]) == (7, 0.5)
     assert (loaded.trials.blocks, loaded.file.also_compare, loaded.expectations) == (3, ["users"], ())
 
 
@@ -207,6 +207,6 @@ def test_any_option_values_round_trip(
     with path.open("w", encoding="utf-8") as file:
         YAML().dump(document, file)
     loaded = study.load(path, catalogue=small.SMALL)
-    assert loaded.resolve({"f": "some"}).system["mariadb"]["options"] == base | level
+    assert loaded.resolve({"f": "some"}).system.root["mariadb"]["options"] == base | level
     path.write_text(study.dump(loaded), encoding="utf-8")
     assert study.load(path, catalogue=small.SMALL) == loaded

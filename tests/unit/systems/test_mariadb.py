@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from support.facts import facts_of
 from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError, SystemStartError
@@ -49,7 +50,7 @@ def server(
                 return Ran(stdout=["[ERROR] unknown variable 'colour=green'", "[ERROR] Aborting"])
             case "sql":
                 rows = [[name, value] for name, value in (variables or {}).items()]
-                return Ran(stdout=[json.dumps({"rows": rows})])
+                return Ran(stdout=[json.dumps({"columns": [], "rows": rows})])
             case _:
                 return Ran(stdout=["mariadbd  Ver 10.11"])
 
@@ -87,13 +88,13 @@ def test_the_server_sees_one_file_with_every_option_once() -> None:
 
 def test_what_makes_loading_fast_never_reaches_a_trial() -> None:
     asked = mariadb(innodb_page_size="8k", innodb_flush_log_at_trx_commit=1)
-    loading = asked.for_loading({"memory_bytes": 64 << 30}).parameters.options
+    loading = asked.for_loading(facts_of(memory_bytes=64 << 30)).parameters.options
     assert loading["innodb_buffer_pool_size"] == "1024M"
-    small = asked.for_loading({"memory_bytes": 512 << 20}).parameters.options
+    small = asked.for_loading(facts_of(memory_bytes=512 << 20)).parameters.options
     assert small["innodb_buffer_pool_size"] == "128M", "a small guest must hold more than the cache"
-    between = asked.for_loading({"memory_bytes": 956 << 20}).parameters.options
+    between = asked.for_loading(facts_of(memory_bytes=956 << 20)).parameters.options
     assert between["innodb_buffer_pool_size"] == "128M", "MySQL rounds up to whole chunks"
-    smallest = asked.for_loading({"memory_bytes": 288 << 20}).parameters.options
+    smallest = asked.for_loading(facts_of(memory_bytes=288 << 20)).parameters.options
     assert smallest["innodb_buffer_pool_size"] == "72M", "a chunk shrinks with the pool"
     assert loading["innodb_flush_log_at_trx_commit"] == 0, "no arm's own option is used to load"
     assert loading["innodb_page_size"] == "8k"
@@ -228,14 +229,14 @@ def test_for_another_host_it_listens_on_one_address_with_a_user_of_this_start_on
     assert lines[-2:] == ["skip-name-resolve", "init-file=/w/server/init.sql"], "no option of a study goes before these"
     assert first == ["DELETE FROM mysql.user WHERE User = 'root' AND Host <> 'localhost';", "FLUSH PRIVILEGES;"]
     assert "skip-networking" not in lines
-    assert one.remote is not None
-    assert two.remote is not None
-    assert (one.remote["host"], one.remote["port"], one.remote["user"]) == ("10.0.0.2", port, "fairtrial")
-    assert one.remote["password"] != two.remote["password"]
-    assert len(one.remote["password"]) >= 32
-    assert any(one.remote["password"] in statement for statements in said for statement in statements)
-    assert one.endpoint is not None
-    assert one.endpoint["socket"], "what is not the load still comes over the socket"
+    assert isinstance(one.remote, wire.MysqlEndpoint)
+    assert isinstance(two.remote, wire.MysqlEndpoint)
+    assert (one.remote.host, one.remote.port, one.remote.user) == ("10.0.0.2", port, "fairtrial")
+    assert one.remote.password != two.remote.password
+    assert len(one.remote.password) >= 32
+    assert any(one.remote.password in statement for statements in said for statement in statements)
+    assert isinstance(one.endpoint, wire.MysqlEndpoint)
+    assert one.endpoint.socket, "what is not the load still comes over the socket"
 
 
 def test_beside_its_load_it_has_no_network() -> None:

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from support.facts import facts_of
 from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError, SystemStartError
@@ -48,7 +49,7 @@ def server(
             "server": Ran(code=1) if exits else Ran(code=None),
             "grep": Ran(code=1 if exits else 0),
             "tail": Ran(stdout=["FATAL:  could not map anonymous shared memory", "database system is shut down"]),
-            "sql": Ran(stdout=[json.dumps({"rows": rows})]),
+            "sql": Ran(stdout=[json.dumps({"columns": [], "rows": rows})]),
             "readlink": Ran(stdout=["/opt/pg/bin/postgres"]),
         }
         return answers.get(spawn.name, Ran(stdout=["postgres (PostgreSQL) 15.18"]))
@@ -101,15 +102,15 @@ def test_the_server_sees_one_file_with_every_option_once_and_nobody_else_reaches
         "deadlock_timeout": "1000 ms",
     }
     assert not instance.is_one_process, "its connections are processes"
-    assert instance.endpoint is not None
-    assert instance.endpoint["socket_directory"] == "/w/server"
+    assert isinstance(instance.endpoint, wire.PostgresEndpoint)
+    assert instance.endpoint.socket_directory == "/w/server"
 
 
 def test_what_makes_loading_fast_never_reaches_a_trial() -> None:
     asked = postgres(wal_segment_size="64MB", autovacuum=True)
-    loading = asked.for_loading({"memory_bytes": 64 << 30}).parameters.options
+    loading = asked.for_loading(facts_of(memory_bytes=64 << 30)).parameters.options
     assert (loading["shared_buffers"], loading["maintenance_work_mem"]) == ("512MB", "256MB")
-    small = asked.for_loading({"memory_bytes": 512 << 20}).parameters.options
+    small = asked.for_loading(facts_of(memory_bytes=512 << 20)).parameters.options
     assert (small["shared_buffers"], small["maintenance_work_mem"]) == ("128MB", "64MB")
     assert loading["autovacuum"] == "off", "the load vacuums once, at its end"
     assert loading["wal_segment_size"] == "64MB"
@@ -191,8 +192,8 @@ def test_for_another_host_it_listens_on_one_address_and_asks_for_a_password_of_t
         said = statements(fake)
     assert {"listen_addresses = '10.0.0.2'", f"port = '{PORTS[0]}'"} <= set(lines)
     assert access == "local all fairtrial trust\nhost all fairtrial all scram-sha-256\n"
-    assert instance.remote is not None
-    assert (instance.remote["host"], instance.remote["port"]) == ("10.0.0.2", PORTS[0])
-    assert f"ALTER USER fairtrial PASSWORD '{instance.remote['password']}'" in said
-    assert instance.endpoint is not None
-    assert instance.endpoint["port"] == PORTS[0], "the socket's name holds it"
+    assert isinstance(instance.remote, wire.PostgresEndpoint)
+    assert (instance.remote.host, instance.remote.port) == ("10.0.0.2", PORTS[0])
+    assert f"ALTER USER fairtrial PASSWORD '{instance.remote.password}'" in said
+    assert isinstance(instance.endpoint, wire.PostgresEndpoint)
+    assert instance.endpoint.port == PORTS[0], "the socket's name holds it"

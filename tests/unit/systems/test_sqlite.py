@@ -3,8 +3,12 @@
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from support.facts import facts_of
 from support.machines.places import place_here, place_in_memory
 
+from fairtrial.protocol.endpoints import database
+from fairtrial.protocol.generated import Sql, SqliteEndpoint
+from fairtrial.protocol.subcommands import SQL
 from fairtrial.systems import Launch
 from fairtrial.systems.sqlite import Sqlite, SqliteParameters
 
@@ -28,18 +32,17 @@ def test_its_endpoint_names_the_file_and_every_pragma() -> None:
         asked = sqlite(pragmas={"journal_mode": "WAL", "cache_size": -2000}, busy_timeout="1500ms")
         instance = asked.start(place, launch)
     assert instance.process is None
-    assert instance.endpoint == {
-        "kind": "sqlite",
-        "path": "/data/database.sqlite3",
-        "pragmas": {"journal_mode": "WAL", "cache_size": "-2000"},
-        "busy_timeout_ms": 1500,
-    }
+    assert instance.endpoint == SqliteEndpoint(
+        path="/data/database.sqlite3",
+        pragmas={"journal_mode": "WAL", "cache_size": "-2000"},
+        busy_timeout_ms=1500,
+    )
 
 
 def test_only_what_a_file_keeps_for_life_is_used_to_load() -> None:
     asked = sqlite(pragmas={"journal_mode": "WAL", "page_size": 8192, "synchronous": "OFF"})
     assert asked.initial() == {"page_size": "8192"}
-    assert asked.for_loading({}).parameters.pragmas == {"page_size": "8192"}
+    assert asked.for_loading(facts_of()).parameters.pragmas == {"page_size": "8192"}
 
 
 def test_its_pragmas_are_in_effect_on_a_real_connection(tmp_path: Path) -> None:
@@ -48,6 +51,6 @@ def test_its_pragmas_are_in_effect_on_a_real_connection(tmp_path: Path) -> None:
     with place_here(tmp_path) as place:
         instance = sqlite(pragmas={"journal_mode": "WAL", "page_size": 8192}).start(place, launch)
         statements = ["pragma journal_mode", "pragma page_size"]
-        task = {"endpoint": instance.endpoint, "statements": ["create table t (x)", *statements]}
-        assert place.native("sql", task)["rows"] == [["8192"]], "the last statement's rows"
+        asked = Sql(endpoint=database(instance.endpoint), statements=["create table t (x)", *statements])
+        assert place.native(SQL, asked).rows == [["8192"]], "the last statement's rows"
     assert (tmp_path / "database.sqlite3").read_bytes()[18] == 2, "byte 18 of the file says WAL (sqlite.org/fileformat)"

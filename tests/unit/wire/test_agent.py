@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from collections.abc import Callable
@@ -12,10 +13,12 @@ from support.command_line import eventually
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.protocol import generated as wire
+from fairtrial.protocol.subcommands import FILE_LOAD, RESTORE
 from fairtrial.wire import Agent, Limits, run_native
 from fairtrial.wire.fake import FakeTransport, Ran
 
 WAIT_S = 60.0
+FILES = wire.FileLoad(directory="/d", files=1, bytes=4096, seed=1)
 
 
 def connect(fake: FakeTransport, limits: Limits | None = None) -> Agent:
@@ -211,33 +214,52 @@ def test_settings_that_stay_behind_are_told_when_leaving(monkeypatch: pytest.Mon
 
 
 def test_a_native_subcommand_gives_progress_then_a_result() -> None:
-    lines = ['{"progress":"loading","done":1,"total":2}', '{"rows":{"item":100000}}']
+    loading = wire.LoadingProgress(done=1, total=2, rows=5, rows_per_s=2.5)
+    loaded = wire.Loaded(content_sha256="c" * 64, rows={"item": 100_000})
+    told = '{"progress":"loading","done":1.0,"total":2.0,"rows":5,"rows_per_s":2.5}'
+    lines = ['{"progress":"of a later version"}', told, loaded.model_dump_json()]
     fake = FakeTransport(run=lambda _spawn: Ran(stdout=lines))
     progress: list[object] = []
     with connect(fake) as agent:
-        result = run_native(agent, "load", {"seed": 1}, timeout_s=WAIT_S, on_progress=progress.append, processors=(0,))
-    assert result == {"rows": {"item": 100000}}
-    assert progress == [{"progress": "loading", "done": 1, "total": 2}]
+        result = run_native(agent, FILE_LOAD, FILES, timeout_s=WAIT_S, on_progress=progress.append, processors=(0,))
+    assert result == loaded
+    assert progress == [loading]
     (spawned,) = [request for request in fake.requests if isinstance(request, wire.Spawn)]
-    assert (spawned.argv, spawned.stdin, spawned.processors) == (["fairtrial-agent", "load"], '{"seed": 1}', [0])
+    assert (spawned.argv, spawned.processors) == (["fairtrial-agent", "file-load"], [0])
+    assert wire.FileLoad.model_validate_json(spawned.stdin or "") == FILES
+
+
+@pytest.mark.parametrize("lines", [[], ['{"rows":{}}'], ['{"progress":"measuring","time_ns":1}']])
+def test_a_native_subcommand_that_gives_another_result_is_of_another_version(lines: list[str]) -> None:
+    with (
+        connect(FakeTransport(run=lambda _spawn: Ran(stdout=lines))) as agent,
+        pytest.raises(PlaceError, match="`file-load` gave the wrong result") as failure,
+    ):
+        run_native(agent, FILE_LOAD, FILES, timeout_s=WAIT_S)
+    assert "same version" in failure.value.hint
+
+
+def test_parameters_whose_names_python_keeps_for_itself_arrive_under_their_own() -> None:
+    restore = wire.Restore.model_validate({"from": "/a", "to": "/b"})
+    assert json.loads(RESTORE.document(restore)) == {"from": "/a", "to": "/b", "user": None}
 
 
 @pytest.mark.parametrize(
     ("ran", "message", "hint"),
     [
-        (Ran(code=1, stderr=["note", '{"error":"no disk","hint":"buy one"}']), "load: no disk", "buy one"),
+        (Ran(code=1, stderr=["note", '{"error":"no disk","hint":"buy one"}']), "file-load: no disk", "buy one"),
         (Ran(code=101, stderr=["thread panicked"]), "exit code 101:\nthread panicked", "output above"),
     ],
 )
 def test_a_native_subcommand_that_fails_is_told_in_its_own_words(ran: Ran, message: str, hint: str) -> None:
     with connect(FakeTransport(run=lambda _spawn: ran)) as agent:
         with pytest.raises(PlaceError, match=message) as failure:
-            run_native(agent, "load", {}, timeout_s=WAIT_S)
+            run_native(agent, FILE_LOAD, FILES, timeout_s=WAIT_S)
         assert hint in failure.value.hint
 
 
 def test_a_native_subcommand_that_hangs_is_stopped() -> None:
     fake = FakeTransport(run=lambda _spawn: Ran(code=None))
     with connect(fake) as agent, pytest.raises(PlaceError, match="ran longer than"):
-        run_native(agent, "settle", {}, timeout_s=0.01)
+        run_native(agent, FILE_LOAD, FILES, timeout_s=0.01)
     assert any(isinstance(request, wire.Signal) for request in fake.requests)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePosixPath
+from types import NoneType
 
 import pytest
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
+from fairtrial.protocol.subcommands import SETTLE, Subcommand
 from fairtrial.wire import Agent
 from fairtrial.wire.fake import FakeTransport, Ran
 from fairtrial.wire.open_place import OUTPUT_LINES, OpenPlace
@@ -26,7 +27,7 @@ def place(ran: Ran) -> Iterator[tuple[OpenPlace, list[wire.Spawn]]]:
         return ran
 
     with Agent(FakeTransport(run=run), holder="a test", lock=True) as agent:
-        yield OpenPlace(agent=agent, facts={"ticks_per_s": 100}), asked
+        yield OpenPlace(agent=agent), asked
 
 
 def test_it_knows_where_the_agent_keeps_its_things() -> None:
@@ -69,13 +70,17 @@ def test_a_program_that_hangs_is_not_waited_for_without_end() -> None:
 
 
 def test_a_native_subcommand_gets_its_parameters_as_one_document() -> None:
-    with place(Ran(stdout=['{"dirty_bytes": 0}'])) as (opened, asked):
-        result = opened.native("settle", {"limit_s": 5}, timeout_s=60.0, environment={"LANG": "C"}, processors=[1])
-    assert result == {"dirty_bytes": 0}
-    assert json.loads(asked[0].stdin or "") == {"limit_s": 5}
-    assert (asked[0].environment, asked[0].processors) == ({"LANG": "C"}, [1])
+    asked = wire.Settle(dirty_bytes=5, timeout_s=1.0, drop_caches=False)
+    settled = wire.Settled(dirty_bytes=0, waited_s=0.5, dropped=False)
+    with place(Ran(stdout=[settled.model_dump_json()])) as (opened, spawns):
+        result = opened.native(SETTLE, asked, timeout_s=60.0, environment={"LANG": "C"}, processors=[1])
+    assert result == settled
+    assert wire.Settle.model_validate_json(spawns[0].stdin or "") == asked
+    assert (spawns[0].environment, spawns[0].processors) == ({"LANG": "C"}, [1])
 
 
-def test_a_native_subcommand_without_a_result_gives_an_empty_one() -> None:
-    with place(Ran(stdout=['{"progress": "sampling"}'])) as (opened, _):
-        assert opened.native("sample", {}, timeout_s=60.0) == {}
+def test_a_drive_leaves_its_result_in_files_whatever_its_last_line() -> None:
+    asked = wire.FileCountersOf(path="/d")
+    counting = Subcommand("count", wire.FileCountersOf, NoneType)
+    with place(Ran(stdout=['{"progress": "sampling"}', '{"cut": '])) as (opened, _):
+        opened.native(counting, asked, timeout_s=60.0)

@@ -12,8 +12,9 @@ import pytest
 from fairtrial.errors import FairtrialError
 from fairtrial.metrics.latency import merged_latency
 from fairtrial.metrics.series import timeline
+from fairtrial.study.resolved import Section
 from fairtrial.workloads import WORKLOADS, Workload, agreement, workload_of
-from fairtrial.workloads.latency_log import Line, written
+from fairtrial.workloads.made_files import Line, latency_log
 
 DONE = {"committed": 2, "rolled_back": 0, "failed": 0, "retried": 0}
 
@@ -27,7 +28,7 @@ def trial(tmp_path: Path) -> Path:
     counts = {f"payment_{name}": pl.Series([count], dtype=pl.UInt64) for name, count in DONE.items()}
     pl.DataFrame({"time_ns": [10], "measured": [True], **counts}).write_parquet(tmp_path / timeline.FILE)
     line = Line(tag="payment", start_ns=10, end_ns=20, counts=[(5, 1), (7, 1)])
-    (tmp_path / "latency.hlog").write_text(written("of a test", [line]), encoding="utf-8")
+    (tmp_path / "latency.hlog").write_text(latency_log("of a test", [line]), encoding="utf-8")
     merged_latency.write(tmp_path)
     return tmp_path
 
@@ -36,7 +37,7 @@ ENGINES = ("tpcc", "oltp", "script", "file_access")
 
 
 def example(kind: str) -> Workload[Any]:
-    return workload_of({kind: WORKLOADS[kind].example})
+    return workload_of(Section({kind: dict(WORKLOADS[kind].example)}))
 
 
 @pytest.mark.parametrize("kind", ENGINES)
@@ -47,7 +48,7 @@ def test_files_of_the_engine_that_agree_contradict_nothing(trial: Path, kind: st
 @pytest.mark.parametrize("kind", ENGINES)
 def test_counts_and_sums_of_latencies_are_asked_of_every_engine(trial: Path, kind: str) -> None:
     line = Line(tag="payment", start_ns=10, end_ns=20, counts=[(5, 1), (7, 2)])
-    (trial / "latency.hlog").write_text(written("of a test", [line]), encoding="utf-8")
+    (trial / "latency.hlog").write_text(latency_log("of a test", [line]), encoding="utf-8")
     (found,) = agreement.contradictions(trial, example(kind))
     assert found.startswith("latency-merged.parquet: payment has 2 observations")
     merged_latency.write(trial)

@@ -7,10 +7,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from support.facts import facts_of
 from support.machines.places import place_here, place_in_memory, spawned
 
 from fairtrial.errors import PlaceError
-from fairtrial.protocol.generated import FileCounters, FileLoad
+from fairtrial.protocol.endpoints import FilesEndpoint
+from fairtrial.protocol.generated import FileLoad, SqliteEndpoint
 from fairtrial.systems import Launch
 from fairtrial.systems.files import Files, FilesParameters
 from fairtrial.wire.fake import Ran
@@ -47,7 +49,7 @@ def test_a_skew_is_a_shape_its_parameter_and_perhaps_a_centre(
 def test_loading_asks_for_a_file_per_job() -> None:
     loaded = {"content_sha256": "e" * 64, "rows": {"files": 2, "bytes": 16384}}
     with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(loaded)])) as (place, fake):
-        found = workload().load(place, {"kind": "files", "directory": "/d"}, on_progress=lambda _: None)
+        found = workload().load(place, FilesEndpoint(directory="/d"), on_progress=lambda _: None)
         asked = FileLoad.model_validate_json(spawned(fake, "file-load").stdin or "")
     assert asked == FileLoad(directory="/d", files=2, bytes=8192, seed=3)
     assert (found.content_sha256, found.rows["bytes"]) == ("e" * 64, 16384)
@@ -55,7 +57,7 @@ def test_loading_asks_for_a_file_per_job() -> None:
 
 def test_the_real_loader_stamps_every_512_bytes_with_their_place(tmp_path: Path) -> None:
     with place_here(tmp_path) as place:
-        endpoint = {"kind": "files", "directory": str(tmp_path)}
+        endpoint = FilesEndpoint(directory=str(tmp_path))
         first = workload().load(place, endpoint, on_progress=lambda _: None)
         held = (tmp_path / "job.1").read_bytes()
         again = workload().load(place, endpoint, on_progress=lambda _: None)
@@ -71,7 +73,7 @@ def test_the_real_loader_stamps_every_512_bytes_with_their_place(tmp_path: Path)
 def test_counters_say_what_the_files_lie_on(tmp_path: Path) -> None:
     (tmp_path / "job.0").write_bytes(b"x")
     with place_here(tmp_path) as place:
-        found = FileCounters.model_validate(prepared_files.counters(place, PurePosixPath(tmp_path)))
+        found = prepared_files.counters(place, PurePosixPath(tmp_path))
     assert found.vmstat["pgpgin"] > 0
     assert found.medium.file_system
     assert not found.medium.is_dax
@@ -79,7 +81,7 @@ def test_counters_say_what_the_files_lie_on(tmp_path: Path) -> None:
 
 def test_a_system_without_files_is_refused_with_the_one_to_name() -> None:
     with pytest.raises(PlaceError) as raised:
-        prepared_files.directory({"kind": "sqlite", "path": "/d"})
+        prepared_files.directory(SqliteEndpoint(path="/d", busy_timeout_ms=1))
     assert "system: {files: {}}" in raised.value.hint
     with pytest.raises(PlaceError):
         prepared_files.directory(None)
@@ -105,4 +107,4 @@ def test_the_system_is_a_directory_and_nothing_runs() -> None:
     assert prepared_files.directory(instance.endpoint) == here
     assert not files.has_server()
     assert files.initial() == {}
-    assert files.for_loading({}) is files
+    assert files.for_loading(facts_of()) is files

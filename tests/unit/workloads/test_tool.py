@@ -100,6 +100,18 @@ def test_a_failure_that_its_exit_code_hides_is_told_in_its_own_words(place: Open
     assert said == ["sh ended with exit code 0, but printed: FATAL: none", ""]
 
 
+def test_one_that_hangs_after_trouble_is_told_with_both(place: OpenPlace) -> None:
+    telling = replace(shell(), trouble="; ".join)
+    said = telling.run(place, ["-c", "echo FATAL: none; exec sleep 60"], Running("load", PurePosixPath("/tmp"), 1))
+    assert said.failure == "sh ran longer than 1 s and was stopped, and printed: FATAL: none"
+
+
+def test_lines_are_kept_and_told_as_they_may_be_shown(place: OpenPlace) -> None:
+    discreet = replace(shell(), clean=lambda lines: [line for line in lines if "secret" not in line])
+    said = discreet.run(place, ["-c", "echo no; echo secret; exit 1"], Running("load", PurePosixPath("/tmp"), 20))
+    assert (said.failure, said.text) == ("sh ended with exit code 1: no", "no\n")
+
+
 @dataclass(frozen=True)
 class Telling(Bench):
     """Tells what was asked of it; one of its lives may fail."""
@@ -138,7 +150,7 @@ def test_a_trial_ramps_up_and_measures_until_one_of_them_fails(
             work_directory=PurePosixPath("/work"),
             environment={},
             processors=None,
-            on_progress=lambda line: bench.told.append(line["progress"]),
+            on_progress=lambda line: bench.told.append(line.progress),
         )
         driven = bench.drive(drive, {"tool": "/bin/tool"}, ramp_up=Life(ramp_up_s, None, 1), window=Life(None, 9, 2))
     assert bench.told == told

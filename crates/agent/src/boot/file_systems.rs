@@ -10,7 +10,8 @@ use anyhow::{Context as _, bail};
 use fairtrial_protocol::boot::{Boot, BootMount};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_move};
 
-use super::BINARY;
+/// This binary in the initial file system, and below the new root.
+pub const BINARY: &str = "/fairtrial/agent";
 
 /// Below the initial file system: the shared root, the layer in memory, and both together.
 const SHARED: &str = "/shared";

@@ -19,8 +19,6 @@ use fairtrial_protocol::boot::{Boot, DOCUMENT, READY};
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit, wait};
 use rustix::system::{RebootCommand, reboot, sethostname};
 
-/// This binary in the initial file system, and below the new root.
-const BINARY: &str = "/fairtrial/agent";
 /// Files a process may have open, the kernel's own limit: nobody has raised it for servers as an init system would.
 const OPEN_FILES: u64 = 1 << 20;
 
@@ -68,7 +66,7 @@ fn guest() -> anyhow::Result<()> {
 
 /// Supervises in a child, so that this process can collect what nobody else waits for.
 fn serve(port: &fs::File, boot: &Boot) -> anyhow::Result<()> {
-    let child = Command::new(BINARY)
+    let child = Command::new(file_systems::BINARY)
         .arg("serve")
         .env("FAIRTRIAL_STATE_DIRECTORY", &boot.state_directory)
         .env(

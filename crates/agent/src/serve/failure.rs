@@ -22,7 +22,7 @@ pub enum Failure {
         holder: String,
     },
     /// A file, directory, program or user is not there.
-    #[error("{what} is not there")]
+    #[error("{what} does not exist")]
     NotFound {
         /// What.
         what: String,
@@ -34,7 +34,9 @@ pub enum Failure {
     #[error("{0}")]
     Invalid(String),
     /// What was asked does not read back.
-    #[error("{name}: asked for {asked:?}, but it reads {read_back:?} (before: {before:?}); undone")]
+    #[error(
+        "{name}: wrote {asked:?}, but it reads back {read_back:?} (before: {before:?}); undone"
+    )]
     Check {
         /// Name of the step.
         name: String,
@@ -102,13 +104,13 @@ impl Failure {
                 Some("wait for it to end, or end it; its lock goes with its process")
             }
             Self::Check { .. } => {
-                Some("the kernel does not take this value here; see its own documentation")
+                Some("this kernel does not accept the value; see its documentation")
             }
             Self::System { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied => {
                 Some("run the agent as a user who may do this")
             }
             Self::System { cause, .. } if cause.kind() == io::ErrorKind::StorageFull => {
-                Some("make room on the place's disk")
+                Some("free space on the place's disk")
             }
             _ => None,
         }

@@ -35,6 +35,13 @@ pub struct Holder {
     pub state_directory: PathBuf,
 }
 
+impl Holder {
+    /// Whom a lock file names, alive or dead.
+    pub fn of(path: &Path) -> Option<Self> {
+        read(&mut File::open(path).ok()?)
+    }
+}
+
 /// A lock, held until it is dropped or the agent dies.
 pub struct Lock {
     file: File,

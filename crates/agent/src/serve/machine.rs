@@ -13,19 +13,37 @@ use fairtrial_protocol::limits::Limits;
 pub struct Machine {
     path: PathBuf,
     holder: Holder,
+    predecessor: Option<String>,
     limits: Limits,
     lock: Option<Lock>,
 }
 
 impl Machine {
-    /// Of a session that has changed nothing yet. `holder` names the session and its state directory.
-    pub fn new(directory: &Path, holder: Holder, limits: Limits) -> Self {
+    /// Of a session that has changed nothing yet. `holder` names the session and its state directory, `predecessor`
+    /// the session that died holding that directory.
+    pub fn new(
+        directory: &Path,
+        holder: Holder,
+        predecessor: Option<String>,
+        limits: Limits,
+    ) -> Self {
         Self {
             path: directory.join("machine.lock"),
             holder,
+            predecessor,
             limits,
             lock: None,
         }
+    }
+
+    /// Whether who died holding the state directory died holding this lock, too.
+    pub fn is_predecessors(&self) -> bool {
+        let holder = Holder::of(&self.path);
+        holder.is_some_and(|holder| self.is_predecessor(&holder))
+    }
+
+    fn is_predecessor(&self, dead: &Holder) -> bool {
+        self.predecessor.as_ref() == Some(&dead.session)
     }
 
     /// Takes the lock unless it is held already. Refuses while another session changes the machine, and after one of
@@ -58,25 +76,33 @@ impl Machine {
     /// where its state directory is away, as with an unmounted disk, nobody knows what it changed.
     fn require_undone(&self, dead: &Holder) -> Result<(), Failure> {
         let state = &dead.state_directory;
-        if *state == self.holder.state_directory || state.as_os_str().is_empty() {
+        let journal = state.join("undo.jsonl");
+        let is_left = journal.metadata().is_ok_and(|found| found.len() > 0);
+        let is_own = *state == self.holder.state_directory;
+        // Without a journal, a directory of the same name may be what an unmounted disk leaves.
+        if state.as_os_str().is_empty() || is_own && (is_left || self.is_predecessor(dead)) {
             return Ok(());
         }
-        let journal = state.join("undo.jsonl");
         let (name, shown) = (&dead.name, state.display());
         let doctor = format!("`FAIRTRIAL_STATE_DIRECTORY={shown} fairtrial doctor`");
-        if journal.metadata().is_ok_and(|found| found.len() > 0) {
+        if is_left {
             return Err(Failure::Refused(format!(
                 "{name} died and left this machine changed; {journal} says how to undo it: {doctor} does, or restore \
                  the settings by hand and remove the file",
                 journal = journal.display(),
             )));
         }
-        if state.join(PLACE_LOCK).exists() {
+        if !is_own && state.join(PLACE_LOCK).exists() {
             return Ok(());
         }
         Err(Failure::Refused(format!(
-            "{name} died, and its state directory {shown}, which says what it changed on this machine, is not there: \
+            "{name} died, and its state directory {shown}, which says what it changed on this machine, is not there{now}: \
              bring it back and run {doctor}, or restore the settings by hand and remove {lock}",
+            now = if is_own {
+                ", but another one of the same name"
+            } else {
+                ""
+            },
             lock = self.path.display(),
         )))
     }

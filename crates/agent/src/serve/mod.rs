@@ -16,6 +16,7 @@ mod session;
 mod shutdown;
 mod trust;
 mod undo;
+mod wires;
 
 use std::io::{BufReader, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,67 +25,19 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use fairtrial_protocol::clock::Reading;
 use fairtrial_protocol::event::{Event, Farewell, Pong};
 use fairtrial_protocol::request::Request;
-
-use fairtrial_protocol::clock::Reading;
 
 use failure::Failure;
 use fairtrial_protocol::limits::Limits;
 use frame::{Frame, FrameError};
-use queue::Queue;
 use session::Session;
-use shutdown::{Reason, Shutdown};
-
-/// Requests that may wait while a step runs.
-const INBOX_FRAMES: usize = 64;
-
-/// Bytes that may wait to be written: enough to keep a link busy, little enough that a pong is never late.
-const OUTBOX_BYTES: usize = 1 << 20;
+use shutdown::Reason;
+use wires::Wires;
 
 /// How long the last words may take to be written: a machine that stands still for seconds must not cost them.
 const FAREWELL: Duration = Duration::from_secs(10);
-
-/// Both directions of the stream, whether it goes on, and how long it waits.
-pub struct Wires {
-    limits: Limits,
-    inbox: Queue<Frame>,
-    outbox: Queue<Vec<u8>>,
-    shutdown: Shutdown,
-}
-
-impl Wires {
-    fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            inbox: Queue::new(INBOX_FRAMES),
-            outbox: Queue::new(OUTBOX_BYTES),
-            shutdown: Shutdown::new(),
-        }
-    }
-
-    /// Says something to the control plane; waits while too much is waiting already.
-    pub fn say(&self, event: &Event) {
-        self.send(frame::event(event));
-    }
-
-    /// Sends a frame as it is.
-    pub fn send(&self, frame: Vec<u8>) {
-        let bytes = frame.len();
-        self.outbox.push(frame, bytes);
-    }
-
-    /// Ends the stream. Unless the control plane is known to listen, nothing that waits is written any more: a full
-    /// pipe that nobody reads must not hold the undoing up.
-    pub fn end(&self, reason: Reason) {
-        let listens = matches!(reason, Reason::Bye(_) | Reason::Refused | Reason::Signal(_));
-        let first = self.shutdown.begin(reason);
-        if first && !listens {
-            self.outbox.abandon();
-        }
-        self.inbox.abandon();
-    }
-}
 
 /// Supervises until the stream ends, then leaves the place as it was found.
 pub fn run() -> anyhow::Result<()> {
@@ -92,8 +45,8 @@ pub fn run() -> anyhow::Result<()> {
     let wires = Arc::new(Wires::new(
         Limits::from_environment().map_err(anyhow::Error::msg)?,
     ));
-    shutdown::watch_signals(Arc::clone(&wires)).context("cannot watch signals")?;
-    shutdown::watch_silence(Arc::clone(&wires));
+    wires::watch_signals(Arc::clone(&wires)).context("cannot watch signals")?;
+    wires::watch_silence(Arc::clone(&wires));
     let (input, output) =
         take_standard_streams().context("cannot take over standard input and output")?;
     listen(input, Arc::clone(&wires));

@@ -1,45 +1,40 @@
 //! One session: what it holds, and how it gives everything back.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fairtrial_protocol::request::Request;
+use fairtrial_protocol::event::{Changed, Done, Event, Leftovers, Undone};
+use fairtrial_protocol::request::{Change, Hello, Request, Undo};
 
-use crate::serve::Wires;
 use crate::serve::failure::Failure;
 use crate::serve::frame::Frame;
-use crate::serve::lock::Lock;
-use crate::serve::processes::Processes;
-use crate::serve::request::put::Incoming;
-use crate::serve::request::{change, get, hello, put, signal, spawn, undo};
+use crate::serve::lock::{Holder, Lock, PLACE_LOCK};
+use crate::serve::machine::Machine;
+use crate::serve::processes::{Processes, descendants};
+use crate::serve::request::put::Transfers;
+use crate::serve::request::{get, hello};
 use crate::serve::shutdown::Reason;
-use crate::serve::undo::Applied;
+use crate::serve::undo::{Applied, Report};
+use crate::serve::wires::Wires;
 
 /// What one stream has at this place.
 pub struct Session {
-    /// The stream.
-    pub wires: Arc<Wires>,
-    /// Where the agent keeps its state.
-    pub state_directory: PathBuf,
+    wires: Arc<Wires>,
+    state_directory: PathBuf,
     /// Where the machine's lock is.
-    pub machine_directory: PathBuf,
-    /// Its processes.
-    pub processes: Processes,
+    machine_directory: PathBuf,
+    processes: Processes,
     /// The place's lock and the steps applied under it; `None` before `hello` and for those who only look.
-    pub held: Option<Held>,
-    /// Files being received, by number of the `put`.
-    pub incoming: HashMap<u64, Incoming>,
+    held: Option<Held>,
+    transfers: Transfers,
     /// Whether `hello` was answered.
-    pub greeted: bool,
+    greeted: bool,
 }
 
 /// The right to change the place, and the changes.
-pub struct Held {
-    /// The lock.
-    pub lock: Lock,
-    /// Steps applied and not undone.
-    pub applied: Applied,
+struct Held {
+    lock: Lock,
+    applied: Applied,
 }
 
 impl Session {
@@ -56,7 +51,7 @@ impl Session {
             machine_directory: fairtrial_state::machine_directory(&state_directory),
             state_directory,
             held: None,
-            incoming: HashMap::new(),
+            transfers: Transfers::default(),
             greeted: false,
         })
     }
@@ -64,36 +59,120 @@ impl Session {
     /// Carries out what came in and answers it.
     pub fn take(&mut self, frame: Frame) {
         match frame {
-            Frame::Chunk { id, bytes } => put::chunk(self, id, &bytes),
+            Frame::Chunk { id, bytes } => {
+                if let Some(event) = self.transfers.chunk(id, &bytes) {
+                    self.wires.say(&event);
+                }
+            }
             Frame::Request(request) => {
                 let id = request.id();
-                if let Err(failure) = self.carry_out(request) {
-                    self.wires.say(&failure.event(Some(id)));
-                    if !self.greeted {
-                        self.wires.end(Reason::Refused);
+                match self.carry_out(request) {
+                    Ok(Some(event)) => self.wires.say(&event),
+                    Ok(None) => {}
+                    Err(failure) => {
+                        self.wires.say(&failure.event(Some(id)));
+                        if !self.greeted {
+                            self.wires.end(Reason::Refused);
+                        }
                     }
                 }
             }
         }
     }
 
-    fn carry_out(&mut self, request: Request) -> Result<(), Failure> {
-        match request {
-            Request::Hello(hello) => hello::apply(self, &hello),
-            _ if !self.greeted => Err(Failure::Refused(
-                "the first message of a stream is `hello`".to_owned(),
-            )),
-            Request::Put(put) => put::apply(self, &put),
-            Request::Get(get) => get::apply(self, &get),
-            Request::Spawn(spawn) => spawn::apply(self, &spawn),
-            Request::Signal(signal) => signal::apply(self, &signal),
-            Request::Change(change) => change::apply(self, &change),
-            Request::Undo(undo) => {
-                undo::apply(self, &undo);
-                Ok(())
+    /// What is answered now; a spawned process is said as it starts, a file as it is read.
+    fn carry_out(&mut self, request: Request) -> Result<Option<Event>, Failure> {
+        Ok(match request {
+            Request::Hello(hello) => Some(self.hello(&hello)?),
+            _ if !self.greeted => {
+                return Err(Failure::Refused(
+                    "the first message of a stream is `hello`".to_owned(),
+                ));
             }
-            Request::Ping(_) | Request::Bye(_) => Ok(()), // answered before they come here
+            Request::Put(put) => self.transfers.begin(&put)?,
+            Request::Get(get) => {
+                get::answer(&get, &self.wires)?;
+                None
+            }
+            Request::Spawn(spawn) => {
+                self.processes.spawn(&spawn)?;
+                None
+            }
+            Request::Signal(signal) => {
+                self.processes.signal(&signal)?;
+                Some(Event::Done(Done { id: signal.id }))
+            }
+            Request::Change(change) => Some(self.change(&change)?),
+            Request::Undo(undo) => Some(self.undo(&undo)),
+            Request::Ping(_) | Request::Bye(_) => None, // answered before they come here
+        })
+    }
+
+    fn hello(&mut self, hello: &Hello) -> Result<Event, Failure> {
+        if self.greeted {
+            return Err(Failure::Refused("a stream has one `hello`".to_owned()));
         }
+        hello::check(hello)?;
+        let leftovers = if hello.lock {
+            self.take_place(hello)?
+        } else {
+            Leftovers::default()
+        };
+        self.greeted = true;
+        hello::welcome(hello.id, &self.state_directory, leftovers)
+    }
+
+    /// Takes the lock and cleans up what a dead session left.
+    fn take_place(&mut self, hello: &Hello) -> Result<Leftovers, Failure> {
+        let holder = Holder {
+            name: hello.holder.clone(),
+            session: self.processes.session().to_owned(),
+            ending: false,
+            state_directory: self.state_directory.clone(),
+        };
+        let limits = self.wires.limits;
+        let path = self.state_directory.join(PLACE_LOCK);
+        let (lock, dead) = Lock::take(&path, holder.clone(), limits, |_| Ok(()))?;
+        let dead = dead.map(|dead| dead.session);
+        let killed = dead
+            .as_ref()
+            .map_or(0, |dead| descendants::kill_marked(dead, limits.hang));
+        let machine = Machine::new(&self.machine_directory, holder, dead, limits);
+        let (applied, undone) = Applied::open(&self.state_directory, machine, &self.processes)?;
+        self.held = Some(Held { lock, applied });
+        Ok(Leftovers {
+            undone: undone.steps,
+            killed,
+            failed: undone.failed,
+        })
+    }
+
+    fn change(&mut self, change: &Change) -> Result<Event, Failure> {
+        let Some(held) = &mut self.held else {
+            return Err(Failure::Refused(
+                "only a session that holds the place's lock may change it".to_owned(),
+            ));
+        };
+        let seen = held.applied.apply(&change.step, &self.processes)?;
+        Ok(Event::Changed(Changed {
+            id: change.id,
+            before: seen.before,
+            read_back: seen.read_back,
+            applied: held.applied.count(),
+        }))
+    }
+
+    fn undo(&mut self, undo: &Undo) -> Event {
+        let report = match &mut self.held {
+            Some(held) => held.applied.undo(undo.keep, &self.processes),
+            None => Report::default(), // who may not change has nothing to undo
+        };
+        Event::Undone(Undone {
+            id: undo.id,
+            steps: report.steps,
+            failed: report.failed,
+            disturbed: report.disturbed,
+        })
     }
 
     /// Stops every process, undoes every step, gives the lock back. Returns what could not be undone.
@@ -102,7 +181,7 @@ impl Session {
             held.lock.ending();
             held.applied.ending();
         }
-        self.incoming.clear();
+        self.transfers = Transfers::default();
         self.processes.stop_all();
         let Some(mut held) = self.held.take() else {
             return Vec::new();

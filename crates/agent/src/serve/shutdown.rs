@@ -1,19 +1,10 @@
 //! Why and when the stream ends. Whoever notices first says so here; everything else only looks.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-
-use crate::serve::Wires;
-
-/// After the limit the sender gets this part of it once more, enough for another ping: a machine that stood still wakes
-/// with its input unread, and so does the sender's.
-const SECOND_CHANCE_PART: u32 = 3;
 
 /// Why the stream ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +66,8 @@ impl Shutdown {
         reason.is_some()
     }
 
-    fn silent_for(&self) -> Duration {
+    /// How long nothing was heard.
+    pub fn silent_for(&self) -> Duration {
         let silent_ns = monotonic_ns() - self.last_heard_ns.load(Ordering::Relaxed);
         Duration::from_nanos(silent_ns.try_into().unwrap_or(0))
     }
@@ -83,37 +75,4 @@ impl Shutdown {
     fn lock(&self) -> MutexGuard<'_, Option<Reason>> {
         self.reason.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Ends the stream after silence.
-pub fn watch_silence(wires: Arc<Wires>) {
-    let limit = wires.limits.silence;
-    thread::spawn(move || {
-        let mut warned = false;
-        loop {
-            let left = limit.saturating_sub(wires.shutdown.silent_for());
-            if left.is_zero() && warned {
-                return wires.end(Reason::Silence);
-            }
-            warned = left.is_zero();
-            if wires.shutdown.wait(if warned {
-                limit / SECOND_CHANCE_PART
-            } else {
-                left
-            }) {
-                return;
-            }
-        }
-    });
-}
-
-/// Ends the stream in order when the agent is told to end.
-pub fn watch_signals(wires: Arc<Wires>) -> std::io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    thread::spawn(move || {
-        for signal in signals.forever() {
-            wires.end(Reason::Signal(signal));
-        }
-    });
-    Ok(())
 }

@@ -150,7 +150,13 @@ fn a_sampler_that_is_told_to_end_has_a_row_for_each_tick_and_no_more_than_time_a
 #[test]
 fn parameters_that_are_not_understood_are_said_as_json_with_advice() {
     for subcommand in [
-        "load", "drive", "check", "sql", "sample", "restore", "settle",
+        "tpcc-load",
+        "tpcc-drive",
+        "tpcc-check",
+        "sql",
+        "sample",
+        "restore",
+        "settle",
     ] {
         let error = error_of(&run(subcommand, &json!({"misspelt": 1})));
         assert!(

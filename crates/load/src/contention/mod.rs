@@ -24,15 +24,15 @@ use fairtrial_locks::{
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::Driven;
 use fairtrial_protocol::locks::{Contention, LockDrive, LockKind};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::following::Following;
 use self::kinds::{Fast, Futex, Lock, Mutex, Own, Packed, Padded, Row, Ticketed};
 use self::section::Sections;
 use self::tally::Shelf;
 use self::worker::{Gate, Left, Shared};
-use crate::drive::schedule::{Measure, Schedule};
-use crate::error::LoadError;
+use crate::drive::schedule::{Measure, Schedule, nanoseconds};
+use crate::error::{LoadError, require, require_count};
+use crate::stop::end_asked;
 
 /// More threads are more histograms than a small machine has memory for, 0.3 MiB each.
 const THREADS_LIMIT: u32 = 512;
@@ -55,7 +55,8 @@ const ENDLESS_NS: i64 = 31_536_000_000_000_000;
 
 /// Takes locks and writes the files; the result is what `result.json` holds.
 pub fn drive(parameters: &LockDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
-    validate(parameters)?;
+    check_locks(parameters)?;
+    check_window(parameters)?;
     match parameters.kind {
         LockKind::Pthread => laid_out::<Mutex<false>>(parameters, progress),
         LockKind::Adaptive => laid_out::<Mutex<true>>(parameters, progress),
@@ -96,10 +97,9 @@ impl<L: Lock, R: Row<L>> Locks<L, R> {
             L::new(threads + number + 1, looks)
         });
         for number in 0..parameters.locks as usize {
-            row.at(number).settle().map_err(|source| LoadError::Start {
-                what: "a mutex of this kind: the agent's C library has none",
-                source,
-            })?;
+            row.at(number).settle().map_err(LoadError::start(
+                "a mutex of this kind: the agent's C library has none",
+            ))?;
         }
         Ok(Self {
             row,
@@ -112,15 +112,7 @@ impl<L: Lock, R: Row<L>> Locks<L, R> {
     }
 
     fn drive(&self, parameters: &LockDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
-        let asked = Arc::new(AtomicBool::new(false));
-        for signal in [SIGTERM, SIGINT] {
-            signal_hook::flag::register(signal, Arc::clone(&asked)).map_err(|source| {
-                LoadError::Start {
-                    what: "a signal handler",
-                    source,
-                }
-            })?;
-        }
+        let asked = end_asked()?;
         let shared = Shared {
             parameters,
             sections: Sections::new(parameters.locks, parameters.lines),
@@ -208,105 +200,63 @@ fn spins(parameters: &LockDrive) -> Option<u32> {
     Some(parameters.spins.unwrap_or(default))
 }
 
-/// A field, whether what it must be holds, and what that is.
-type Rule = (&'static str, bool, &'static str);
-
-fn validate(parameters: &LockDrive) -> Result<(), LoadError> {
-    let broken = rules_of_locks(parameters)
-        .into_iter()
-        .chain(rules_of_window(parameters))
-        .find(|(_, holds, _)| !holds);
-    broken.map_or(Ok(()), |(field, _, problem)| {
-        Err(LoadError::Parameter {
-            field,
-            problem: problem.into(),
-        })
-    })
-}
-
-fn rules_of_locks(asked: &LockDrive) -> [Rule; 7] {
-    let (threads, locks, lines) = (asked.threads, asked.locks, asked.lines);
-    let all_lines = u64::from(locks) * u64::from(lines);
+fn check_locks(asked: &LockDrive) -> Result<(), LoadError> {
+    let all_lines = u64::from(asked.locks) * u64::from(asked.lines);
     let turns = asked.critical_turns.max(asked.outside_turns);
     let most = asked.spins.unwrap_or_default();
-    [
-        (
-            "threads",
-            (1..=THREADS_LIMIT).contains(&threads),
-            "must be 1 to 512",
-        ),
-        (
-            "locks",
-            (1..=LOCKS_LIMIT).contains(&locks),
-            "must be 1 to 65536",
-        ),
-        (
-            "lines",
-            (1..=LINES_LIMIT).contains(&lines),
-            "must be 1 to 64",
-        ),
-        (
-            "lines",
-            all_lines <= ALL_LINES_LIMIT,
-            "must be 1048576 at most for all locks together",
-        ),
-        (
-            "critical_turns",
-            turns <= TURNS_LIMIT,
-            "inside and outside must be 100000000 at most",
-        ),
-        (
-            "spins",
-            asked.spins.is_none() || spins(asked).is_some(),
-            "is for kinds that try or look before they sleep",
-        ),
-        ("spins", most <= MOST_SPINS, "must be 1000000 at most"),
-    ]
+    require_count("threads", asked.threads, THREADS_LIMIT)?;
+    require_count("locks", asked.locks, LOCKS_LIMIT)?;
+    require_count("lines", asked.lines, LINES_LIMIT)?;
+    require(
+        "lines",
+        all_lines <= ALL_LINES_LIMIT,
+        "must be at most 1048576 for all locks together",
+    )?;
+    require(
+        "critical_turns",
+        turns <= TURNS_LIMIT,
+        "critical_turns and outside_turns must be at most 100000000",
+    )?;
+    require(
+        "spins",
+        asked.spins.is_none() || spins(asked).is_some(),
+        "is for kinds that try or look before they sleep",
+    )?;
+    require("spins", most <= MOST_SPINS, "must be at most 1000000")
 }
 
-fn rules_of_window(asked: &LockDrive) -> [Rule; 6] {
+fn check_window(asked: &LockDrive) -> Result<(), LoadError> {
     let time = |seconds: f64| seconds.is_finite() && (0.0..1e7).contains(&seconds);
     let length = asked.duration_s;
     let every = asked.sample_every;
-    [
-        (
-            "sample_every",
-            (1..=SAMPLE_LIMIT).contains(&every),
-            "must be 1 to 1000000",
-        ),
-        (
-            "interval_ms",
-            asked.interval_ms >= NARROWEST_INTERVAL_MS,
-            "must be 10 at least",
-        ),
-        (
-            "ramp_up_s",
-            time(asked.ramp_up_s),
-            "must be a time in seconds",
-        ),
-        (
-            "duration_s",
-            length.is_none_or(|length| time(length) && length > 0.0),
-            "must be a time in seconds above 0",
-        ),
-        (
-            "acquisitions",
-            asked.acquisitions.is_some() != length.is_some(),
-            "exactly one of acquisitions and duration_s must be given",
-        ),
-        (
-            "acquisitions",
-            asked
-                .acquisitions
-                .is_none_or(|wanted| wanted >= every.into()),
-            "must be sample_every at least: only a timed acquisition can be the last",
-        ),
-    ]
-}
-
-#[allow(clippy::cast_possible_truncation)] // below 10^7 seconds, which `validate` has checked
-fn nanoseconds(seconds: f64) -> i64 {
-    (seconds * 1e9).round() as i64
+    require_count("sample_every", asked.sample_every, SAMPLE_LIMIT)?;
+    require(
+        "interval_ms",
+        asked.interval_ms >= NARROWEST_INTERVAL_MS,
+        "must be at least 10",
+    )?;
+    require(
+        "ramp_up_s",
+        time(asked.ramp_up_s),
+        "must be a time in seconds",
+    )?;
+    require(
+        "duration_s",
+        length.is_none_or(|length| time(length) && length > 0.0),
+        "must be a time in seconds above 0",
+    )?;
+    require(
+        "acquisitions",
+        asked.acquisitions.is_some() != length.is_some(),
+        "exactly one of acquisitions and duration_s must be given",
+    )?;
+    require(
+        "acquisitions",
+        asked
+            .acquisitions
+            .is_none_or(|wanted| wanted >= every.into()),
+        "must be at least sample_every: only a timed acquisition can be the last",
+    )
 }
 
 /// What shaped the drive and is not in its parameters.

@@ -2,7 +2,7 @@
 //! any length takes no memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use fairtrial_protocol::load::{Arrivals, Spacing};
 
@@ -10,6 +10,7 @@ use super::rates::{Shape, TRANSACTION};
 use super::replay::{self, Replayed};
 use crate::error::LoadError;
 use crate::random::Random;
+use crate::shared::lock;
 
 /// A time between events, seconds, of this mean.
 pub fn spaced_s(spacing: Spacing, mean_s: f64, random: &mut Random) -> f64 {
@@ -163,7 +164,7 @@ impl Queue {
     /// The oldest arrival that no user has taken and that has not waited too long by now; nanoseconds after the drive's
     /// start, as is `now_ns`. Nothing once there are no more.
     pub fn take_ns(&self, now_ns: i64) -> Option<i64> {
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stream = lock(&self.stream);
         self.expire_from(&mut stream, now_ns);
         stream.take_ns()
     }
@@ -171,7 +172,7 @@ impl Queue {
     /// Gives up those that have waited too long, whether or not a user comes for them.
     pub fn expire(&self, now_ns: i64) {
         if self.timeout_ns.is_some() {
-            let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut stream = lock(&self.stream);
             self.expire_from(&mut stream, now_ns);
         }
     }

@@ -24,10 +24,7 @@ const PRECISIONS: std::ops::RangeInclusive<f64> = 0.001..=1.0;
 
 /// Refuses rates and times that mean nothing.
 pub fn validate(arrivals: &Arrivals) -> Result<(), LoadError> {
-    check(arrivals).map_err(|problem| LoadError::Parameter {
-        field: "arrivals",
-        problem,
-    })
+    check(arrivals).map_err(|problem| LoadError::parameter("arrivals", problem))
 }
 
 fn check(arrivals: &Arrivals) -> Result<(), String> {
@@ -112,7 +109,7 @@ fn within(name: &str, value: f64, low: f64, high: f64) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "{name} must lie between {low} and {high}, not be {value}"
+            "{name} must be between {low} and {high}, not {value}"
         ))
     }
 }

@@ -6,22 +6,10 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::Arrived;
 
 use super::arrivals::{Queue, Stream};
-use super::files::LatencyLog;
+use super::files::{Column, Interval, LatencyLog};
 use super::recorder::Slot;
 use super::schedule::Schedule;
 use crate::error::LoadError;
-
-/// Arrivals of one interval, and how many waited at its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Interval {
-    /// Should have begun inside it.
-    pub arrived: u64,
-    /// Should have begun before its end and had not, when the interval was closed: at most a few hundredths of a
-    /// second later.
-    pub waiting: u64,
-    /// Given up inside it, or since the interval before was closed.
-    pub timed_out: u64,
-}
 
 /// Columns of the timeline in an open loop, …
 const COLUMNS: [Column; 3] = [
@@ -29,9 +17,6 @@ const COLUMNS: [Column; 3] = [
     ("waiting", |interval| interval.waiting),
     ("timed_out", |interval| interval.timed_out),
 ];
-
-/// A column's name, and what is in it.
-pub type Column = (&'static str, fn(Interval) -> u64);
 
 /// … the last one only where any may be given up.
 pub fn columns(queue: Option<&Queue>) -> &'static [Column] {

@@ -14,12 +14,13 @@ use super::arrivals::{Queue, Stream};
 use super::backlog::{Backlog, columns};
 use super::files::{LatencyLog, Timeline, write_result};
 use super::recorder::Slot;
-use super::schedule::{Measure, Moment, Schedule};
+use super::schedule::{Measure, Moment, Schedule, nanoseconds};
+use super::usage;
 use super::user::{START_POLL, Shared};
-use super::{lock, nanoseconds, usage};
 use crate::driver::{Driver, DriverError, ErrorKind};
 use crate::error::LoadError;
 use crate::progress;
+use crate::shared::lock;
 use crate::workload::Workload;
 use fairtrial_protocol::limits::Limits;
 
@@ -320,10 +321,7 @@ fn wait_for_users<D: Driver, W: Workload>(
         let refused = lock(&shared.refused).take();
         let late = monotonic_ns() - began_ns > nanoseconds(limit.as_secs_f64());
         if let Some(source) = refused.or_else(|| late.then(|| too_late(limit))) {
-            return Err(LoadError::Connect {
-                endpoint: shared.driver.describe(),
-                source,
-            });
+            return Err(shared.driver.refused(source));
         }
         if end_asked.load(Ordering::Relaxed) {
             break;

@@ -14,7 +14,6 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
-use super::backlog::{Column, Interval};
 use super::recorder::Slot;
 use crate::error::LoadError;
 
@@ -92,6 +91,21 @@ impl LatencyLog {
         result.map_err(|source| output(&self.path, source))
     }
 }
+
+/// Arrivals of one interval, and how many waited at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// Should have begun inside it.
+    pub arrived: u64,
+    /// Should have begun before its end and had not, when the interval was closed: at most a few hundredths of a
+    /// second later.
+    pub waiting: u64,
+    /// Given up inside it, or since the interval before was closed.
+    pub timed_out: u64,
+}
+
+/// A column's name, and what is in it.
+pub type Column = (&'static str, fn(Interval) -> u64);
 
 /// One row of the timeline.
 struct Row {

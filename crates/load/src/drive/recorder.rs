@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::{ErrorCount, Outcomes};
@@ -14,6 +14,7 @@ use hdrhistogram::Histogram;
 
 use super::schedule::{Moment, Schedule};
 use crate::driver::DriverError;
+use crate::shared::lock;
 
 /// A slot takes about 0.14 MiB per transaction type: this many shards bound the recorder's memory whatever the number of users.
 pub const SHARDS_LIMIT: usize = 8;
@@ -278,9 +279,7 @@ impl Recorder {
 
     fn shard(&self, worker: usize) -> MutexGuard<'_, Shard> {
         // A panic inside a shard ends the drive as a fault; until then its numbers are whole.
-        self.shards[worker % self.shards.len()]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shards[worker % self.shards.len()])
     }
 }
 
@@ -320,6 +319,19 @@ mod tests {
     const HOUR_NS: i64 = 3_600_000_000_000;
     const KINDS: usize = Kind::NAMES.len();
 
+    /// A recorder in its window, of this length, from now on.
+    fn recording(shards: usize, length: Measure) -> Recorder {
+        let recorder = Recorder::new(shards, &Kind::NAMES);
+        let begin_ns = monotonic_ns();
+        recorder.begin(Schedule::new(
+            begin_ns,
+            Measure::DurationNs(0),
+            HOUR_NS,
+            length,
+        ));
+        recorder
+    }
+
     /// Records the end of a transaction of nine statements.
     fn end(
         recorder: &Recorder,
@@ -346,13 +358,7 @@ mod tests {
 
     #[test]
     fn every_transaction_asked_for_is_counted_once_however_many_threads_record() {
-        let recorder = Recorder::new(3, &Kind::NAMES);
-        recorder.begin(Schedule::new(
-            monotonic_ns(),
-            Measure::DurationNs(0),
-            HOUR_NS,
-            Measure::Transactions(1_000),
-        ));
+        let recorder = recording(3, Measure::Transactions(1_000));
         thread::scope(|scope| {
             for worker in 0..5 {
                 let recorder = &recorder;
@@ -376,13 +382,7 @@ mod tests {
 
     #[test]
     fn failed_transactions_have_no_latency_and_errors_outside_the_window_only_a_total() {
-        let recorder = Recorder::new(1, &Kind::NAMES);
-        recorder.begin(Schedule::new(
-            monotonic_ns(),
-            Measure::DurationNs(0),
-            HOUR_NS,
-            Measure::DurationNs(HOUR_NS),
-        ));
+        let recorder = recording(1, Measure::DurationNs(HOUR_NS));
         let error = DriverError {
             kind: ErrorKind::Deadlock,
             code: "1213".into(),
@@ -426,13 +426,7 @@ mod tests {
 
     #[test]
     fn a_latency_beyond_the_longest_is_kept_as_the_longest() {
-        let recorder = Recorder::new(1, &Kind::NAMES);
-        recorder.begin(Schedule::new(
-            monotonic_ns(),
-            Measure::DurationNs(0),
-            HOUR_NS,
-            Measure::DurationNs(HOUR_NS),
-        ));
+        let recorder = recording(1, Measure::DurationNs(HOUR_NS));
         end(
             &recorder,
             (0, Kind::NewOrder),

@@ -35,10 +35,7 @@ impl Replayed {
 
 /// Reads a file of times.
 pub fn read(path: &str, again: bool) -> Result<Replayed, LoadError> {
-    let refuse = |problem: String| LoadError::Parameter {
-        field: "arrivals",
-        problem: format!("{path}: {problem}"),
-    };
+    let refuse = |problem: String| LoadError::parameter("arrivals", format!("{path}: {problem}"));
     let bytes = std::fs::read(Path::new(path)).map_err(|error| refuse(error.to_string()))?;
     let (times, rest) = bytes.as_chunks::<TIME_BYTES>();
     if !rest.is_empty() || times.is_empty() || times.len() > LONGEST {
@@ -54,7 +51,9 @@ pub fn read(path: &str, again: bool) -> Result<Replayed, LoadError> {
         return Err(refuse("times must begin with 0 and never fall".into()));
     }
     if again && last == 0 {
-        return Err(refuse("what begins again needs two different times".into()));
+        return Err(refuse(
+            "a replay that repeats needs two different times".into(),
+        ));
     }
     // The mean gap lies between the last and the first of the next round, so that the mean rate stays.
     let gaps = i64::try_from(times_ns.len() - 1).unwrap_or(i64::MAX).max(1);

@@ -1,9 +1,11 @@
 //! When ramp-up, the measured window and its intervals begin and end, on the place's monotonic clock.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use fairtrial_protocol::clock::monotonic_ns;
+
+use crate::shared::lock;
 
 /// What ends ramp-up, or the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,12 @@ struct Missing {
 
 /// A moment that is not known yet.
 const UNKNOWN_NS: i64 = i64::MAX;
+
+/// Seconds on the clock's scale.
+#[allow(clippy::cast_possible_truncation)] // below 10^9 seconds, which whoever asks has checked
+pub fn nanoseconds(seconds: f64) -> i64 {
+    (seconds * 1e9).round() as i64
+}
 
 /// Where a moment lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +100,7 @@ impl Schedule {
     /// Transactions still missing, if ramp-up or window waits for a number of them.
     pub fn missing(&self) -> Option<u64> {
         let missing = self.missing.as_ref()?;
-        let missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = lock(missing);
         match *missing {
             Missing {
                 ramp: 0,
@@ -110,7 +118,7 @@ impl Schedule {
             return (now, self.moment(now));
         };
         // The clock is read under the lock, so that the order of ends is the order of counting.
-        let mut missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = lock(missing);
         let now = monotonic_ns();
         let moment = self.moment(now);
         match (moment, &mut *missing) {

@@ -8,11 +8,11 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::{Arrivals, Drive};
 
 use super::arrivals::{Queue, spaced_s};
-use super::lock;
 use super::recorder::{Outcome, Recorder, Run};
 use super::schedule::Schedule;
 use crate::driver::{Connection, Driver, DriverError, ErrorKind};
 use crate::random::Random;
+use crate::shared::lock;
 use crate::stop::Stop;
 use crate::workload::{Counted, Counts, Ended, User as _, Workload};
 

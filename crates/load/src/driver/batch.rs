@@ -61,6 +61,38 @@ impl Batch {
     }
 }
 
+/// A row as a line of a file that both servers read: tabs between, `\N` for NULL, text by `escape`.
+pub fn write_line<'a>(
+    row: impl Iterator<Item = Value<'a>>,
+    escape: impl Fn(&str, &mut String),
+    out: &mut String,
+) {
+    let mut separator = "";
+    for value in row {
+        out.push_str(separator);
+        separator = "\t";
+        match value {
+            Value::Null => out.push_str("\\N"),
+            Value::Text(text) => escape(text, out),
+            number => write_number(number, out),
+        }
+    }
+    out.push('\n');
+}
+
+/// A number in decimal digits; nothing of any other value.
+pub fn write_number(value: Value<'_>, out: &mut String) {
+    use std::fmt::Write as _;
+    match value {
+        Value::Integer(integer) => {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{integer}");
+        }
+        Value::Decimal(decimal) => decimal.write(out),
+        Value::Null | Value::Text(_) => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,5 @@
 //! What the systems' SQL differs in. Workloads write their statements with the tokens of [`Dialect::render`].
 
-use super::table::Type;
-
 /// A family of systems whose SQL is alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -11,6 +9,28 @@ pub enum Dialect {
     Mysql,
     /// PostgreSQL. Its driver numbers the parameters ([`numbered`]).
     Postgres,
+}
+
+/// A column's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// An integer that fits 32 bits.
+    Integer,
+    /// An integer that needs 64 bits.
+    Long,
+    /// An exact decimal.
+    Decimal {
+        /// Digits in all.
+        digits: u8,
+        /// Digits behind the point.
+        scale: u8,
+    },
+    /// Text of a fixed length.
+    Fixed(u16),
+    /// Text of at most this length.
+    Variable(u16),
+    /// Date and time, to the second.
+    Time,
 }
 
 impl Dialect {

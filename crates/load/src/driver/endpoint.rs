@@ -9,6 +9,7 @@ use rustls::ClientConfig;
 use super::Driver;
 use super::mysql::Mysql;
 use super::postgres::Postgres;
+use super::remote::Server;
 use super::sqlite::Sqlite;
 use crate::error::LoadError;
 use crate::reactor::{Address, tls_config};
@@ -47,12 +48,13 @@ pub fn with<T, J: Job<Output = Result<T, LoadError>>>(
         } => {
             let socket = socket.as_ref().map(|path| Address::Socket(path.into()));
             let address = address(socket, host.as_deref(), port.unwrap_or(Mysql::DEFAULT_PORT))?;
-            let (user, password, database) = (user.clone(), password.clone(), database.clone());
-            let driver = Mysql::new(address, user, password, database);
-            match encryption(tls.as_ref())? {
-                None => job.run(driver),
-                Some(config) => job.run(driver.encrypted(config)),
-            }
+            job.run(Mysql(Server {
+                address,
+                user: user.clone(),
+                password: password.clone(),
+                database: database.clone(),
+                tls: encryption(tls.as_ref())?,
+            }))
         }
         Endpoint::Postgres {
             socket_directory,
@@ -65,23 +67,23 @@ pub fn with<T, J: Job<Output = Result<T, LoadError>>>(
         } => {
             let port = port.unwrap_or(Postgres::DEFAULT_PORT);
             if socket_directory.is_some() && tls.is_some() {
-                return Err(LoadError::Parameter {
-                    field: "endpoint.tls",
-                    problem: "PostgreSQL encrypts TCP only, so `tls` needs a host and no \
-                        socket_directory"
-                        .into(),
-                });
+                return Err(LoadError::parameter(
+                    "endpoint.tls",
+                    "PostgreSQL encrypts TCP only, so `tls` needs a host and no \
+                        socket_directory",
+                ));
             }
             let socket = socket_directory
                 .as_ref()
                 .map(|directory| Postgres::socket(directory, port));
             let address = address(socket, host.as_deref(), port)?;
-            let (user, password, database) = (user.clone(), password.clone(), database.clone());
-            let driver = Postgres::new(address, user, password, database);
-            match encryption(tls.as_ref())? {
-                None => job.run(driver),
-                Some(config) => job.run(driver.encrypted(config)),
-            }
+            job.run(Postgres(Server {
+                address,
+                user: user.clone(),
+                password: password.clone(),
+                database: database.clone(),
+                tls: encryption(tls.as_ref())?,
+            }))
         }
     }
 }
@@ -92,17 +94,13 @@ fn address(socket: Option<Address>, host: Option<&str>, port: u16) -> Result<Add
         host: host.to_owned(),
         port,
     });
-    socket.or(tcp).ok_or_else(|| LoadError::Parameter {
-        field: "endpoint",
-        problem: "needs a socket or a host".into(),
-    })
+    socket
+        .or(tcp)
+        .ok_or_else(|| LoadError::parameter("endpoint", "needs a socket or a host"))
 }
 
 fn encryption(tls: Option<&Tls>) -> Result<Option<Arc<ClientConfig>>, LoadError> {
     tls.map(|tls| tls_config(tls.authorities.as_deref()))
         .transpose()
-        .map_err(|source| LoadError::Parameter {
-            field: "endpoint.tls.authorities",
-            problem: source.to_string(),
-        })
+        .map_err(|source| LoadError::parameter("endpoint.tls.authorities", source.to_string()))
 }

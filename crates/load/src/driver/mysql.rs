@@ -9,19 +9,11 @@ mod connection;
 mod login;
 
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
-
-use rustls::ClientConfig;
 
 pub use self::connection::MysqlConnection;
 use super::dialect::Dialect;
-use super::remote::{self, lost};
+use super::remote::{self, Account, Server, lost, refused};
 use super::{Connection as _, Driver, DriverError, ErrorKind};
-use crate::reactor::{self, Address, Load};
-use crate::stop::Stop;
 
 /// Variables that shape results; those a version lacks are left out by the server.
 const EFFECTIVE: &str = "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation', \
@@ -34,67 +26,14 @@ const LOADING: &str =
 
 /// Opens connections to one server.
 #[derive(Clone, Debug)]
-pub struct Mysql {
-    address: Address,
-    user: String,
-    password: String,
-    database: String,
-    tls: Option<Arc<ClientConfig>>,
-}
-
-/// Who logs in.
-pub struct Account<'a> {
-    user: &'a str,
-    password: &'a str,
-    database: Option<&'a str>,
-    host: &'a str,
-    tls: Option<Arc<ClientConfig>>,
-    is_local: bool,
-}
-
-impl Account<'_> {
-    /// Whether nobody else can read the connection.
-    fn is_private(&self) -> bool {
-        self.is_local || self.tls.is_some()
-    }
-}
+pub struct Mysql(pub Server);
 
 impl Mysql {
     /// The registered port.
     pub const DEFAULT_PORT: u16 = 3306;
 
-    /// A driver for one user and database of a server.
-    pub fn new(address: Address, user: String, password: String, database: String) -> Self {
-        Self {
-            address,
-            user,
-            password,
-            database,
-            tls: None,
-        }
-    }
-
-    /// The same over encrypted connections.
-    pub fn encrypted(self, config: Arc<ClientConfig>) -> Self {
-        Self {
-            tls: Some(config),
-            ..self
-        }
-    }
-
     async fn open(&self, database: Option<&str>) -> Result<MysqlConnection, DriverError> {
-        let account = Account {
-            user: &self.user,
-            password: &self.password,
-            database,
-            host: match &self.address {
-                Address::Socket(_) => "localhost",
-                Address::Tcp { host, .. } => host,
-            },
-            tls: self.tls.clone(),
-            is_local: matches!(self.address, Address::Socket(_)),
-        };
-        MysqlConnection::open(&self.address, &account).await
+        MysqlConnection::open(&self.0.address, &self.0.account(database)).await
     }
 }
 
@@ -106,11 +45,11 @@ impl Driver for Mysql {
     }
 
     fn describe(&self) -> String {
-        format!("{}@{}/{}", self.user, self.address, self.database)
+        self.0.describe()
     }
 
     async fn connect(&self, statements: &[String]) -> Result<MysqlConnection, DriverError> {
-        let mut connection = self.open(Some(&self.database)).await?;
+        let mut connection = self.open(Some(&self.0.database)).await?;
         connection.prepare(statements).await?;
         Ok(connection)
     }
@@ -124,7 +63,7 @@ impl Driver for Mysql {
 
     async fn begin_load(&self) -> Result<(), DriverError> {
         let mut connection = self.open(None).await?;
-        let name = self.database.replace('`', "``");
+        let name = self.0.database.replace('`', "``");
         let sql = format!("CREATE DATABASE IF NOT EXISTS `{name}`");
         connection.run(&sql).await?;
         connection.quit().await
@@ -139,30 +78,6 @@ impl Driver for Mysql {
 
     async fn end_load(&self, connection: MysqlConnection) -> Result<(), DriverError> {
         connection.quit().await
-    }
-
-    fn load_threads(&self, asked: usize) -> usize {
-        asked
-    }
-
-    fn user_threads(&self, users: usize) -> usize {
-        remote::user_threads(users)
-    }
-
-    fn block_on<T>(&self, future: impl Future<Output = T>) -> io::Result<T> {
-        reactor::block_on(future)
-    }
-
-    fn run(
-        &self,
-        tasks: Vec<impl Future<Output = ()> + 'static>,
-        stop: &Stop,
-    ) -> io::Result<Option<Load>> {
-        reactor::run(tasks, stop).map(Some)
-    }
-
-    async fn pause(&self, duration: Duration, stop: &Stop) {
-        reactor::pause(duration, stop).await;
     }
 }
 

@@ -1,12 +1,12 @@
 //! Statements that go out before the first answer is read.
 //!
 //! Only prepared statements whose values depend on no answer among them. Nothing of a transaction may stay behind when
-//! one of them fails: a driver says by [`Connection::ERROR_ENDS_PIPELINE`] how its server goes on after an error, and
+//! one of them fails: a driver says by `Connection::ERROR_ENDS_PIPELINE` how its server goes on after an error, and
 //! makes sure that what runs after one can be rolled back.
 
 use fairtrial_protocol::load::Endpoint;
 
-use super::{Access, Connection, DriverError, StatementId, Value};
+use super::{Access, StatementId, Value};
 use crate::error::LoadError;
 
 /// So much goes out before answers are read. The server has read everything before, so a socket's buffers take it
@@ -60,52 +60,15 @@ impl Pipeline<'_> {
 pub fn check(endpoint: &Endpoint) -> Result<(), LoadError> {
     match endpoint {
         Endpoint::Mysql { .. } | Endpoint::Postgres { .. } => Ok(()),
-        Endpoint::Sqlite { .. } => Err(LoadError::Parameter {
-            field: "pipelining",
-            problem:
-                "SQLite runs inside the client: nothing travels, so there is nothing to pipeline"
-                    .into(),
-        }),
+        Endpoint::Sqlite { .. } => Err(LoadError::parameter(
+            "pipelining",
+            "SQLite runs inside the client: nothing travels, so there is nothing to pipeline",
+        )),
     }
-}
-
-/// Sends as many statements at once as may be, reads their answers, and goes on with the next ones unless one failed.
-/// Appends to `rows` what each gave or touched, up to the first that failed.
-///
-/// A commit goes along only where the server would skip it after an error; elsewhere it follows once all is well.
-pub async fn send<C: Connection>(
-    connection: &mut C,
-    pipeline: Pipeline<'_>,
-    rows: &mut Vec<u64>,
-) -> Result<(), DriverError> {
-    let Pipeline {
-        mut begin,
-        requests: mut rest,
-        in_transaction,
-        commit,
-    } = pipeline;
-    loop {
-        let (requests, later) = rest.split_at(fitting(rest));
-        let part = Pipeline {
-            begin: begin.take(),
-            requests,
-            in_transaction,
-            commit: commit && later.is_empty() && C::ERROR_ENDS_PIPELINE,
-        };
-        connection.pipeline(part, rows).await?;
-        rest = later;
-        if rest.is_empty() {
-            break;
-        }
-    }
-    if commit && !C::ERROR_ENDS_PIPELINE {
-        connection.commit().await?;
-    }
-    Ok(())
 }
 
 /// How many of these go out at once: one at least, if there is one.
-fn fitting(requests: &[Request<'_>]) -> usize {
+pub fn fitting(requests: &[Request<'_>]) -> usize {
     let mut length = 0;
     let fits = requests.iter().take_while(|request| {
         length += request.length();

@@ -4,17 +4,90 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZero;
+use std::sync::Arc;
 use std::thread;
 
 use fairtrial_protocol::load::Rows;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
+use rustls::ClientConfig;
 
 use super::{DriverError, ErrorKind, OPEN_FILES};
+use crate::reactor::Address;
 
 /// One loop serves this many users before another thread is worth its switches: the more of them answer at once, the
 /// fewer times it waits.
 const USERS_PER_LOOP: usize = 256;
+
+/// A server, and who logs in to it.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Where it listens.
+    pub address: Address,
+    /// Who logs in.
+    pub user: String,
+    /// Proves it.
+    pub password: String,
+    /// The database in use.
+    pub database: String,
+    /// How connections are encrypted, if they are.
+    pub tls: Option<Arc<ClientConfig>>,
+}
+
+impl Server {
+    /// It in words, without secrets.
+    pub fn describe(&self) -> String {
+        format!("{}@{}/{}", self.user, self.address, self.database)
+    }
+
+    /// Who logs in, to this database or none.
+    pub fn account<'a>(&'a self, database: Option<&'a str>) -> Account<'a> {
+        Account {
+            user: &self.user,
+            password: &self.password,
+            database,
+            host: match &self.address {
+                Address::Socket(_) => "localhost",
+                Address::Tcp { host, .. } => host,
+            },
+            tls: self.tls.clone(),
+            is_local: matches!(self.address, Address::Socket(_)),
+        }
+    }
+}
+
+/// Who logs in, and how.
+pub struct Account<'a> {
+    /// Its name.
+    pub user: &'a str,
+    /// Proves it.
+    pub password: &'a str,
+    /// The database in use from the beginning.
+    pub database: Option<&'a str>,
+    /// The name that the server's certificate must have.
+    pub host: &'a str,
+    /// How the connection is encrypted, if it is.
+    pub tls: Option<Arc<ClientConfig>>,
+    /// Whether it stays on this machine.
+    pub is_local: bool,
+}
+
+impl Account<'_> {
+    /// Whether nobody else can read the connection.
+    pub fn is_private(&self) -> bool {
+        self.is_local || self.tls.is_some()
+    }
+}
+
+/// A login that does not come about.
+pub fn refused(message: impl Into<String>) -> DriverError {
+    DriverError {
+        kind: ErrorKind::Connection,
+        code: "login_refused".into(),
+        message: message.into(),
+        retryable: false,
+    }
+}
 
 /// How many threads serve this many virtual users.
 pub fn user_threads(users: usize) -> usize {

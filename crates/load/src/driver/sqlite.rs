@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use fairtrial_protocol::load::Rows;
-use rusqlite::ffi;
 use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, ffi};
 
 use super::batch::Batch;
 use super::dialect::Dialect;
@@ -64,11 +64,10 @@ pub struct SqliteConnection {
 
 impl Sqlite {
     fn open(&self) -> Result<rusqlite::Connection, DriverError> {
-        let connection =
-            rusqlite::Connection::open(&self.path).map_err(|error| classify(&error))?;
+        let connection = rusqlite::Connection::open(&self.path).map_err(classify)?;
         connection
             .busy_timeout(self.busy_timeout)
-            .map_err(|error| classify(&error))?;
+            .map_err(classify)?;
         Ok(connection)
     }
 
@@ -107,9 +106,7 @@ impl Driver for Sqlite {
         }
         connection.set_prepared_statement_cache_capacity(statements.len() + 1);
         for statement in statements {
-            connection
-                .prepare_cached(statement)
-                .map_err(|error| classify(&error))?;
+            connection.prepare_cached(statement).map_err(classify)?;
         }
         Ok(SqliteConnection {
             connection,
@@ -172,7 +169,7 @@ impl Driver for Sqlite {
         connection
             .connection
             .close()
-            .map_err(|(_, error)| classify(&error))?;
+            .map_err(|(_, error)| classify(error))?;
         fs::File::open(&self.path)
             .and_then(|file| file.sync_all())
             .map_err(|error| from_io(&error))?;
@@ -212,24 +209,24 @@ impl Driver for Sqlite {
 }
 
 impl SqliteConnection {
+    fn prepared(&self, statement: StatementId) -> Result<CachedStatement<'_>, DriverError> {
+        let sql = &self.statements[statement.0];
+        self.connection.prepare_cached(sql).map_err(classify)
+    }
+
     fn text_now(&self, sql: &str) -> Result<Rows, DriverError> {
-        let mut statement = self
-            .connection
-            .prepare(sql)
-            .map_err(|error| classify(&error))?;
+        let mut statement = self.connection.prepare(sql).map_err(classify)?;
         let columns: Vec<String> = statement.column_names().map(ToString::to_string).collect();
         let mut answer = Rows {
             columns,
             rows: Vec::new(),
         };
         let mut rows = statement.raw_query();
-        while let Some(row) = rows.next().map_err(|error| classify(&error))? {
+        while let Some(row) = rows.next().map_err(classify)? {
             let cells = (0..answer.columns.len()).map(|column| row.get_ref(column).map(as_text));
-            answer.rows.push(
-                cells
-                    .collect::<Result<_, _>>()
-                    .map_err(|error| classify(&error))?,
-            );
+            answer
+                .rows
+                .push(cells.collect::<Result<_, _>>().map_err(classify)?);
         }
         Ok(answer)
     }
@@ -243,24 +240,18 @@ impl Connection for SqliteConnection {
             Access::ReadOnly => "BEGIN",
             Access::ReadWrite => "BEGIN IMMEDIATE",
         };
-        self.connection
-            .execute_batch(sql)
-            .map_err(|error| classify(&error))
+        self.connection.execute_batch(sql).map_err(classify)
     }
 
     async fn commit(&mut self) -> Result<(), DriverError> {
-        self.connection
-            .execute_batch("COMMIT")
-            .map_err(|error| classify(&error))
+        self.connection.execute_batch("COMMIT").map_err(classify)
     }
 
     async fn rollback(&mut self) -> Result<(), DriverError> {
         if self.connection.is_autocommit() {
             return Ok(());
         }
-        self.connection
-            .execute_batch("ROLLBACK")
-            .map_err(|error| classify(&error))
+        self.connection.execute_batch("ROLLBACK").map_err(classify)
     }
 
     async fn execute(
@@ -268,14 +259,10 @@ impl Connection for SqliteConnection {
         statement: StatementId,
         values: &[Value<'_>],
     ) -> Result<u64, DriverError> {
-        let sql = &self.statements[statement.0];
-        let mut prepared = self
-            .connection
-            .prepare_cached(sql)
-            .map_err(|error| classify(&error))?;
+        let mut prepared = self.prepared(statement)?;
         let touched = prepared
             .execute(rusqlite::params_from_iter(values))
-            .map_err(|error| classify(&error))?;
+            .map_err(classify)?;
         Ok(touched as u64)
     }
 
@@ -284,22 +271,15 @@ impl Connection for SqliteConnection {
         statement: StatementId,
         values: &[Value<'_>],
     ) -> Result<Vec<Row>, DriverError> {
-        let sql = &self.statements[statement.0];
-        let mut prepared = self
-            .connection
-            .prepare_cached(sql)
-            .map_err(|error| classify(&error))?;
+        let mut prepared = self.prepared(statement)?;
         let columns = prepared.column_count();
         let mut rows = prepared
             .query(rusqlite::params_from_iter(values))
-            .map_err(|error| classify(&error))?;
+            .map_err(classify)?;
         let mut answer = Vec::new();
-        while let Some(row) = rows.next().map_err(|error| classify(&error))? {
-            let cells = (0..columns).map(|column| {
-                row.get_ref(column)
-                    .map_err(|error| classify(&error))
-                    .and_then(cell)
-            });
+        while let Some(row) = rows.next().map_err(classify)? {
+            let cells =
+                (0..columns).map(|column| row.get_ref(column).map_err(classify).and_then(cell));
             answer.push(Row(cells.collect::<Result<_, _>>()?));
         }
         Ok(answer)
@@ -310,26 +290,19 @@ impl Connection for SqliteConnection {
         statement: StatementId,
         values: &[Value<'_>],
     ) -> Result<u64, DriverError> {
-        let sql = &self.statements[statement.0];
-        let mut prepared = self
-            .connection
-            .prepare_cached(sql)
-            .map_err(|error| classify(&error))?;
+        let mut prepared = self.prepared(statement)?;
         let mut rows = prepared
             .query(rusqlite::params_from_iter(values))
-            .map_err(|error| classify(&error))?;
+            .map_err(classify)?;
         let mut count = 0;
-        while rows.next().map_err(|error| classify(&error))?.is_some() {
+        while rows.next().map_err(classify)?.is_some() {
             count += 1;
         }
         Ok(count)
     }
 
     async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {
-        let prepared = self
-            .connection
-            .prepare(sql)
-            .map_err(|error| classify(&error))?;
+        let prepared = self.connection.prepare(sql).map_err(classify)?;
         Ok(Shape {
             parameters: prepared.parameter_count(),
             integers: Vec::new(),
@@ -348,14 +321,11 @@ impl Connection for SqliteConnection {
             table.name,
             table.column_names()
         );
-        let mut prepared = self
-            .connection
-            .prepare_cached(&sql)
-            .map_err(|error| classify(&error))?;
+        let mut prepared = self.connection.prepare_cached(&sql).map_err(classify)?;
         for row in batch.rows(table.columns.len()) {
             prepared
                 .execute(rusqlite::params_from_iter(row))
-                .map_err(|error| classify(&error))?;
+                .map_err(classify)?;
         }
         Ok(())
     }
@@ -410,7 +380,7 @@ fn set_pragma(
 ) -> Result<(), DriverError> {
     connection
         .pragma_update(None, name, value)
-        .map_err(|error| classify(&error))
+        .map_err(classify)
 }
 
 fn read_pragma(connection: &rusqlite::Connection, name: &str) -> Result<String, DriverError> {
@@ -418,7 +388,7 @@ fn read_pragma(connection: &rusqlite::Connection, name: &str) -> Result<String, 
     match read {
         Ok(value) => Ok(value.unwrap_or_default()),
         Err(rusqlite::Error::QueryReturnedNoRows) => Ok("nothing (SQLite does not know it)".into()),
-        Err(error) => Err(classify(&error)),
+        Err(error) => Err(classify(error)),
     }
 }
 
@@ -442,8 +412,9 @@ fn normalised(name: &str, value: &str) -> String {
     }
 }
 
-fn classify(error: &rusqlite::Error) -> DriverError {
-    let (failure, message) = match error {
+#[allow(clippy::needless_pass_by_value)] // the form that `map_err` takes
+fn classify(error: rusqlite::Error) -> DriverError {
+    let (failure, message) = match &error {
         rusqlite::Error::SqliteFailure(failure, message) => (failure, message.as_ref()),
         // rusqlite reports an error in a statement's text apart, with the place in it.
         rusqlite::Error::SqlInputError { error, msg, .. } => (error, Some(msg)),

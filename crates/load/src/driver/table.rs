@@ -1,28 +1,6 @@
 //! Table layouts, said once and written for each dialect.
 
-use super::dialect::Dialect;
-
-/// A column's type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    /// An integer that fits 32 bits.
-    Integer,
-    /// An integer that needs 64 bits.
-    Long,
-    /// An exact decimal.
-    Decimal {
-        /// Digits in all.
-        digits: u8,
-        /// Digits behind the point.
-        scale: u8,
-    },
-    /// Text of a fixed length.
-    Fixed(u16),
-    /// Text of at most this length.
-    Variable(u16),
-    /// Date and time, to the second.
-    Time,
-}
+use super::dialect::{Dialect, Type};
 
 /// A column. All columns but those that TPC-C leaves empty at times are NOT NULL.
 #[derive(Clone, Copy, Debug)]

@@ -20,7 +20,7 @@ impl Decimal {
         }
     }
 
-    /// Reads its text; `None` if that is no decimal, or one of more than 64 bits.
+    /// Reads its text; `None` if that is not a decimal, or one of more than 64 bits.
     pub fn read(text: &[u8]) -> Option<Self> {
         let (negative, digits) = match text {
             [b'-', digits @ ..] => (true, digits),

@@ -34,21 +34,18 @@ pub fn validate(distribution: &FileDistribution) -> Result<(), LoadError> {
             format!("theta must be above 0, not {theta}")
         }
         FileDistribution::Pareto { h } if !(h > 0.0 && h < 1.0) => {
-            format!("h must lie between 0 and 1, not be {h}")
+            format!("h must be between 0 and 1, not {h}")
         }
         FileDistribution::Normal {
             deviation_percent: deviation,
         } if !(deviation > 0.0 && deviation <= DEVIATION_LIMIT_PERCENT) => {
             format!(
-                "deviation_percent must lie above 0, up to {DEVIATION_LIMIT_PERCENT}, not be {deviation}"
+                "deviation_percent must be above 0 and at most {DEVIATION_LIMIT_PERCENT}, not {deviation}"
             )
         }
         _ => return Ok(()),
     };
-    Err(LoadError::Parameter {
-        field: "distribution",
-        problem,
-    })
+    Err(LoadError::parameter("distribution", problem))
 }
 
 impl Choice {

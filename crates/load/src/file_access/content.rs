@@ -79,10 +79,10 @@ pub fn load(parameters: &FileLoad, out: &mut dyn Write) -> Result<Loaded, LoadEr
         || parameters.bytes == 0
         || !parameters.bytes.is_multiple_of(PAGE_BYTES)
     {
-        return Err(LoadError::Parameter {
-            field: "bytes",
-            problem: format!("files must be whole pages of {PAGE_BYTES} bytes, and one at least"),
-        });
+        return Err(LoadError::parameter(
+            "bytes",
+            format!("files must be whole pages of {PAGE_BYTES} bytes, and at least one"),
+        ));
     }
     let mut told = Told::new(u64::from(parameters.files) * parameters.bytes);
     let mut whole = Sha256::new();

@@ -1,5 +1,6 @@
 //! How a block reaches the process: by a call, by a mapping, or by a ring.
 
+pub mod access;
 mod mapped;
 mod plain;
 mod ring;
@@ -12,33 +13,10 @@ use std::path::Path;
 use fairtrial_protocol::file::{FileDrive, FileEngine};
 use rustix::fs::Advice;
 
+use self::access::Engine;
 use self::mapped::Mapped;
 use self::plain::Plain;
 use self::ring::Ring;
-
-/// `O_DIRECT` wants buffers aligned to the device's blocks; none here has larger ones than a page.
-const ALIGNMENT: usize = 4096;
-
-/// One access that an engine is to carry out.
-#[derive(Clone, Copy, Debug)]
-pub struct Access {
-    /// Where.
-    pub offset: u64,
-    /// Whether the slot's buffer is written there, or filled from there.
-    pub writes: bool,
-}
-
-/// Carries out accesses, each in a slot with a buffer of a block's length.
-pub trait Engine: Send {
-    /// The buffer of a slot with nothing under way.
-    fn buffer(&mut self, slot: usize) -> &mut [u8];
-
-    /// Begins an access; an engine without a queue carries it out.
-    fn begin(&mut self, slot: usize, access: Access) -> io::Result<()>;
-
-    /// Waits for the end of an access; returns its slot.
-    fn end(&mut self) -> io::Result<usize>;
-}
 
 /// Opens a job's file with an engine.
 pub fn open(path: &Path, parameters: &FileDrive) -> io::Result<Box<dyn Engine>> {
@@ -71,46 +49,12 @@ fn without_readahead(file: File) -> io::Result<File> {
     Ok(file)
 }
 
-/// A buffer that begins at a multiple of `ALIGNMENT`.
-struct Aligned {
-    bytes: Vec<u8>,
-    first: usize,
-    length: usize,
-}
-
-impl Aligned {
-    fn new(length: usize) -> Self {
-        let bytes = vec![0; length + ALIGNMENT];
-        let first = bytes.as_ptr().align_offset(ALIGNMENT);
-        Self {
-            bytes,
-            first,
-            length,
-        }
-    }
-
-    fn get(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.first..self.first + self.length]
-    }
-}
-
-/// An access that moved less than a block did not reach what was asked for.
-fn whole(moved: usize, block: usize) -> io::Result<()> {
-    if moved == block {
-        Ok(())
-    } else {
-        Err(io::Error::new(
-            io::ErrorKind::UnexpectedEof,
-            format!("{moved} bytes of {block} were moved"),
-        ))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use fairtrial_protocol::file::FileDistribution;
 
     use super::super::content;
+    use super::access::Access;
     use super::*;
 
     const BYTES: u64 = 64 * 4096;

@@ -1,5 +1,6 @@
 //! Follows the jobs from the thread that began them: merges intervals, says progress, writes the files.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,6 @@ use fairtrial_protocol::event::Usage;
 use fairtrial_protocol::file::{FileCounters, FileDrive};
 use fairtrial_protocol::load::{Driven, Progress, Window};
 
-use super::effective;
 use super::job::KINDS;
 use crate::drive::files::{LatencyLog, Timeline, write_result};
 use crate::drive::recorder::{Recorder, Slot};
@@ -144,4 +144,18 @@ impl<'a> Following<'a> {
         write_result(&self.directory, &driven)?;
         Ok(driven)
     }
+}
+
+/// Nothing but the settings that shaped the accesses: what a database's connection would read back.
+fn effective(parameters: &FileDrive) -> BTreeMap<String, String> {
+    [
+        ("block_bytes", parameters.block_bytes.to_string()),
+        (
+            "blocks_per_file",
+            (parameters.bytes / u64::from(parameters.block_bytes)).to_string(),
+        ),
+        ("seed", parameters.seed.to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
 }

@@ -8,7 +8,8 @@ use fairtrial_protocol::file::FileDrive;
 
 use super::choice::Choice;
 use super::content;
-use super::engine::{self, Access, Engine};
+use super::engine;
+use super::engine::access::{Access, Engine};
 use crate::drive::recorder::{Outcome, Recorder, Run};
 use crate::error::LoadError;
 

@@ -12,7 +12,6 @@ mod following;
 mod job;
 mod permutation;
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,13 +21,13 @@ use std::thread;
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::file::{FileCounters, FileDrive, FileEngine};
 use fairtrial_protocol::load::Driven;
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::following::Following;
 use self::job::{Job, KINDS, Until};
 use crate::drive::recorder::Recorder;
-use crate::drive::schedule::{Measure, Schedule};
-use crate::error::LoadError;
+use crate::drive::schedule::{Measure, Schedule, nanoseconds};
+use crate::error::{LoadError, require, require_count};
+use crate::stop::end_asked;
 
 /// More jobs than this are more threads than help any machine.
 const JOBS_LIMIT: u32 = 4096;
@@ -59,15 +58,7 @@ pub fn drive(parameters: &FileDrive, progress: &mut dyn Write) -> Result<Driven,
     let jobs = (0..parameters.jobs)
         .map(|number| Job::open(number, parameters))
         .collect::<Result<Vec<_>, _>>()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|source| {
-            LoadError::Start {
-                what: "a signal handler",
-                source,
-            }
-        })?;
-    }
+    let stop = end_asked()?;
     let shared = Shared {
         recorder: Recorder::new(jobs.len(), &KINDS),
         gate: Barrier::new(jobs.len() + 1),
@@ -155,85 +146,47 @@ fn validate(parameters: &FileDrive) -> Result<(), LoadError> {
     let is_whole = block > 0 && block.is_multiple_of(unit);
     let is_queued = parameters.engine == FileEngine::IoUring;
     let time = |seconds: f64| seconds.is_finite() && seconds > 0.0 && seconds < 1e7;
-    let rules = [
-        (
-            "jobs",
-            (1..=JOBS_LIMIT).contains(&parameters.jobs),
-            "must be 1 to 4096",
-        ),
-        ("block_bytes", is_whole, "must be a multiple of 512"),
-        (
-            "bytes",
-            is_whole && parameters.bytes > 0 && parameters.bytes.is_multiple_of(block),
-            "must be whole blocks, and one at least",
-        ),
-        (
-            "depth",
-            (1..=DEPTH_LIMIT).contains(&parameters.depth),
-            "must be 1 to 4096",
-        ),
-        (
-            "depth",
-            parameters.depth == 1 || is_queued,
-            "must be 1: only io_uring has several accesses under way",
-        ),
-        (
-            "direct",
-            !(parameters.direct && parameters.engine == FileEngine::Mmap),
-            "a mapping is the page cache: mmap cannot bypass it",
-        ),
-        (
-            "write_share",
-            (0.0..=1.0).contains(&parameters.write_share),
-            "must lie between 0 and 1",
-        ),
-        (
-            "interval_ms",
-            parameters.interval_ms >= NARROWEST_INTERVAL_MS,
-            "must be 10 at least",
-        ),
-        (
-            "duration_s",
-            parameters.duration_s.is_none_or(time),
-            "must be a time in seconds above 0",
-        ),
-        (
-            "accesses",
-            parameters.accesses.is_some() != parameters.duration_s.is_some(),
-            "exactly one of accesses and duration_s must be given",
-        ),
-        (
-            "accesses",
-            parameters.accesses != Some(0),
-            "must be 1 at least",
-        ),
-    ];
-    rules
-        .into_iter()
-        .find(|(_, holds, _)| !holds)
-        .map_or(Ok(()), |(field, _, problem)| {
-            Err(LoadError::Parameter {
-                field,
-                problem: problem.into(),
-            })
-        })
-}
-
-#[allow(clippy::cast_possible_truncation)] // below 10^7 seconds, which `validate` has checked
-fn nanoseconds(seconds: f64) -> i64 {
-    (seconds * 1e9).round() as i64
-}
-
-/// Nothing but the settings that shaped the accesses: what a database's connection would read back.
-fn effective(parameters: &FileDrive) -> BTreeMap<String, String> {
-    [
-        ("block_bytes", parameters.block_bytes.to_string()),
-        (
-            "blocks_per_file",
-            (parameters.bytes / u64::from(parameters.block_bytes)).to_string(),
-        ),
-        ("seed", parameters.seed.to_string()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    require_count("jobs", parameters.jobs, JOBS_LIMIT)?;
+    require("block_bytes", is_whole, "must be a multiple of 512")?;
+    require(
+        "bytes",
+        is_whole && parameters.bytes > 0 && parameters.bytes.is_multiple_of(block),
+        "must be whole blocks, and at least one",
+    )?;
+    require_count("depth", parameters.depth, DEPTH_LIMIT)?;
+    require(
+        "depth",
+        parameters.depth == 1 || is_queued,
+        "must be 1: only io_uring has several accesses under way",
+    )?;
+    require(
+        "direct",
+        !(parameters.direct && parameters.engine == FileEngine::Mmap),
+        "a mapping is the page cache: mmap cannot bypass it",
+    )?;
+    require(
+        "write_share",
+        (0.0..=1.0).contains(&parameters.write_share),
+        "must be between 0 and 1",
+    )?;
+    require(
+        "interval_ms",
+        parameters.interval_ms >= NARROWEST_INTERVAL_MS,
+        "must be at least 10",
+    )?;
+    require(
+        "duration_s",
+        parameters.duration_s.is_none_or(time),
+        "must be a time in seconds above 0",
+    )?;
+    require(
+        "accesses",
+        parameters.accesses.is_some() != parameters.duration_s.is_some(),
+        "exactly one of accesses and duration_s must be given",
+    )?;
+    require(
+        "accesses",
+        parameters.accesses != Some(0),
+        "must be at least 1",
+    )
 }

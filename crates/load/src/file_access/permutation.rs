@@ -18,7 +18,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// A permutation of `[0, length)`; `length` must be 1 at least and 2^62 at most.
+    /// A permutation of `[0, length)`; `length` must be at least 1 and 2^62 at most.
     pub fn new(length: u64, random: &mut Random) -> Self {
         debug_assert!((1..=1 << 62).contains(&length));
         let bits = u64::BITS - (length - 1).leading_zeros();

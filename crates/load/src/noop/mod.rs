@@ -43,10 +43,7 @@ impl NoopServer {
 
     /// Serves until `end` can be read or has hung up, or a signal asks to end; removes the socket's file then.
     pub fn serve(self, end: impl AsFd) -> Result<(), LoadError> {
-        let served = run(&self.listener, end).map_err(|source| LoadError::Start {
-            what: "the no-operation server",
-            source,
-        });
+        let served = run(&self.listener, end).map_err(LoadError::start("the no-operation server"));
         std::fs::remove_file(&self.path).map_err(|source| LoadError::Output {
             path: self.path,
             source,

@@ -76,11 +76,8 @@ fn rows(table: &str, asked: &Asked) -> String {
 pub fn check(parameters: &OltpCheck) -> Result<Checked, LoadError> {
     validate(parameters.tables, parameters.table_size)?;
     if parameters.profile == Profile::BulkInsert {
-        let problem = "bulk_insert leaves nothing to check".into();
-        return Err(LoadError::Parameter {
-            field: "profile",
-            problem,
-        });
+        let problem = "bulk_insert leaves nothing to check";
+        return Err(LoadError::parameter("profile", problem));
     }
     endpoint::with(&parameters.endpoint, Checking { parameters })
 }
@@ -116,10 +113,7 @@ impl Job for Checking<'_> {
             Ok(Checked { conditions })
         });
         checked
-            .map_err(|source| LoadError::Start {
-                what: "a reactor",
-                source,
-            })?
+            .map_err(LoadError::start("a reactor"))?
             .map_err(|source: DriverError| LoadError::Statement {
                 doing: format!("checking the tables in {}", driver.describe()),
                 source,

@@ -45,10 +45,10 @@ pub fn validate(distribution: &Distribution) -> Result<(), LoadError> {
         | Distribution::Special {
             iterations: count, ..
         } if !iterations(count) => {
-            format!("iterations must lie between 1 and {ITERATIONS_LIMIT}, not be {count}")
+            format!("iterations must be between 1 and {ITERATIONS_LIMIT}, not {count}")
         }
         Distribution::Special { hot_percent, .. } if !(1..=100).contains(hot_percent) => {
-            format!("hot_percent must lie between 1 and 100, not be {hot_percent}")
+            format!("hot_percent must be between 1 and 100, not {hot_percent}")
         }
         Distribution::Special {
             hot_draws_percent, ..
@@ -56,17 +56,14 @@ pub fn validate(distribution: &Distribution) -> Result<(), LoadError> {
             format!("hot_draws_percent must be below 100, not {hot_draws_percent}")
         }
         Distribution::Pareto { h } if !(*h > 0.0 && *h < 1.0) => {
-            format!("h must lie between 0 and 1, not be {h}")
+            format!("h must be between 0 and 1, not {h}")
         }
         Distribution::Zipfian { exponent } if !(exponent.is_finite() && *exponent >= 0.0) => {
-            format!("exponent must be 0 at least, not {exponent}")
+            format!("exponent must be at least 0, not {exponent}")
         }
         _ => return Ok(()),
     };
-    Err(LoadError::Parameter {
-        field: "distribution",
-        problem,
-    })
+    Err(LoadError::parameter("distribution", problem))
 }
 
 impl Keys {

@@ -6,6 +6,7 @@
 pub mod check;
 mod content;
 pub mod keys;
+mod plan;
 pub mod population;
 mod schema;
 mod statements;

@@ -50,7 +50,7 @@ pub fn validate(tables: u32, table_size: u32) -> Result<(), LoadError> {
         ("table_size", table_size, ROWS_LIMIT),
     ] {
         if !(1..=limit).contains(&value) {
-            let problem = format!("must lie between 1 and {limit}, not be {value}");
+            let problem = format!("must be between 1 and {limit}, not {value}");
             return Err(LoadError::Parameter { field, problem });
         }
     }

@@ -4,7 +4,8 @@ use fairtrial_protocol::oltp::Layout;
 
 use crate::driver::Access;
 use crate::driver::dialect::Dialect;
-use crate::driver::table::{Column, Table, Type};
+use crate::driver::dialect::Type;
+use crate::driver::table::{Column, Table};
 
 const fn column(name: &'static str, kind: Type) -> Column {
     Column {

@@ -10,11 +10,12 @@ use fairtrial_protocol::oltp::{Profile, Protocol};
 use self::statement::{bulk, write_values};
 use super::content::{C_GROUPS, PAD_GROUPS, groups};
 use super::keys::Keys;
+use super::plan::Plan;
 use super::schema;
 use super::statements::{Act, Statement};
-use super::workload::Plan;
+use crate::driver::connection::send;
 use crate::driver::dialect::Dialect;
-use crate::driver::pipeline::{self, Pipeline, Request};
+use crate::driver::pipeline::{Pipeline, Request};
 use crate::driver::{Access, Connection, DriverError, Value};
 use crate::random::Random;
 use crate::workload::{Counts, Ended, User};
@@ -256,7 +257,7 @@ impl OltpUser {
             commit: begin.is_some(),
         };
         let mut rows = Vec::with_capacity(requests.len());
-        let ended = pipeline::send(connection, together, &mut rows).await;
+        let ended = send(connection, together, &mut rows).await;
         for (step, rows) in self.steps.iter().zip(rows) {
             self.drawn.touched(step.statement, rows);
         }

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use fairtrial_protocol::oltp::{Distribution, Mix, OltpDrive, Profile, Protocol};
+use fairtrial_protocol::oltp::{Mix, OltpDrive, Profile, Protocol};
 
 use super::keys::{self, Keys};
+use super::plan::Plan;
 use super::population::validate;
 use super::schema;
-use super::statements::{Act, Statement, groups, in_transaction};
+use super::statements::{Statement, groups, in_transaction};
 use super::user::OltpUser;
 use crate::driver::dialect::Dialect;
 use crate::driver::pipeline;
-use crate::driver::{Connection, ErrorKind, StatementId};
+use crate::driver::{Connection, ErrorKind};
 use crate::error::LoadError;
 use crate::workload::{Counts, Unfit, Workload};
 
@@ -22,38 +23,6 @@ const STATEMENTS_LIMIT: u32 = 10_000;
 pub struct Oltp {
     plan: Arc<Plan>,
     types: [&'static str; 1],
-}
-
-/// A drive's parameters, made ready for drawing.
-pub struct Plan {
-    /// What a transaction does.
-    pub profile: Profile,
-    /// Groups of acts, each on a table of its own.
-    pub groups: Vec<(Act, u32)>,
-    /// How many statements of each kind, and how long ranges are.
-    pub mix: Mix,
-    /// Number of tables.
-    pub tables: u32,
-    /// Rows of each.
-    pub table_size: u32,
-    /// Virtual users.
-    pub users: u32,
-    /// Keys of a table.
-    pub keys: Keys,
-    /// How they are drawn.
-    pub distribution: Distribution,
-    /// Whether statements are one transaction.
-    pub in_transaction: bool,
-    /// How statements reach the system.
-    pub protocol: Protocol,
-    /// Whether they go out before the first is answered.
-    pub pipelining: bool,
-    /// Seed of the run.
-    pub seed: u64,
-    /// Prepared kinds, each once per table.
-    prepared: Vec<Statement>,
-    /// The largest key of each table when the drive began.
-    pub last_keys: Vec<i64>,
 }
 
 impl Oltp {
@@ -133,7 +102,7 @@ fn check_mix(parameters: &OltpDrive) -> Result<(), LoadError> {
     if range_size == 0 || random_points == 0 || random_ranges == 0 {
         return refuse(
             "mix",
-            "range_size, random_points and random_ranges must be 1 at least".into(),
+            "range_size, random_points and random_ranges must be at least 1".into(),
         );
     }
     let own = matches!(profile, Profile::Insert | Profile::BulkInsert);
@@ -173,12 +142,7 @@ fn check_pipelining(parameters: &OltpDrive) -> Result<(), LoadError> {
         return Ok(());
     }
     pipeline::check(&parameters.drive.endpoint)?;
-    let refuse = |problem: String| {
-        Err(LoadError::Parameter {
-            field: "pipelining",
-            problem,
-        })
-    };
+    let refuse = |problem: String| Err(LoadError::parameter("pipelining", problem));
     if parameters.protocol == Protocol::Text {
         return refuse("only prepared statements are pipelined, and the protocol is text".into());
     }
@@ -193,26 +157,6 @@ fn check_pipelining(parameters: &OltpDrive) -> Result<(), LoadError> {
         ));
     }
     Ok(())
-}
-
-impl Plan {
-    /// A prepared statement's number.
-    pub fn statement(&self, statement: Statement, table: u32) -> StatementId {
-        let place = self.prepared.iter().position(|known| *known == statement);
-        StatementId(place.unwrap_or_default() * self.tables as usize + table as usize - 1)
-    }
-
-    /// Whether a table whose largest key is `found` may have the size that is asked for.
-    fn fits(&self, found: i64) -> bool {
-        let asked = i64::from(self.table_size);
-        match self.profile {
-            // An earlier drive of the same profile has left more rows, or fewer.
-            Profile::Insert => found >= asked,
-            Profile::Delete => (1..=asked).contains(&found),
-            Profile::BulkInsert => true,
-            _ => found == asked,
-        }
-    }
 }
 
 impl Workload for Oltp {

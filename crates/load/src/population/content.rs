@@ -81,10 +81,7 @@ impl<P: Population> Job for Reading<'_, P> {
     fn run<D: Driver>(self, driver: D) -> Self::Output {
         let read = driver.block_on(read_back(&driver, self.population));
         let digests = read
-            .map_err(|source| LoadError::Start {
-                what: "a reactor",
-                source,
-            })?
+            .map_err(LoadError::start("a reactor"))?
             .map_err(|source| LoadError::Statement {
                 doing: "reading the content back".into(),
                 source,

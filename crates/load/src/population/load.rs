@@ -28,10 +28,7 @@ pub fn load<P: Population>(
     progress: &mut dyn Write,
 ) -> Result<Loaded, LoadError> {
     if threads == 0 {
-        return Err(LoadError::Parameter {
-            field: "threads",
-            problem: "must be 1 at least".into(),
-        });
+        return Err(LoadError::parameter("threads", "must be at least 1"));
     }
     endpoint::with(
         endpoint,
@@ -105,10 +102,9 @@ impl<P: Population> Job for Loading<'_, P> {
 }
 
 fn blocking<D: Driver, T>(driver: &D, future: impl Future<Output = T>) -> Result<T, LoadError> {
-    driver.block_on(future).map_err(|source| LoadError::Start {
-        what: "a reactor",
-        source,
-    })
+    driver
+        .block_on(future)
+        .map_err(LoadError::start("a reactor"))
 }
 
 async fn create<D: Driver, P: Population>(driver: &D, population: &P) -> Result<(), DriverError> {

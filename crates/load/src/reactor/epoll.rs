@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::task::Waker;
 
-use super::poller::Direction;
+use super::direction::Direction;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::time::{

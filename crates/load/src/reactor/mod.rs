@@ -5,6 +5,7 @@
 //! the loop knows how busy it was. Tasks never leave their thread; one that has a thread for itself sleeps in its receives.
 
 mod clock;
+mod direction;
 mod epoll;
 mod poller;
 mod ring;

@@ -7,17 +7,9 @@ use std::task::{Poll, Waker};
 
 use fairtrial_protocol::load::Interface;
 
+use super::direction::Direction;
 use super::epoll::Epoll;
 use super::ring::Ring;
-
-/// What a task waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Something to receive.
-    Read,
-    /// Room to send.
-    Write,
-}
 
 /// The sockets of one loop.
 pub enum Poller {

@@ -11,7 +11,7 @@ use std::task::{Poll, Waker};
 
 use io_uring::{IoUring as Queues, opcode, squeue, types};
 
-use super::poller::Direction;
+use super::direction::Direction;
 
 /// Entries of the submission queue; a full queue is handed over at once.
 const ENTRIES: u32 = 512;

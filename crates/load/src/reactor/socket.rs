@@ -18,7 +18,8 @@ use rustix::net::{
     connect, recv, send, socket_with, sockopt,
 };
 
-use super::poller::{Direction, Poller};
+use super::direction::Direction;
+use super::poller::Poller;
 use super::{STOP_LATENCY_NS, Shared, sleep, turn};
 
 /// A receive takes at least this much at once where that much has come.

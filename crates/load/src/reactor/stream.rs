@@ -13,7 +13,7 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
 
-use super::Socket;
+use super::{Address, Socket};
 
 /// Plain or encrypted.
 pub enum Stream {
@@ -32,12 +32,17 @@ pub struct Tls {
 }
 
 impl Stream {
-    /// Encrypts a socket. Returns once both sides have agreed.
-    pub async fn encrypt(
-        socket: Socket,
-        config: Arc<ClientConfig>,
-        host: &str,
-    ) -> io::Result<Self> {
+    /// Connects; each wait ends after `limit`.
+    pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
+        Socket::connect(address, limit).await.map(Self::Plain)
+    }
+
+    /// Encrypts what follows. Returns once both sides have agreed.
+    pub async fn encrypted(self, config: Arc<ClientConfig>, host: &str) -> io::Result<Self> {
+        let socket = match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(_) => return Ok(self),
+        };
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let session = ClientConnection::new(config, name).map_err(io::Error::other)?;
         let mut tls = Box::new(Tls {
@@ -78,6 +83,21 @@ impl Stream {
             Self::Plain(socket) => socket.receive(buffer).await,
             Self::Tls(tls) => tls.receive(buffer).await,
         }
+    }
+
+    /// Drops what was taken of a buffer and appends what comes.
+    pub async fn receive_after(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        taken: &mut usize,
+    ) -> io::Result<()> {
+        if *taken == buffer.len() {
+            buffer.clear();
+        } else {
+            buffer.drain(..*taken);
+        }
+        *taken = 0;
+        self.receive(buffer).await
     }
 }
 

@@ -3,8 +3,10 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
+
+use crate::shared::lock;
 
 /// Tasks by number. A waker may be called from any thread, though only this one does.
 pub struct Tasks<F> {
@@ -36,7 +38,7 @@ impl Wake for Woken {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.is_queued.swap(true, Ordering::AcqRel) {
-            let mut ready = self.ready.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ready = lock(&self.ready.0);
             ready.push(self.task);
         }
     }
@@ -79,7 +81,7 @@ impl<F: Future<Output = ()>> Tasks<F> {
     /// Lets every task that was woken go on, once: one woken meanwhile waits for the sockets to be looked at again.
     pub fn run_ready(&mut self) {
         {
-            let mut ready = self.ready.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ready = lock(&self.ready.0);
             std::mem::swap(&mut *ready, &mut self.turn);
         }
         for &number in &self.turn {
@@ -98,11 +100,6 @@ impl<F: Future<Output = ()>> Tasks<F> {
 
     /// Whether a task was woken and has not gone on yet.
     pub fn has_ready(&self) -> bool {
-        !self
-            .ready
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_empty()
+        !lock(&self.ready.0).is_empty()
     }
 }

@@ -183,7 +183,7 @@ pub fn sums(weights: impl Iterator<Item = f64>) -> Result<Vec<f64>, LoadError> {
             if weight > 0.0 && f64::is_finite(sum) {
                 Ok(sum)
             } else {
-                Err(refused(format!("weight {weight} is none above 0")))
+                Err(refused(format!("weight {weight} is not above 0")))
             }
         })
         .collect()

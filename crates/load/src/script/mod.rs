@@ -13,10 +13,7 @@ use crate::error::LoadError;
 
 /// A script that contradicts itself: the reader of scripts has let something pass.
 fn refused(problem: String) -> LoadError {
-    LoadError::Parameter {
-        field: "script",
-        problem,
-    }
+    LoadError::parameter("script", problem)
 }
 
 /// A name that lives as long as the process, which drives or loads once: results and tables ask for static names.

@@ -86,10 +86,10 @@ impl Plan {
                 transaction.pieces = pieces(transaction);
             }
             if !transactions.iter().any(Planned::is_pipelined) {
-                return Err(LoadError::Parameter {
-                    field: "pipelining",
-                    problem: "no transaction has two statements that can be sent together".into(),
-                });
+                return Err(LoadError::parameter(
+                    "pipelining",
+                    "no transaction has two statements that can be sent together",
+                ));
             }
         }
         Ok(Self {

@@ -30,14 +30,8 @@ impl Job for Asking {
             self.refused(&mut connection).await
         });
         let refused = asked
-            .map_err(|source| LoadError::Start {
-                what: "a reactor",
-                source,
-            })?
-            .map_err(|source| LoadError::Connect {
-                endpoint: driver.describe(),
-                source,
-            })?;
+            .map_err(LoadError::start("a reactor"))?
+            .map_err(|source| driver.refused(source))?;
         Ok(Preflighted { refused })
     }
 }
@@ -88,7 +82,7 @@ pub async fn look<C: Connection>(
     if let Some(place) = integers.iter().find(is_unfit) {
         let number = place + 1;
         return Err(DriverError::unexpected(format!(
-            "the system wants a whole number for parameter {number}, and the script draws none; CAST it"
+            "the system expects an integer for parameter {number}, but the script draws another type; CAST it"
         )));
     }
     if columns < step.take.len() {

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::draw::{Slot, weighted};
 use super::plan::{Plan, Planned, Step};
-use crate::driver::pipeline::{self, Pipeline, Request};
+use crate::driver::connection::send;
+use crate::driver::pipeline::{Pipeline, Request};
 use crate::driver::{Access, Connection, DriverError, Row, Value};
 use crate::random::Random;
 use crate::workload::{Counts, Ended, User};
@@ -126,7 +127,7 @@ impl ScriptUser {
             commit,
         };
         let mut rows = Vec::with_capacity(steps.len());
-        let ended = pipeline::send(connection, together, &mut rows).await;
+        let ended = send(connection, together, &mut rows).await;
         let mut differs = None;
         for (step, rows) in steps.iter().zip(rows) {
             differs = differs.or(self.touched(step, rows).err());

@@ -1,6 +1,7 @@
 //! The nine tables as a population: units of [`super::populate`], counted in warehouses.
 
-use super::populate::{Rows, Unit};
+use super::populate::Unit;
+use super::populate::rows::Rows;
 use super::schema::TABLES;
 use crate::driver::batch::Batch;
 use crate::driver::dialect::Dialect;
@@ -28,10 +29,7 @@ impl Warehouses {
             return Ok(Self { units, seed });
         }
         let problem = format!("must lie between 1 and {WAREHOUSES_LIMIT}, not be {warehouses}");
-        Err(LoadError::Parameter {
-            field: "warehouses",
-            problem,
-        })
+        Err(LoadError::parameter("warehouses", problem))
     }
 }
 
@@ -78,7 +76,7 @@ impl Population for Warehouses {
     }
 
     fn fill(&self, unit: usize, rows: &mut Rows) {
-        rows.fill(self.units[unit], self.seed);
+        self.units[unit].fill(self.seed, rows);
     }
 
     fn batch<'a>(&self, rows: &'a Rows, position: usize) -> &'a Batch {

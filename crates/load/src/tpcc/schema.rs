@@ -3,7 +3,8 @@
 //! Foreign keys are not declared: the specification describes them as relationships, the consistency conditions check
 //! them, and declaring them adds five indexes to `InnoDB` that no transaction reads.
 
-use crate::driver::table::{Column, Index, Table, Type};
+use crate::driver::dialect::Type;
+use crate::driver::table::{Column, Index, Table};
 
 const fn column(name: &'static str, kind: Type) -> Column {
     Column {

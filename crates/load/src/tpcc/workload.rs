@@ -9,7 +9,7 @@ use super::{procedures, statements, transactions};
 use crate::calendar;
 use crate::driver::dialect::Dialect;
 use crate::driver::{Connection, DriverError};
-use crate::error::LoadError;
+use crate::error::{LoadError, require};
 use crate::workload::{Counts, Ended, Unfit, User, Workload};
 
 /// What all terminals of a drive share.
@@ -23,25 +23,28 @@ pub struct Tpcc {
 impl Tpcc {
     /// The workload of these parameters.
     pub fn new(parameters: &TpccDrive) -> Result<Self, LoadError> {
-        let refuse = |field, problem: &str| {
-            Err(LoadError::Parameter {
-                field,
-                problem: problem.into(),
-            })
-        };
         let scale = parameters.think_time_scale;
-        if parameters.warehouses == 0 {
-            return refuse("warehouses", "must be 1 at least");
-        }
-        if parameters.procedures && matches!(parameters.drive.endpoint, Endpoint::Sqlite { .. }) {
-            return refuse("procedures", "SQLite has no stored procedures");
-        }
-        if parameters.procedures && parameters.warehouses > procedures::LARGEST_WAREHOUSE {
-            return refuse("warehouses", "must be 999999 at most with procedures");
-        }
-        if !(0.0..1e9).contains(&scale) {
-            return refuse("think_time_scale", "must be a number of at least 0");
-        }
+        require(
+            "warehouses",
+            parameters.warehouses > 0,
+            "must be at least 1",
+        )?;
+        let is_embedded = matches!(parameters.drive.endpoint, Endpoint::Sqlite { .. });
+        require(
+            "procedures",
+            !(parameters.procedures && is_embedded),
+            "SQLite has no stored procedures",
+        )?;
+        require(
+            "warehouses",
+            !(parameters.procedures && parameters.warehouses > procedures::LARGEST_WAREHOUSE),
+            "must be at most 999999 with procedures",
+        )?;
+        require(
+            "think_time_scale",
+            (0.0..1e9).contains(&scale),
+            "must be at least 0",
+        )?;
         Ok(Self {
             site: Site {
                 warehouses: parameters.warehouses.into(),

@@ -278,7 +278,7 @@ fn what_cannot_be_meant_is_refused_by_the_name_of_its_field() {
         ("threads", |asked| asked.threads = 513),
         ("locks: must be 1 to 65536", |asked| asked.locks = 65_537),
         ("lines: must be 1 to 64", |asked| asked.lines = 0),
-        ("lines: must be 1048576", |asked| {
+        ("lines: must be at most 1048576", |asked| {
             (asked.locks, asked.lines) = (65_536, 17);
         }),
         ("critical_turns", |asked| asked.outside_turns = 100_000_001),
@@ -292,7 +292,7 @@ fn what_cannot_be_meant_is_refused_by_the_name_of_its_field() {
         ("acquisitions: exactly one", |asked| {
             asked.duration_s = Some(1.0);
         }),
-        ("acquisitions: must be sample_every", |asked| {
+        ("acquisitions: must be at least sample_every", |asked| {
             asked.acquisitions = Some(3);
         }),
     ];

@@ -1,6 +1,6 @@
 //! The same functions, counted.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
@@ -12,23 +12,10 @@ use crate::sites::{Counts, add};
 use super::counts::{counts, site};
 use super::mutex::{FastMutex, Mutex};
 use super::process::now;
-use super::{
-    CLOCK_LOCK, COND_CLOCK_WAIT, COND_TIMED_WAIT, COND_WAIT, TIMED_LOCK, TRY_LOCK, UNLOCK, real,
-};
+use super::real;
 
 /// Whether timed locks, too, make mutexes adaptive.
 pub static ADAPTS: AtomicBool = AtomicBool::new(false);
-
-/// Leads the slots of everything but `pthread_mutex_lock` here.
-pub fn take_over() {
-    TRY_LOCK.store(tried as *mut c_void, Relaxed);
-    TIMED_LOCK.store(timed as *mut c_void, Relaxed);
-    CLOCK_LOCK.store(clocked as *mut c_void, Relaxed);
-    UNLOCK.store(unlocked as *mut c_void, Relaxed);
-    COND_WAIT.store(waited as *mut c_void, Relaxed);
-    COND_TIMED_WAIT.store(waited_until as *mut c_void, Relaxed);
-    COND_CLOCK_WAIT.store(waited_by_clock as *mut c_void, Relaxed);
-}
 
 /// `pthread_mutex_lock`, by algorithm.
 pub unsafe extern "C-unwind" fn entered<A: Algorithm<Mutex>>(
@@ -64,7 +51,7 @@ pub unsafe extern "C-unwind" fn fast_entered<A: Algorithm<FastMutex>>(
     )
 }
 
-unsafe extern "C-unwind" fn timed(
+pub unsafe extern "C-unwind" fn timed(
     mutex: *mut pthread_mutex_t,
     until: *const timespec,
     caller: usize,
@@ -75,7 +62,7 @@ unsafe extern "C-unwind" fn timed(
     })
 }
 
-unsafe extern "C-unwind" fn clocked(
+pub unsafe extern "C-unwind" fn clocked(
     mutex: *mut pthread_mutex_t,
     clock: clockid_t,
     until: *const timespec,
@@ -130,7 +117,7 @@ fn watched(
     answer
 }
 
-unsafe extern "C-unwind" fn tried(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
+pub unsafe extern "C-unwind" fn tried(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
     // SAFETY: the program's promise to pthread_mutex_trylock.
     let plain = unsafe { Mutex::new(mutex) };
     let answer = plain.try_lock();
@@ -145,7 +132,7 @@ unsafe extern "C-unwind" fn tried(mutex: *mut pthread_mutex_t, caller: usize) ->
     answer
 }
 
-unsafe extern "C-unwind" fn unlocked(mutex: *mut pthread_mutex_t) -> c_int {
+pub unsafe extern "C-unwind" fn unlocked(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the program's promise to pthread_mutex_unlock.
     let plain = unsafe { Mutex::new(mutex) };
     let ended = plain.is_plain().then(|| let_go(plain)).flatten();
@@ -165,7 +152,7 @@ fn let_go(plain: Mutex) -> Option<(&'static Counts, Held, u64)> {
     Some((counts, held, now()))
 }
 
-unsafe extern "C-unwind" fn waited(
+pub unsafe extern "C-unwind" fn waited(
     condition: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     caller: usize,
@@ -176,7 +163,7 @@ unsafe extern "C-unwind" fn waited(
     })
 }
 
-unsafe extern "C-unwind" fn waited_until(
+pub unsafe extern "C-unwind" fn waited_until(
     condition: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     until: *const timespec,
@@ -188,7 +175,7 @@ unsafe extern "C-unwind" fn waited_until(
     })
 }
 
-unsafe extern "C-unwind" fn waited_by_clock(
+pub unsafe extern "C-unwind" fn waited_by_clock(
     condition: *mut pthread_cond_t,
     mutex: *mut pthread_mutex_t,
     clock: clockid_t,

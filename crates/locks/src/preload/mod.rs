@@ -123,14 +123,14 @@ extern "C" fn begin() {
         resolve();
         let config = Config::read(variable)
             .unwrap_or_else(|mistake| process::refuse(format_args!("{mistake}")));
-        let refused =
-            mutex::unlike().or_else(|| (!process::tell_generations()).then_some("kernel"));
+        let refused = mutex::unlike()
+            .or_else(|| (!process::tell_generations(counts::of_child)).then_some("kernel"));
         let announced = announcement(&config, refused);
         if refused.is_none() {
             SPINS.store(config.spins, Relaxed);
             if config.counts {
                 begin_counts(announced.text());
-                counted::take_over();
+                count_all();
             }
             LOCK.store(locking(config) as *mut c_void, Relaxed);
             adaptive_when_timed(config);
@@ -138,6 +138,17 @@ extern "C" fn begin() {
         fast_mutex(config, refused);
         counts::announce(&announced);
     });
+}
+
+/// Leads the slots of everything but `pthread_mutex_lock` to the functions that count.
+fn count_all() {
+    TRY_LOCK.store(counted::tried as *mut c_void, Relaxed);
+    TIMED_LOCK.store(counted::timed as *mut c_void, Relaxed);
+    CLOCK_LOCK.store(counted::clocked as *mut c_void, Relaxed);
+    UNLOCK.store(counted::unlocked as *mut c_void, Relaxed);
+    COND_WAIT.store(counted::waited as *mut c_void, Relaxed);
+    COND_TIMED_WAIT.store(counted::waited_until as *mut c_void, Relaxed);
+    COND_CLOCK_WAIT.store(counted::waited_by_clock as *mut c_void, Relaxed);
 }
 
 /// A variable's value; none in a program that runs with rights its user has not.

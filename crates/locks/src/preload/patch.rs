@@ -62,7 +62,7 @@ pub fn replace(entry: unsafe extern "C-unwind" fn()) {
     };
     if !done {
         process::refuse(format_args!(
-            "my_pthread_fastmutex_lock cannot be replaced: this system lets nobody write to code (SELinux: execmod)"
+            "my_pthread_fastmutex_lock cannot be replaced: this system does not allow writing to code (SELinux: execmod)"
         ));
     }
 }

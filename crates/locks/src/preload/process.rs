@@ -5,8 +5,7 @@ use core::sync::atomic::{
     AtomicPtr, AtomicU32,
     Ordering::{AcqRel, Acquire, Release},
 };
-
-use super::counts;
+use std::sync::OnceLock;
 
 const PAGE: usize = 4096;
 const FIRST: u32 = 1;
@@ -21,9 +20,12 @@ static BETWEEN_LOOKS: libc::timespec = libc::timespec {
 static GENERATION: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
 /// The same number, which a child inherits.
 static LATEST: AtomicU32 = AtomicU32::new(FIRST);
+/// Gives a forked child a file of counts of its own.
+static IN_CHILD: OnceLock<fn() -> Result<(), c_int>> = OnceLock::new();
 
-/// Prepares `generation`; false where the kernel cannot (before Linux 4.14).
-pub fn tell_generations() -> bool {
+/// Prepares `generation`, and what a forked child does before it counts; false where the kernel cannot (before Linux 4.14).
+pub fn tell_generations(in_child: fn() -> Result<(), c_int>) -> bool {
+    let _ = IN_CHILD.set(in_child);
     let Some(page) = anonymous(PAGE, libc::MAP_PRIVATE) else {
         return false;
     };
@@ -75,7 +77,9 @@ fn forked(page: &AtomicU32) -> Option<u32> {
     match page.compare_exchange(0, UNDER_WAY, AcqRel, Acquire) {
         Ok(_) => {
             let fresh = next();
-            let _ = errno_kept(counts::of_child);
+            if let Some(act) = IN_CHILD.get() {
+                let _ = errno_kept(act);
+            }
             LATEST.store(fresh, Release);
             page.store(fresh, Release);
             wake(page);

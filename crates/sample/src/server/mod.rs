@@ -2,6 +2,7 @@
 //! own samples and nobody else's.
 
 pub mod counters;
+pub mod family;
 mod lock_waits;
 mod mysql;
 mod postgres;
@@ -15,11 +16,8 @@ use std::thread::{self, JoinHandle};
 
 use fairtrial_protocol::sample::SampledServer;
 
-use crate::error::SampleError;
+use crate::error::{SHORTEST_SERVER_INTERVAL_MS, SampleError};
 use watch::{ANSWER_LIMIT, Said, Watch};
-
-/// Shortest interval, milliseconds: a question costs a server and its reader some 0.3 ms of processor time.
-pub const SHORTEST_SERVER_INTERVAL_MS: u32 = 100;
 
 /// The thread's name, as `/proc` shows it.
 const THREAD: &str = "server-ticks";

@@ -106,21 +106,6 @@ pub fn reading(counters: &[Counter], names: &[String]) -> Reading {
     }
 }
 
-/// Lines of the monitor's text as names and numbers, each named as the list has it.
-pub fn monitor_lines(counters: &[Counter], text: &str) -> Vec<(String, String)> {
-    let wanted = counters
-        .iter()
-        .flat_map(|counter| &counter.mysql)
-        .filter(|name| name.starts_with(LINE));
-    wanted
-        .filter_map(|name| {
-            let words = name.trim_start_matches(LINE);
-            let rest = text.lines().find_map(|line| line.strip_prefix(words))?;
-            Some((name.clone(), rest.trim().to_owned()))
-        })
-        .collect()
-}
-
 fn quoted(names: &[&str]) -> String {
     names
         .iter()

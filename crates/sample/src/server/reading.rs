@@ -1,73 +1,10 @@
-//! From a server that has said what it is to a few cheap statements, and from their answers to a row.
+//! A few cheap statements, and from their answers to a row.
 
 use std::collections::BTreeMap;
 
 use fairtrial_protocol::load::Rows;
 
-use super::counters::Counter;
-use super::{mysql, postgres};
-
-/// Asks a server what it is; every family answers this.
-pub const VERSION: &str = "SELECT version()";
-
-/// A family of servers that share their statements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// MariaDB.
-    Mariadb,
-    /// MySQL from 5.7 on.
-    Mysql,
-    /// MySQL before it.
-    EarlierMysql,
-    /// PostgreSQL.
-    Postgres,
-}
-
-impl Family {
-    /// From the server's own words (`10.11.6-MariaDB-0+deb12u1`, `8.4.2`, `PostgreSQL 15.8 on …`).
-    #[must_use]
-    pub fn of(version: &str) -> Self {
-        if version.contains("PostgreSQL") {
-            Self::Postgres
-        } else if version.contains("MariaDB") {
-            Self::Mariadb
-        } else if ["5.1.", "5.5.", "5.6."]
-            .iter()
-            .any(|earlier| version.starts_with(earlier))
-        {
-            Self::EarlierMysql
-        } else {
-            Self::Mysql
-        }
-    }
-
-    /// Who waits for whom; columns as `lock_waits` names them.
-    #[must_use]
-    pub fn lock_waits(self) -> &'static str {
-        match self {
-            Self::Mariadb => mysql::LOCK_WAITS_MARIADB,
-            Self::Mysql => mysql::LOCK_WAITS_MYSQL,
-            Self::EarlierMysql => mysql::LOCK_WAITS_EARLIER_MYSQL,
-            Self::Postgres => postgres::LOCK_WAITS,
-        }
-    }
-
-    /// Which statements read every counter that this server has; `ask` asks it.
-    pub fn reading<E>(
-        self,
-        counters: &[Counter],
-        mut ask: impl FnMut(&str) -> Result<Rows, E>,
-    ) -> Result<Reading, E> {
-        if self == Self::Postgres {
-            return Ok(postgres::reading(counters, &owned(&ask(postgres::PROBE)?)));
-        }
-        let mut names = owned(&ask(mysql::STATUS)?);
-        if let Some(switched_on) = mysql::switched_on(&ask(mysql::TABLE)?) {
-            names.extend(owned(&ask(&switched_on)?));
-        }
-        Ok(mysql::reading(counters, &names))
-    }
-}
+use super::counters::{Counter, LINE};
 
 /// Statements, and which column each name in their answers fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +30,7 @@ impl Reading {
             for row in &answer.rows {
                 match row.as_slice() {
                     [Some(name), value] => say(name, value.as_deref()),
-                    [_, _, Some(text)] => mysql::monitor_lines(counters, text)
+                    [_, _, Some(text)] => monitor_lines(counters, text)
                         .iter()
                         .for_each(|(name, value)| say(name, Some(value))),
                     _ => {}
@@ -107,8 +44,19 @@ impl Reading {
     }
 }
 
-fn owned(names: &Rows) -> Vec<String> {
-    first_cells(names).map(str::to_owned).collect()
+/// Lines of the monitor's text as names and numbers, each named as the list has it.
+fn monitor_lines(counters: &[Counter], text: &str) -> Vec<(String, String)> {
+    let wanted = counters
+        .iter()
+        .flat_map(|counter| &counter.mysql)
+        .filter(|name| name.starts_with(LINE));
+    wanted
+        .filter_map(|name| {
+            let words = name.trim_start_matches(LINE);
+            let rest = text.lines().find_map(|line| line.strip_prefix(words))?;
+            Some((name.clone(), rest.trim().to_owned()))
+        })
+        .collect()
 }
 
 /// The first cell of every row that has one.
@@ -117,6 +65,3 @@ pub fn first_cells(rows: &Rows) -> impl Iterator<Item = &str> {
         .iter()
         .filter_map(|row| row.first().and_then(Option::as_deref))
 }
-
-#[cfg(test)]
-mod tests;

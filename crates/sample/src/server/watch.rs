@@ -12,8 +12,9 @@ use fairtrial_protocol::load::Rows;
 use fairtrial_protocol::sample::SampledServer;
 
 use super::counters::{self, Counter};
+use super::family::{Family, VERSION};
 use super::lock_waits::LockWaits;
-use super::reading::{self, Family, Reading};
+use super::reading::{Reading, first_cells};
 use crate::error::SampleError;
 use crate::table::{Table, batch_rows};
 
@@ -248,8 +249,8 @@ impl Connected {
             Duration::from_nanos(u64::try_from(deadline_ns - monotonic_ns()).unwrap_or_default())
         };
         if self.known.is_none() {
-            let version = self.client.ask(reading::VERSION, left())?;
-            let family = Family::of(reading::first_cells(&version).next().unwrap_or_default());
+            let version = self.client.ask(VERSION, left())?;
+            let family = Family::of(first_cells(&version).next().unwrap_or_default());
             let reading = family.reading(counters, |sql| self.client.ask(sql, left()))?;
             self.known = Some((family, reading));
         }

@@ -1,5 +1,6 @@
 //! Sources of counters: each opens its files, names its columns, and reads a row.
 
+pub mod counters;
 mod cpu;
 mod disks;
 mod keyed;
@@ -12,17 +13,7 @@ use std::path::Path;
 
 use fairtrial_protocol::sample::Source;
 
-/// One row: a value for each column, nothing where the kernel did not say one.
-pub type Row = [Option<u64>];
-
-/// A source of counters.
-pub trait Counters {
-    /// Names of its columns, fixed when it was opened.
-    fn columns(&self) -> &[String];
-
-    /// Fills a row, all of it nothing before. An error ends the source.
-    fn read(&mut self, row: &mut Row) -> io::Result<()>;
-}
+use counters::Counters;
 
 /// A source ready to be read, and what it had to leave out, in words.
 pub type Opened = (Box<dyn Counters>, Vec<String>);
@@ -64,11 +55,4 @@ pub fn open_process(root: &Path, process: i32) -> io::Result<Opened> {
 /// Opens a process with its children below `root`.
 pub fn open_tree(root: &Path, process: i32) -> io::Result<Opened> {
     Ok((Box::new(tree::Tree::open(root, process)?), vec![]))
-}
-
-fn damaged(what: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("not what a kernel prints: {what}"),
-    )
 }

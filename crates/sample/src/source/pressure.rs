@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::{Counters, Row, damaged};
+use super::counters::{Counters, Row, damaged};
 use crate::parse::Cursor;
 use crate::proc_file::ProcFile;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::param::page_size;
 
-use super::{Counters, Row, damaged};
+use super::counters::{Counters, Row, damaged};
 use crate::parse::Cursor;
 use crate::proc_file::ProcFile;
 

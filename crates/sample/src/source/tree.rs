@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::{Errno, pread};
 
-use super::{Counters, Row, damaged};
+use super::counters::{Counters, Row, damaged};
 use crate::parse::Cursor;
 use crate::proc_file::ProcFile;
 

@@ -240,7 +240,7 @@ fn a_missing_source_says_so_and_leaves_the_work_directory_alone() {
         matches!(&error, StateError::Missing { path } if *path == missing),
         "{error}"
     );
-    assert!(error.hint().contains("made again"));
+    assert!(error.hint().contains("makes them again"));
     assert_eq!(
         fs::read(place.work().join("table")).expect("read"),
         b"still here"

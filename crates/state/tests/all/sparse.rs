@@ -2,14 +2,33 @@
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fairtrial_protocol::state::{Restore, Restored};
 use fairtrial_state::{StateError, restore};
+use tempfile::TempDir;
 
 const GIBIBYTE: u64 = 1 << 30;
 const BLOCK_BYTES: u64 = 512; // the unit of st_blocks, whatever the file system
 const PIECE_BYTES: usize = 65_536;
+
+/// A prepared directory, and where it is restored to.
+struct Place {
+    directory: TempDir,
+    prepared: PathBuf,
+    work: PathBuf,
+}
+
+fn place() -> Place {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [prepared, work] = ["prepared", "work"].map(|name| directory.path().join(name));
+    fs::create_dir(&prepared).expect("made");
+    Place {
+        directory,
+        prepared,
+        work,
+    }
+}
 
 fn restored(from: &Path, to: &Path) -> Result<Restored, StateError> {
     let text = |path: &Path| path.to_str().expect("plain").to_owned();
@@ -22,12 +41,11 @@ fn restored(from: &Path, to: &Path) -> Result<Restored, StateError> {
 
 #[test]
 fn a_file_of_a_gibibyte_that_is_nearly_all_hole_stays_so() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (prepared, work) = (
-        directory.path().join("prepared"),
-        directory.path().join("work"),
-    );
-    fs::create_dir(&prepared).expect("made");
+    let Place {
+        directory: _directory,
+        prepared,
+        work,
+    } = place();
     let file = File::create(prepared.join("ibdata1")).expect("created");
     let places = [0, GIBIBYTE / 3, GIBIBYTE / 2, GIBIBYTE - PIECE_BYTES as u64];
     for (number, at) in (1..).zip(places) {
@@ -70,12 +88,11 @@ fn a_file_of_a_gibibyte_that_is_nearly_all_hole_stays_so() {
 
 #[test]
 fn a_file_that_is_all_hole_has_its_length_and_no_data() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (prepared, work) = (
-        directory.path().join("prepared"),
-        directory.path().join("work"),
-    );
-    fs::create_dir(&prepared).expect("made");
+    let Place {
+        directory: _directory,
+        prepared,
+        work,
+    } = place();
     File::create(prepared.join("undo"))
         .expect("created")
         .set_len(GIBIBYTE)
@@ -88,12 +105,12 @@ fn a_file_that_is_all_hole_has_its_length_and_no_data() {
 
 #[test]
 fn two_names_of_one_file_become_two_files_of_equal_content() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (prepared, work) = (
-        directory.path().join("prepared"),
-        directory.path().join("work"),
-    );
-    fs::create_dir_all(prepared.join("below")).expect("made");
+    let Place {
+        directory: _directory,
+        prepared,
+        work,
+    } = place();
+    fs::create_dir(prepared.join("below")).expect("made");
     fs::write(prepared.join("one"), "content").expect("written");
     fs::hard_link(prepared.join("one"), prepared.join("below/other")).expect("linked");
     assert_eq!(restored(&prepared, &work).expect("restored").files, 2);
@@ -111,13 +128,12 @@ fn two_names_of_one_file_become_two_files_of_equal_content() {
 
 #[test]
 fn every_permission_bit_comes_back_on_files_and_directories() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (prepared, work) = (
-        directory.path().join("prepared"),
-        directory.path().join("work"),
-    );
+    let Place {
+        directory: _directory,
+        prepared,
+        work,
+    } = place();
     let modes = [0o400, 0o600, 0o644, 0o755, 0o4755, 0o2755, 0o640, 0o777];
-    fs::create_dir(&prepared).expect("made");
     for mode in modes {
         let (file, below) = (
             prepared.join(format!("f{mode:o}")),
@@ -142,48 +158,27 @@ fn every_permission_bit_comes_back_on_files_and_directories() {
 
 #[test]
 fn links_are_copied_as_what_they_say_and_never_followed() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (prepared, work) = (
-        directory.path().join("prepared"),
-        directory.path().join("work"),
-    );
-    fs::create_dir(&prepared).expect("made");
+    let Place {
+        directory,
+        prepared,
+        work,
+    } = place();
     fs::create_dir(directory.path().join("outside")).expect("made");
     fs::write(directory.path().join("outside/large"), [1; 1000]).expect("written");
     let links = [
-        "../outside",
-        ".",
-        "loop",
-        "/no/such/file",
-        "a b\nc",
-        "../outside/large",
+        ("to_directory", "../outside"),
+        ("to_itself", "."),
+        ("loop", "loop"),
+        ("dangling", "/no/such/file"),
+        ("odd", "a b\nc"),
+        ("to_file", "../outside/large"),
     ];
-    for (name, target) in [
-        "to_directory",
-        "to_itself",
-        "loop",
-        "dangling",
-        "odd",
-        "to_file",
-    ]
-    .iter()
-    .zip(links)
-    {
+    for (name, target) in links {
         symlink(target, prepared.join(name)).expect("linked");
     }
     let told = restored(&prepared, &work).expect("restored, with no endless walk");
     assert_eq!((told.files, told.bytes), (0, 0));
-    for (name, target) in [
-        "to_directory",
-        "to_itself",
-        "loop",
-        "dangling",
-        "odd",
-        "to_file",
-    ]
-    .iter()
-    .zip(links)
-    {
+    for (name, target) in links {
         assert_eq!(
             fs::read_link(work.join(name)).expect("a link"),
             Path::new(target)

@@ -13,7 +13,7 @@ import numpy as np
 
 from fairtrial.analyse.inference import sensitivity, t_tests
 from fairtrial.analyse.inference.censoring import DISTINCT_SHARE, SMALLEST_N_TO_TIE
-from fairtrial.analyse.inference.comparing import CENSORED, EXCHANGED, PAIRED_LOGS, WELCH_LOGS, matched
+from fairtrial.analyse.inference.comparing import CENSORED, EXCHANGED, PAIRED_LOGS, WELCH_LOGS, Setting, matched, t_test
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Doubt
 
@@ -62,12 +62,7 @@ def _missing(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
 def of(comparison: Comparison, *, code: str, message: str, advice: str) -> Doubt:
     """A doubt about one comparison, with its place."""
     return Doubt(
-        code=code,
-        message=message,
-        advice=advice,
-        cell=comparison.cell,
-        metric=comparison.metric,
-        arm=comparison.arm,
+        code=code, message=message, advice=advice, cell=comparison.cell, metric=comparison.metric, arm=comparison.arm
     )
 
 
@@ -189,8 +184,7 @@ def _disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
     welch = comparison.welch
     if not comparison.method.startswith("paired") or welch is None:
         return
-    low, high = sorted((comparison.p, welch.p))
-    if low >= alpha or high <= DISAGREEMENT_FACTOR * alpha:
+    if not _disagree(comparison.p, welch.p, alpha=alpha):
         return
     figures = f"paired p = {comparison.p:.3g}, Welch's p = {welch.p:.3g}"
     if comparison.p < welch.p:
@@ -199,12 +193,7 @@ def _disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
     else:
         message = f"only Welch's test finds a difference ({figures}): pairing adds noise instead of removing it"
         advice = "look for single blocks in which the arms change places; do not quote Welch's result instead"
-    yield of(
-        comparison,
-        code="disagreement",
-        message=message,
-        advice=advice,
-    )
+    yield of(comparison, code="disagreement", message=message, advice=advice)
 
 
 def _rank_disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
@@ -212,11 +201,8 @@ def _rank_disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doub
 
     Not where n is too small for the rank test to find anything: `few_blocks` says that.
     """
-    rank, by_t = comparison.rank, _by_t(comparison)
-    if rank is None or rank.smallest_p >= alpha:
-        return
-    low, high = sorted((by_t, rank.p))
-    if low >= alpha or high <= DISAGREEMENT_FACTOR * alpha:
+    rank, by_t = comparison.rank, comparison.p if comparison.p_by_t is None else comparison.p_by_t
+    if rank is None or rank.smallest_p >= alpha or not _disagree(by_t, rank.p, alpha=alpha):
         return
     figures = f"t test's p = {by_t:.3g}, {rank.method}'s p = {rank.p:.3g}"
     if by_t < rank.p:
@@ -225,17 +211,11 @@ def _rank_disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doub
     else:
         message = f"only the rank test finds a difference ({figures}): single values hide it from the mean"
         advice = "find out why single trials are so different; the Hodges-Lehmann estimate is the shift of most trials"
-    yield of(
-        comparison,
-        code="disagreement",
-        message=message,
-        advice=advice,
-    )
+    yield of(comparison, code="disagreement", message=message, advice=advice)
 
 
-def _by_t(comparison: Comparison) -> float:
-    """P as t alone gives it."""
-    return comparison.p if comparison.p_by_t is None else comparison.p_by_t
+def _disagree(first: float, second: float, *, alpha: float) -> bool:
+    return min(first, second) < alpha and max(first, second) > DISAGREEMENT_FACTOR * alpha
 
 
 def _spreads_differ(comparison: Comparison) -> Iterator[Doubt]:
@@ -266,21 +246,19 @@ def _thin_tails(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
     )
 
 
-def little_power(comparison: Comparison, baseline: Measured, arm: Measured, *, level: float) -> Iterator[Doubt]:
+def little_power(comparison: Comparison, baseline: Measured, arm: Measured, *, setting: Setting) -> Iterator[Doubt]:
     """About a claimed difference that may be as small as the margin, where so small a one is seldom found.
 
     Computed from the trials' own spread, so it is as uncertain as that. Not where the interval leaves the margin out:
-    then the difference is no chance find of a small one.
-
-    Args:
-        comparison: judged.
-        baseline: values of one side.
-        arm: values of the other.
-        level: of the test that claimed.
+    then the difference is no chance find of a small one. Only where a t test of logarithms decided.
     """
-    test = _on_logarithms(comparison, baseline, arm)
-    if comparison.verdict not in ("faster", "slower") or test is None or not comparison.margin:
+    on_logs = comparison.method in (PAIRED_LOGS, WELCH_LOGS)
+    if comparison.verdict not in ("faster", "slower") or not on_logs or not comparison.margin:
         return
+    test = t_test(matched(baseline, arm, paired=setting.paired).logarithms, setting)
+    if test is None:
+        return
+    level = setting.level(comparison.role)
     margin = math.log1p(comparison.margin)
     low, high = test.interval(confidence=comparison.confidence)
     nearer = low if test.estimate > 0 else -high
@@ -297,16 +275,6 @@ def little_power(comparison: Comparison, baseline: Measured, arm: Measured, *, l
         advice="do not plan with this effect size: it is more likely too large than too small; determine it with more "
         "trials, or with another run of the same size",
     )
-
-
-def _on_logarithms(comparison: Comparison, baseline: Measured, arm: Measured) -> t_tests.TTest | None:
-    """The t test that decided, where one of logarithms did."""
-    if comparison.method not in (PAIRED_LOGS, WELCH_LOGS):
-        return None
-    paired = comparison.method == PAIRED_LOGS
-    logs = matched(baseline, arm, paired=paired).logarithms
-    test = t_tests.paired if paired else t_tests.welch
-    return test(logs.baseline, logs.arm, confidence=comparison.confidence)
 
 
 def _percent(share: float) -> str:

@@ -23,11 +23,7 @@ SATURATED_SHARE: Final = 0.9
 
 
 def course(
-    plan: Plan,
-    selection: Selection,
-    *,
-    expected: Mapping[str, tuple[ExpectationResult, ...]],
-    finished: bool,
+    plan: Plan, selection: Selection, *, expected: Mapping[str, tuple[ExpectationResult, ...]], finished: bool
 ) -> Iterator[Doubt]:
     """Every doubt about the course of a run. None of them can be a false alarm: they count, they do not estimate."""
     if not finished:
@@ -69,9 +65,9 @@ def _voided(selection: Selection) -> Iterator[Doubt]:
 def _restless(selection: Selection) -> Iterator[Doubt]:
     """Asks what `settle` found in the end; a trial of a record that does not say counts as at rest."""
     dirty = {
-        trial.trial.id: int(trial.data["settled"]["dirty_bytes"])
+        trial.trial.id: settled.dirty_bytes
         for trial in selection.used
-        if not trial.data.get("settled", {}).get("at_rest", True)
+        if (settled := trial.data.settled) is not None and not settled.at_rest
     }
     if dirty:
         worst = max(dirty, key=lambda name: dirty[name])
@@ -84,12 +80,17 @@ def _restless(selection: Selection) -> Iterator[Doubt]:
         )
 
 
+def _beyond(selection: Selection, scalar: str, limit: float) -> tuple[dict[str, float], str]:
+    """A scalar by trial where it exceeds a limit, and the worst trial; workloads that do not measure it have none."""
+    every = {trial.trial.id: trial.scalars.get(scalar, 0.0) for trial in selection.used}
+    beyond = {name: value for name, value in every.items() if value > limit}
+    return beyond, max(beyond, key=lambda name: beyond[name], default="")
+
+
 def _saturated(selection: Selection) -> Iterator[Doubt]:
-    """Asks whether the client could have done more; workloads that do not measure it are not asked."""
-    busy = {trial.trial.id: trial.scalars.get(CLIENT_BUSY, 0.0) for trial in selection.used}
-    full = {name: share for name, share in busy.items() if share > SATURATED_SHARE}
+    """Asks whether the client could have done more."""
+    full, worst = _beyond(selection, CLIENT_BUSY, SATURATED_SHARE)
     if full:
-        worst = max(full, key=lambda name: full[name])
         yield Doubt(
             code="client_saturated",
             message=f"in {len(full)} of {selection.counts.used} used trials a thread of the client was hardly ever "
@@ -99,11 +100,9 @@ def _saturated(selection: Selection) -> Iterator[Doubt]:
 
 
 def _timed_out(selection: Selection) -> Iterator[Doubt]:
-    """Asks whether latency is of all transactions; workloads whose queue nobody leaves are not asked."""
-    shares = {trial.trial.id: trial.scalars.get(TIMED_OUT, 0.0) for trial in selection.used}
-    left = {name: share for name, share in shares.items() if share > 0}
+    """Asks whether latency is of all transactions."""
+    left, worst = _beyond(selection, TIMED_OUT, 0.0)
     if left:
-        worst = max(left, key=lambda name: left[name])
         yield Doubt(
             code="timed_out",
             message=f"in {len(left)} of {selection.counts.used} used trials transactions were abandoned before they "
@@ -114,15 +113,13 @@ def _timed_out(selection: Selection) -> Iterator[Doubt]:
 
 
 def _beyond_histograms(selection: Selection) -> Iterator[Doubt]:
-    """Asks whether latencies were longer than histograms tell apart; workloads that do not say are not asked."""
-    beyond = {trial.trial.id: int(trial.scalars.get(SATURATED_LATENCIES, 0)) for trial in selection.used}
-    beyond = {name: count for name, count in beyond.items() if count}
+    """Asks whether latencies were longer than histograms tell apart."""
+    beyond, worst = _beyond(selection, SATURATED_LATENCIES, 0.0)
     if beyond:
         yield Doubt(
             code="latency_saturated",
-            message=f"{counted(sum(beyond.values()), 'transaction')} of {len(beyond)} used trials took longer than an "
-            f"hour and count as an hour in the histograms, {max(beyond.values())} of them in "
-            f"{max(beyond, key=lambda name: beyond[name])}",
+            message=f"{counted(int(sum(beyond.values())), 'transaction')} of {len(beyond)} used trials took longer "
+            f"than an hour and count as an hour in the histograms, {beyond[worst]:.0f} of them in {worst}",
             advice="maximum, mean and percentiles that reach there are lower bounds: reduce the load or the rate",
         )
 

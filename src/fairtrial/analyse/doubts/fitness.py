@@ -36,13 +36,14 @@ def doubts(plan: Plan, places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
 def _one_node(plan: Plan, opened: PlaceOpened, *, several: bool) -> Iterator[Doubt]:
     """Where arms wait for locks in different ways, and no cache line can travel between nodes."""
     here = [trial for arms in plan.resolved.values() for trial in arms.values() if trial.place == opened.place]
-    nodes = opened.facts.get("nodes", {})
-    if len(nodes) == 1 and any(LOCKS in trial.settings or LOCKS in trial.workload for trial in here):
-        processors = counted(len(opened.facts["processors"]), "processor")
+    nodes, processors = opened.facts.get("nodes"), opened.facts.get("processors")
+    if not isinstance(nodes, dict) or not isinstance(processors, list):
+        return
+    if len(nodes) == 1 and any(LOCKS in trial.settings or trial.workload.kind == LOCKS for trial in here):
         yield Doubt(
             code="one_node",
             message=f"cross-node mechanism not testable here: the {_named(opened, several=several)} has one NUMA node "
-            f"({processors}), so no lock's cache line travels between nodes",
+            f"({counted(len(processors), 'processor')}), so no lock's cache line travels between nodes",
             advice="limit the claim to waiting on one node; repeat the study on a machine with several nodes",
         )
 
@@ -60,4 +61,4 @@ def _where(opened: PlaceOpened, finding: Finding, *, several: bool) -> str:
 
 
 def _named(opened: PlaceOpened, *, several: bool) -> str:
-    return f"place {next(iter(opened.place))}" if several else "place"
+    return f"place {opened.place.kind}" if several else "place"

@@ -103,11 +103,6 @@ def dependent_rows(metric: str, arms: Sequence[Measured], *, unit: str = "row") 
     The products of neighbours' ranks, which no outlier carries, against orders of the same rows at random. Where their
     moments over all orders (Wald and Wolfowitz 1943) and the normal distribution find nothing, or rows are many, those
     are enough.
-
-    Args:
-        metric: its name.
-        arms: every arm in every cell, values in time order.
-        unit: what a value stands for.
     """
     found = [each for arm in arms if (each := _scores(arm.values)) is not None]
     if not found:
@@ -173,8 +168,7 @@ def _differences(arms: Sequence[Measured]) -> Values | None:
     if not SMALLEST_N_TO_DEPEND <= len(blocks) <= LARGEST_N:
         return None
     scale = np.log if all(arm.positive for arm in arms) else np.positive
-    by_block = [dict(zip(arm.blocks, scale(arm.values).tolist(), strict=True)) for arm in arms]
-    baseline, *others = (np.array([of[block] for block in blocks]) for of in by_block)
+    baseline, *others = (scale(arm.at(blocks)) for arm in arms)
     rows = [row - row.mean() for row in (other - baseline for other in others)]
     varied = [row / row.std() for row in rows if row.std() > _ROUNDING * np.abs(row).max(initial=1.0)]
     return np.array(varied) if varied else None

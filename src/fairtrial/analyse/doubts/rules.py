@@ -14,7 +14,7 @@ _VERSION: Final = re.compile(r"(\d+)\.(\d+)")
 
 
 @dataclass(frozen=True)
-class Rule:
+class CountingRule:
     """Metrics by name, by what they are counted differently, and the first kernel that counts them alike.
 
     Attributes:
@@ -29,12 +29,13 @@ class Rule:
     alike_from: tuple[int, int] | None = None
 
 
-POLICY: Final = re.compile(r"lru_gen|kernel")
 OF_PAGES: Final = "judge what both arms count by one rule: pages read, swapped in or reclaimed, major faults, misses"
 RULES: Final = (
-    Rule(re.compile(r"refaults(_per_\w+)?"), POLICY, counter_notes.REFAULTS, OF_PAGES, alike_from=(6, 5)),
-    Rule(re.compile(r"pages_scanned\w*"), POLICY, counter_notes.SCANS, OF_PAGES),
-    Rule(
+    CountingRule(
+        re.compile(r"refaults(_per_\w+)?"), counter_notes.POLICY, counter_notes.REFAULTS, OF_PAGES, alike_from=(6, 5)
+    ),
+    CountingRule(re.compile(r"pages_scanned\w*"), counter_notes.POLICY, counter_notes.SCANS, OF_PAGES),
+    CountingRule(
         re.compile(r"(server_data_written_bytes|log_written_bytes)(_per_\w+)?|disk_written_share"),
         counter_notes.OTHER_SERVER,
         "what InnoDB counts as written includes the redo log in MySQL and in MariaDB up to 10.4, but not in newer "
@@ -45,24 +46,14 @@ RULES: Final = (
 
 
 def about(metrics: Sequence[str], *, paths: Iterable[str], kernels: Iterable[str]) -> Iterator[Doubt]:
-    """One for each rule that metrics fall under, where arms differ in what decides it.
-
-    Args:
-        metrics: names of all that are compared.
-        paths: of the study, at which the levels compared differ.
-        kernels: release strings of the trials' kernels; of one that cannot be read, the worst is believed.
-    """
+    """One for each rule that metrics fall under, where arms differ in what decides it."""
     differing = list(paths)
     versions = [_version(kernel) for kernel in kernels]
     for rule in RULES:
         named = [name for name in metrics if rule.metrics.fullmatch(name)]
         is_alike = rule.alike_from is not None and bool(versions) and min(versions) >= rule.alike_from
         if named and not is_alike and any(rule.paths.search(path) for path in differing):
-            yield Doubt(
-                code="other_rule",
-                message=f"{', '.join(named)}: {rule.text}",
-                advice=rule.advice,
-            )
+            yield Doubt(code="other_rule", message=f"{', '.join(named)}: {rule.text}", advice=rule.advice)
 
 
 def _version(kernel: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse.inference import ranks, spreads, t_tests
+from fairtrial.analyse.inference import ranks, t_tests
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison, Doubt
 
@@ -120,7 +120,7 @@ def slope(groups: Groups) -> Slope | None:
     reach = max(every) - min(every)
     change = float(np.ldexp(rate * reach, exponent))
     if relative:
-        change = math.expm1(min(spreads.LARGEST_LOGARITHM, change))
+        change = math.expm1(min(t_tests.LARGEST_LOGARITHM, change))
     p = t_tests.two_sided_p(rate / error, df) if error > 0 else 0.0
     return Slope(change=change, relative=relative, p=p, n=len(residuals))
 
@@ -175,13 +175,13 @@ def few_blocks(comparisons: Sequence[Comparison], *, paired: bool, alpha: float,
     best = max(_smallest_p(each, paired=paired) for each in small if each.n == least)
     claimed = sum(each.verdict in ("faster", "slower", "equivalent") for each in small)
     unit = "blocks" if paired else "trials per arm"
-    asked = min(level(each) for each in small)
-    enough = next(n for n in itertools.count(1) if smallest_exact_p(n, paired=paired) <= asked)
-    reason = f"no exact test can go below p = {best:.2g} there, and {asked:.2g} is needed"
+    needed = min(level(each) for each in small)
+    enough = next(n for n in itertools.count(1) if smallest_exact_p(n, paired=paired) <= needed)
+    reason = f"no exact test can go below p = {best:.2g} there, and {needed:.2g} is needed"
     yield Doubt(
         code="few_blocks",
         message=f"{len(small)} of {len(comparisons)} comparisons rest on as few as {least} {unit}, {claimed} with a "
-        f"claim; {reason if best > asked else 'so few show almost nothing of their spread'}",
+        f"claim; {reason if best > needed else 'so few show almost nothing of their spread'}",
         advice=f"claims rest on the assumption of normality alone: run at least {enough} {unit}",
     )
 

@@ -83,15 +83,11 @@ def welch(first: Classed, second: Classed, *, confidence: float) -> TTest | None
 def _bounded(first: Classed, second: Classed, *, error: float, df: float, confidence: float) -> TTest | None:
     if error == 0:
         return None
-    estimate = float(np.mean(second.values) - np.mean(first.values))
-    below, above = float(second.widths.mean()), float(first.widths.mean())
-    reach = t_tests.quantile((1 + confidence) / 2, df) * error
     return TTest(
-        estimate=estimate,
+        estimate=float(np.mean(second.values) - np.mean(first.values)),
         standard_error=error,
         df=df,
-        low=estimate - below - reach,
-        high=estimate + above + reach,
-        below=below,
-        above=above,
+        confidence=confidence,
+        below=float(second.widths.mean()),
+        above=float(first.widths.mean()),
     )

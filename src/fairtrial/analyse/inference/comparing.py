@@ -129,13 +129,8 @@ def matched(baseline: Measured, arm: Measured, *, paired: bool) -> Matched:
     """Pairs values by block; blocks that only one arm has are left out, and `doubts` says how many."""
     if not paired:
         return Matched(baseline=baseline.values, arm=arm.values)
-    first = dict(zip(baseline.blocks, baseline.values.tolist(), strict=True))
-    second = dict(zip(arm.blocks, arm.values.tolist(), strict=True))
-    blocks = [block for block in baseline.blocks if block in second]
-    return Matched(
-        baseline=t_tests.array([first[block] for block in blocks]),
-        arm=t_tests.array([second[block] for block in blocks]),
-    )
+    blocks = baseline.common(arm)
+    return Matched(baseline=baseline.at(blocks), arm=arm.at(blocks))
 
 
 def comparable(baseline: Measured, arm: Measured, *, paired: bool) -> bool:
@@ -145,7 +140,7 @@ def comparable(baseline: Measured, arm: Measured, *, paired: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class Named:
+class Subject:
     """What a comparison is of; `resolution` and `total` as in the metric's definition."""
 
     metric: str
@@ -155,29 +150,29 @@ class Named:
     total: float = 0.0
 
 
-def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting) -> Comparison:
+def compare(baseline: Measured, arm: Measured, *, subject: Subject, setting: Setting) -> Comparison:
     """Compares two arms, which must have something in common (`comparable`).
 
     A test that cannot be computed gives p = 1; `verdict` is `undecided` until the family is judged.
     """
     used = matched(baseline, arm, paired=setting.paired)
     logs = baseline.positive and arm.positive
-    censored = named.resolution > 0 and (censoring.coarse(used.baseline) or censoring.coarse(used.arm))
-    tested = _censored(used, resolution=named.resolution, setting=setting) if censored else _tested(used, setting)
+    censored = subject.resolution > 0 and (censoring.coarse(used.baseline) or censoring.coarse(used.arm))
+    tested = _censored(used, resolution=subject.resolution, setting=setting) if censored else _tested(used, setting)
     in_units, on_logs = tested[0], tested[1] if logs else None
     deciding = on_logs if logs else in_units
     exchanged = (deciding is None and not censored) or (not logs and permuting.heaped(used.baseline, used.arm))
     method = _method(paired=setting.paired, logs=logs, exchanged=exchanged)
-    level = setting.level(named.role)
+    level = setting.level(subject.role)
     by_t = 1.0 if deciding is None else deciding.p
     scaled = used.logarithms if logs else used
     rank = _rank(scaled, setting=setting, logs=logs)
-    bound = shares.bound(used.baseline, used.arm, margin=setting.margin, total=named.total) if logs else 0.0
+    bound = shares.bound(used.baseline, used.arm, margin=setting.margin, total=subject.total) if logs else 0.0
     p = _confirmed(_permuted(scaled, setting) if exchanged else by_t, scaled, setting=setting, level=level)
     return Comparison(
-        metric=named.metric,
-        role=named.role,
-        cell=named.cell,
+        metric=subject.metric,
+        role=subject.role,
+        cell=subject.cell,
         baseline=baseline.arm,
         arm=arm.arm,
         method=method + CENSORED if censored else method,
@@ -195,14 +190,16 @@ def compare(baseline: Measured, arm: Measured, *, named: Named, setting: Setting
         p_equivalence=_inside(
             on_logs, scaled if logs and not censored else None, bound=bound, setting=setting, level=level
         ),
-        family_size=setting.size(named.role),
+        family_size=setting.size(subject.role),
         verdict="undecided",
-        smallest_effect=_smallest_effect(on_logs, alpha=level),
-        smallest_difference=None if in_units is None else _detectable(in_units, alpha=level),
+        smallest_effect=None if on_logs is None else sensitivity.share(sensitivity.detectable(on_logs, alpha=level)),
+        smallest_difference=_smallest_difference(in_units, alpha=level),
         claimable=not setting.once or rank is None or _enough(used, rank, setting),
         rank=rank,
         typical_moves=_typical_moves(used, setting),
-        spreads=None if censored else spreads.compared(scaled.baseline, scaled.arm, paired=setting.paired),
+        spreads=None
+        if censored
+        else spreads.compared(scaled.baseline, scaled.arm, paired=setting.paired, rounding=scaled.rounding),
         stalls=spreads.stalls(min(len(used.baseline), len(used.arm)), level=level),
         assumptions=(_LIKE_NORMAL[method], _TRIALS_COUNT),
     )
@@ -230,16 +227,13 @@ def t_test(used: Matched, setting: Setting) -> TTest | None:
 def _censored(used: Matched, *, resolution: float, setting: Setting) -> tuple[TTest | None, TTest | None]:
     """The same for values of which only their class is known."""
     test = censoring.paired if setting.paired else censoring.welch
-    scales = (censoring.on_units, censoring.on_logs) if used.positive else (censoring.on_units,)
-    found = [
-        test(
-            classed(used.baseline, resolution=resolution),
-            classed(used.arm, resolution=resolution),
-            confidence=setting.confidence,
-        )
-        for classed in scales
-    ]
-    return found[0], found[1] if used.positive else None
+    units, logs = (
+        test(*(scale(each, resolution=resolution) for each in (used.baseline, used.arm)), confidence=setting.confidence)
+        if scale is censoring.on_units or used.positive
+        else None
+        for scale in (censoring.on_units, censoring.on_logs)
+    )
+    return units, logs
 
 
 def exchanged_beyond(used: Matched, setting: Setting, *, sign: float) -> float:
@@ -307,10 +301,8 @@ def _mean_shift(used: Matched) -> float:
 
 def _ratio(logs: Matched, test: TTest | None) -> Interval:
     """Ratio of geometric means: the estimate is there even where no interval is, or none that a number can hold."""
-    estimate = math.exp(min(spreads.LARGEST_LOGARITHM, _mean_shift(logs)))
-    if test is None or test.high > spreads.LARGEST_LOGARITHM:
-        return Interval(estimate=estimate, low=None, high=None)
-    return Interval(estimate=estimate, low=math.exp(test.low), high=math.exp(test.high))
+    low, high = (None, None) if test is None else (test.low, test.high)
+    return spreads.ratio(_back(_mean_shift(logs), logs=True), low, high)
 
 
 def _mean(test: TTest | None, scaled: Matched, *, level: float, logs: bool) -> Interval | None:
@@ -326,17 +318,13 @@ def _at_both_ends(on_logs: TTest | None, *, alpha: float) -> Interval | None:
     """The ratio's interval of two one-sided tests at `alpha`: where it lies within the margin, both claim."""
     if on_logs is None:
         return None
-    low, high = on_logs.interval(confidence=1 - 2 * alpha)
-    if high > spreads.LARGEST_LOGARITHM:
-        return None
-    return Interval(estimate=math.exp(on_logs.estimate), low=math.exp(low), high=math.exp(high))
+    found = spreads.ratio(_back(on_logs.estimate, logs=True), *on_logs.interval(confidence=1 - 2 * alpha))
+    return None if found.low is None else found
 
 
 def _difference(used: Matched, test: TTest | None) -> Interval:
-    estimate = _mean_shift(used)
-    if test is None:
-        return Interval(estimate=estimate, low=None, high=None)
-    return Interval(estimate=estimate, low=test.low, high=test.high)
+    low, high = (None, None) if test is None else (test.low, test.high)
+    return Interval(estimate=_mean_shift(used), low=low, high=high)
 
 
 def _rank(scaled: Matched, *, setting: Setting, logs: bool) -> RankOpinion | None:
@@ -360,7 +348,7 @@ def _rank(scaled: Matched, *, setting: Setting, logs: bool) -> RankOpinion | Non
 
 
 def _back(value: float | None, *, logs: bool) -> float | None:
-    return math.exp(min(spreads.LARGEST_LOGARITHM, value)) if logs and value is not None else value
+    return math.exp(min(t_tests.LARGEST_LOGARITHM, value)) if logs and value is not None else value
 
 
 def _welch(baseline: Measured, arm: Measured, *, confidence: float) -> Welch | None:
@@ -372,11 +360,6 @@ def _welch(baseline: Measured, arm: Measured, *, confidence: float) -> Welch | N
     return Welch(t=test.t, df=test.df, p=test.p, difference=difference)
 
 
-def _detectable(test: TTest, *, alpha: float) -> float | None:
-    effect = sensitivity.detectable(test, alpha=alpha)
-    return effect if math.isfinite(effect) else None
-
-
-def _smallest_effect(test: TTest | None, *, alpha: float) -> float | None:
-    effect = math.inf if test is None else sensitivity.detectable(test, alpha=alpha)
-    return math.expm1(effect) if effect < spreads.LARGEST_LOGARITHM else None
+def _smallest_difference(test: TTest | None, *, alpha: float) -> float | None:
+    difference = math.inf if test is None else sensitivity.detectable(test, alpha=alpha)
+    return difference if math.isfinite(difference) else None

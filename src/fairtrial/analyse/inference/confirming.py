@@ -8,6 +8,7 @@ by how far a few trials of one arm lie off: a mean is, and t then claims a diffe
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -36,39 +37,24 @@ def paired(p: Values, differences: Values, *, level: float, alpha: float) -> Val
     """Two-sided p values of t tests on a mean of 0, raised towards those of both witnesses where they are larger.
 
     Only p values below `alpha`: the others claim nothing, and stay as t gives them. In logarithms a p goes from t's
-    towards the witness's by the `weight`.
-
-    Args:
-        p: of Student's t, shape (…).
-        differences: of the blocks, shape (…, n).
-        level: of one comparison at the hardest step of its family.
-        alpha: of the whole family.
+    towards the witness's by the `weight`. Shapes (…) and (…, n); `level` is that of one comparison at the hardest step
+    of its family, `alpha` that of the whole family.
     """
-    found, claimed = np.array(p, dtype=np.float64), np.asarray(p < alpha)
-    share = weight(differences.shape[-1], level=level)
-    if share > 0 and claimed.any():
-        by_t, rows = found[claimed], differences[claimed]
-        exact = exchanging.exchange_p(rows)
-        found[claimed] = np.maximum(towards(by_t, exact, share), towards(by_t, signed_ranks(rows), share))
-    return found
+
+    def witnesses(rows: Values) -> tuple[Values, Values]:
+        return exchanging.exchange_p(rows), signed_ranks(rows)
+
+    return _raised(p, (differences,), witnesses, alpha=alpha, share=weight(differences.shape[-1], level=level))
 
 
 def paired_beyond(p: Values, differences: Values, *, level: float, alpha: float) -> Values:
-    """The same for one-sided p values of "the mean is 0 or less".
+    """The same for one-sided p values of "the mean is 0 or less": a claim needs differences above 0."""
 
-    Args:
-        p: of Student's t, shape (…).
-        differences: of the blocks from what they are tested against, shape (…, n); a claim needs them above 0.
-        level: of one comparison at the hardest step of its family.
-        alpha: of the whole family.
-    """
-    found, claimed = np.array(p, dtype=np.float64), np.asarray(p < alpha)
+    def witnesses(rows: Values) -> tuple[Values, Values]:
+        return exchanging.exchange_p(rows) / 2, ranks.signed_rank_above(rows)
+
     share = weight(differences.shape[-1], level=2 * level)  # one tail has all of the level
-    if share > 0 and claimed.any():
-        by_t, rows = found[claimed], differences[claimed]
-        exact, ranked = exchanging.exchange_p(rows) / 2, ranks.signed_rank_above(rows)
-        found[claimed] = np.maximum(towards(by_t, exact, share), towards(by_t, ranked, share))
-    return found
+    return _raised(p, (differences,), witnesses, alpha=alpha, share=share)
 
 
 def unpaired(p: Values, first: Values, second: Values, *, level: float, alpha: float) -> Values:
@@ -84,15 +70,22 @@ def unpaired_beyond(p: Values, first: Values, second: Values, *, level: float, a
 
 
 def _unpaired(p: Values, arms: tuple[Values, Values], *, level: float, alpha: float, sides: int) -> Values:
-    first, second = arms
-    found, claimed = np.array(p, dtype=np.float64), np.asarray(p < alpha)
-    n, m = first.shape[-1], second.shape[-1]
+    def witness(first: Values, second: Values) -> tuple[Values]:
+        return (np.minimum(1.0, sides * ranks.rank_sum_above(first, second)),)
+
+    n, m = (arm.shape[-1] for arm in arms)
     ways = math.inf if max(n, m) > ENOUGH_VALUES else float(math.comb(n + m, n))
-    share = _weight(level * ways)
+    return _raised(p, arms, witness, alpha=alpha, share=_weight(level * ways))
+
+
+def _raised(
+    p: Values, samples: tuple[Values, ...], witnesses: Callable[..., tuple[Values, ...]], *, alpha: float, share: float
+) -> Values:
+    raised, claimed = np.array(p, dtype=np.float64), np.asarray(p < alpha)
     if share > 0 and claimed.any():
-        ranked = np.minimum(1.0, sides * ranks.rank_sum_above(first[claimed], second[claimed]))
-        found[claimed] = np.maximum(found[claimed], towards(found[claimed], ranked, share))
-    return found
+        by_t, others = raised[claimed], witnesses(*(sample[claimed] for sample in samples))
+        raised[claimed] = np.max([towards(by_t, other, share) for other in others], axis=0)
+    return raised
 
 
 def signed_ranks(differences: Values) -> Values:

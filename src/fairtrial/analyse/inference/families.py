@@ -35,9 +35,7 @@ def dunnett(p: Values, shares: Values) -> Values:
     `shares`. So every comparison keeps its own test and its own spread, which pooled variances would not allow.
     The result lies between p and 1 - (1 - p)^k, the bound of independent comparisons.
 
-    Args:
-        p: two-sided, shape (…, k).
-        shares: the baseline's share of the variance of each comparison, 0 to 1, shape (…, k); 0 counts as independent.
+    Both have shape (…, k); a share of 0 counts as independent.
 
     Source: Dunnett (1955) for the integral; the normal deviations are a Gaussian copula.
     """
@@ -70,12 +68,7 @@ def step_down(p: Values, shares: Values) -> Values:
     The chance of any false claim stays at the level whatever else is true, because the critical value of a set never
     falls when the set grows (Romano and Wolf 2005, theorem 1).
 
-    Args:
-        p: two-sided, shape (…, groups, k). Shorter groups are filled with NaN.
-        shares: as `dunnett` takes them, same shape.
-
-    Returns:
-        Adjusted p values, same shape, NaN where p is.
+    All have shape (…, groups, k); shorter groups are filled with NaN.
 
     Source: Holm (1979); Dunnett and Tamhane (1991).
     """
@@ -123,10 +116,14 @@ def _remaining(ascending: Values, shares: Values) -> Values:
     return adjusted
 
 
-def holm(values: Sequence[float]) -> list[float]:
-    """Adjusted p values, in order. Source: Holm (1979); R's `p.adjust(method = "holm")`."""
+def holm(values: Values | Sequence[float]) -> Values:
+    """Adjusted p values along the last axis. Source: Holm (1979); R's `p.adjust(method = "holm")`."""
     p = np.asarray(values, dtype=np.float64)
-    adjusted: list[float] = step_down(p[:, None], np.zeros((len(p), 1)))[:, 0].tolist() if len(p) else []
+    order = np.argsort(p, axis=-1)
+    count = p.shape[-1]
+    stepped = np.take_along_axis(p, order, axis=-1) * np.arange(count, 0, -1)
+    adjusted = np.empty_like(p)
+    np.put_along_axis(adjusted, order, np.minimum(1.0, np.maximum.accumulate(stepped, axis=-1)), axis=-1)
     return adjusted
 
 
@@ -150,11 +147,8 @@ def shares_of_blocks(noise: Values) -> Values:
     Differences of two arms from the baseline covary by the baseline's own variance, so the mean covariance of all
     pairs of arms estimates it.
 
-    Args:
-        noise: values by arm, baseline first, and block, shape (…, 1 + k, n), on the scale that is tested; n ≥ 2.
-
-    Returns:
-        Shape (…, k), between 0 and 1, less than estimated where n is small; 0 where nothing varies.
+    From values by arm, baseline first, and block, on the scale that is tested: shape (…, 1 + k, n) → (…, k), n ≥ 2.
+    Between 0 and 1, less than estimated where n is small; 0 where nothing varies.
     """
     apart = noise[..., 1:, :] - noise[..., :1, :]
     count, df = apart.shape[-2], apart.shape[-1] - 1
@@ -168,12 +162,7 @@ def shares_of_blocks(noise: Values) -> Values:
 
 
 def shares_of_arms(errors: Values, *, df: int) -> Values:
-    """The same without blocks: the baseline's squared standard error in the sum of two.
-
-    Args:
-        errors: squared standard errors of the means by arm, baseline first, shape (…, 1 + k).
-        df: degrees of freedom of the smallest arm.
-    """
+    """The same without blocks, from squared standard errors by arm, shape (…, 1 + k), and the smallest arm's `df`."""
     own, shared = errors[..., 1:], errors[..., :1]
     return _share(np.broadcast_to(shared, own.shape), own + shared, df=df)
 

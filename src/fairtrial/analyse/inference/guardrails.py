@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from fairtrial.analyse.inference import t_tests
+from fairtrial.analyse.inference import sensitivity, t_tests
 from fairtrial.analyse.inference.comparing import Matched, Setting, confirmed_above, exchanged_beyond, matched, t_test
 from fairtrial.analyse.inference.t_tests import TTest, TTests, Values
 from fairtrial.analyse.measured import Measured
@@ -46,7 +46,7 @@ def guarded(baseline: Measured, arm: Measured, *, rail: Rail, setting: Setting) 
     return Guardrail(
         margin=rail.margin,
         outcome=outcome(kept, breached, alpha=setting.alpha),
-        bound=None if logs is None else _exponential(_bound(logs, rail=rail, setting=setting)),
+        bound=None if logs is None else sensitivity.exponential(_bound(logs, rail=rail, setting=setting)),
         difference_bound=None if in_units is None else _bound(in_units, rail=rail, setting=setting),
         p_kept=kept,
         p_breached=breached,
@@ -134,10 +134,3 @@ def _p_values_of_nothing(used: Matched, *, rail: Rail, setting: Setting) -> tupl
 def _bound(test: TTest, *, rail: Rail, setting: Setting) -> float:
     """The end in the worse direction of the one-sided interval."""
     return test.estimate + rail.worse * t_tests.quantile(setting.confidence, test.df) * test.standard_error
-
-
-def _exponential(logarithm: float) -> float | None:
-    try:
-        return math.exp(logarithm)
-    except OverflowError:
-        return None

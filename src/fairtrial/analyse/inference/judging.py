@@ -101,23 +101,22 @@ def _claims(family: Sequence[Comparison], missing: int, once: bool) -> list[Comp
     differs = np.empty(len(family))
     for row, indices in enumerate(members):
         differs[indices] = found[row, : len(indices)]
-    same = families.holm([*_equivalences(family), *[1.0] * missing])
+    same = families.holm(_equivalences(family, missing))
     return _adjusted(family, differs, same, adjustment="holm" if width == 1 else "dunnett")
 
 
 def _screening(family: Sequence[Comparison], missing: int, _once: bool) -> list[Comparison]:  # noqa: FBT001
-    lost = [1.0] * missing
-    differs = families.benjamini_hochberg(np.array([each.p for each in family] + lost))
-    same = families.benjamini_hochberg(np.array([*_equivalences(family), *lost])).tolist()
+    differs = families.benjamini_hochberg(np.array([each.p for each in family] + [1.0] * missing))
+    same = families.benjamini_hochberg(_equivalences(family, missing))
     return _adjusted(family, differs, same, adjustment="benjamini_hochberg")
 
 
-def _equivalences(family: Sequence[Comparison]) -> list[float]:
-    return [1.0 if each.p_equivalence is None else each.p_equivalence for each in family]
+def _equivalences(family: Sequence[Comparison], missing: int) -> Values:
+    return np.array([1.0 if each.p_equivalence is None else each.p_equivalence for each in family] + [1.0] * missing)
 
 
 def _adjusted(
-    family: Sequence[Comparison], differs: Values, same: Sequence[float], *, adjustment: Adjustment
+    family: Sequence[Comparison], differs: Values, same: Values, *, adjustment: Adjustment
 ) -> list[Comparison]:
     return [
         each.model_copy(

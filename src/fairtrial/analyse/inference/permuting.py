@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse.inference import exchanging, t_tests
+from fairtrial.analyse.inference import exchanging, ranks, t_tests
 from fairtrial.analyse.inference.t_tests import SMALLEST_N, Values
 
 HEAP: Final = 2  # equal zeros: continuous values have not one
@@ -32,10 +32,10 @@ def paired_p(first: Values, second: Values, *, rounding: float, seed: int) -> fl
     What differs by `rounding` only is equal. Exact for few pairs and where all differ alike; else of `RESAMPLES` random
     exchanges and the one observed.
     """
-    differences = np.where(np.abs(second - first) <= rounding, 0.0, second - first)
+    differences = ranks.settled(second - first, rounding=rounding)
     if len(differences) < SMALLEST_N or not differences.any():
         return 1.0
-    if np.ptp(differences) <= rounding:
+    if np.ptp(differences) == 0:
         return float(exchanging.exchange_p(differences))
     return _p((differences,), np.mean, kind="samples", seed=seed)
 
@@ -65,11 +65,6 @@ def _p(data: tuple[Values, ...], statistic: Callable[..., Values], *, kind: str,
     from scipy import stats  # noqa: PLC0415 - scipy.stats takes most of a second, and few comparisons need it
 
     found = stats.permutation_test(
-        data,
-        statistic,
-        permutation_type=kind,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        rng=np.random.default_rng(seed),
+        data, statistic, permutation_type=kind, vectorized=True, n_resamples=RESAMPLES, rng=np.random.default_rng(seed)
     )
     return float(found.pvalue)

@@ -85,15 +85,8 @@ def family(plan: Plan) -> int:
 
 
 def detectable(sd: float, *, blocks: int, alpha: float) -> float | None:
-    """The smallest change of a ratio, upwards, found with power 0.8; None beyond any number.
-
-    Args:
-        sd: of the log ratios of blocks.
-        blocks: at least two.
-        alpha: of the two-sided test.
-    """
-    effect = sensitivity.shift(blocks - 1, alpha=alpha) * sd / math.sqrt(blocks)
-    return math.expm1(effect) if effect < math.log(np.finfo(np.float64).max) else None
+    """The smallest change of a ratio, upwards, found with power 0.8; None beyond any number. `sd` is of log ratios."""
+    return sensitivity.share(sensitivity.shift(blocks - 1, alpha=alpha) * sd / math.sqrt(blocks))
 
 
 def power(sd: float, *, effect: float, blocks: int, alpha: float) -> float:

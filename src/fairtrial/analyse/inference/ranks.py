@@ -57,23 +57,10 @@ def signed_rank(differences: Values, *, confidence: float) -> RankTest | None:
     n = len(differences)
     if not 0 < n <= LARGEST_N:
         return None
-    signed = differences[differences != 0]
-    sizes = np.abs(signed)
-    tied = _tied(sizes) + n - len(signed)
-    ranks = ranked(sizes)
-    statistic = float(ranks[signed > 0].sum())
-    exact = n <= EXACT_N
-    if exact and not _tied(sizes):
-        p = float(two_sided(signed_rank_chances(len(signed)), np.asarray(statistic)))
-    elif exact:
-        p = float(two_sided(_halves(_doubled(ranks)), np.asarray(2 * statistic)))
-    else:
-        spread = math.sqrt(float((ranks**2).sum())) / 2
-        p = _normal_p(statistic - ranks.sum() / 2, spread=spread)
-    low, high = bounds(walsh_averages(differences), _signed_rank_reach(n, confidence=confidence))
-    centre = float(np.median(walsh_averages(differences)))
-    least = smallest_signed_rank_p(n)
-    return RankTest(estimate=centre, low=low, high=high, p=p, exact=exact, tied=tied, smallest_p=least)
+    law = _signed_rank_law(differences)
+    tied = _tied(np.abs(differences[differences != 0])) + int((differences == 0).sum())
+    reach = _signed_rank_reach(n, confidence=confidence)
+    return _tested(law, walsh_averages(differences), reach=reach, tied=tied, smallest_p=smallest_signed_rank_p(n))
 
 
 def rank_sum(first: Values, second: Values, *, confidence: float) -> RankTest | None:
@@ -85,21 +72,73 @@ def rank_sum(first: Values, second: Values, *, confidence: float) -> RankTest | 
     if not 0 < n * m <= LARGEST_N**2:
         return None
     both = np.concatenate([second, first])
-    tied = _tied(both)
+    reach, least = _rank_sum_reach(n, m, confidence=confidence), smallest_rank_sum_p(n, m)
+    return _tested(_rank_sum_law(both, n, m), shifts(first, second), reach=reach, tied=_tied(both), smallest_p=least)
+
+
+@dataclass(frozen=True)
+class _Law:
+    """A statistic and its distribution: exact `chances` over 0, 1, …, else normal, `away` from its mean."""
+
+    statistic: float
+    chances: Values | None
+    away: float
+    spread: float
+
+    @property
+    def two_sided(self) -> float:
+        """With the correction for continuity that R makes, where it is not exact."""
+        if self.chances is not None:
+            return float(two_sided(self.chances, np.asarray(self.statistic)))
+        if self.spread == 0:
+            return 1.0
+        return min(1.0, 2 * float(special.ndtr(-max(0.0, abs(self.away) - 0.5) / self.spread)))
+
+    @property
+    def above(self) -> float:
+        if self.chances is not None:
+            return float(_above(self.chances, np.asarray(self.statistic)))
+        return float(special.ndtr(-(self.away - 0.5) / self.spread)) if self.spread > 0 else 1.0
+
+
+def _signed_rank_law(differences: Values) -> _Law:
+    signed = differences[differences != 0]
+    ranks = ranked(np.abs(signed))
+    statistic = float(ranks[signed > 0].sum())
+    away, spread = statistic - float(ranks.sum()) / 2, math.sqrt(float((ranks**2).sum())) / 2
+    if len(differences) > EXACT_N:
+        return _Law(statistic, None, away=away, spread=spread)
+    if not _tied(np.abs(signed)):
+        return _Law(statistic, signed_rank_chances(len(signed)), away=away, spread=spread)
+    return _Law(2 * statistic, _halves(_doubled(ranks)), away=away, spread=spread)
+
+
+def _rank_sum_law(both: Values, n: int, m: int) -> _Law:
+    """Of `m` values that come first among `both` against the other `n`."""
     ranks = ranked(both)
-    statistic = float(ranks[:m].sum()) - m * (m + 1) / 2
-    exact = max(n, m) <= EXACT_N and (not tied or n + m <= EXACT_TIED_TOTAL)
-    if exact and not tied:
-        p = float(two_sided(rank_sum_chances(n, m), np.asarray(statistic)))
-    elif exact:
-        p = float(two_sided(_choices(_doubled(ranks), m), np.asarray(2 * float(ranks[:m].sum()))))
-    else:
-        spread = math.sqrt(n * m / (n + m) * float(np.var(ranks, ddof=1))) if n + m > 1 else 0.0
-        p = _normal_p(statistic - n * m / 2, spread=spread)
-    low, high = bounds(shifts(first, second), _rank_sum_reach(n, m, confidence=confidence))
-    centre = float(np.median(shifts(first, second)))
-    least = smallest_rank_sum_p(n, m)
-    return RankTest(estimate=centre, low=low, high=high, p=p, exact=exact, tied=tied, smallest_p=least)
+    total = float(ranks[:m].sum())
+    statistic = total - m * (m + 1) / 2
+    spread = math.sqrt(n * m / (n + m) * float(np.var(ranks, ddof=1))) if n + m > 1 else 0.0
+    away = statistic - n * m / 2
+    tied = _tied(both)
+    if max(n, m) > EXACT_N or (tied and n + m > EXACT_TIED_TOTAL):
+        return _Law(statistic, None, away=away, spread=spread)
+    if not tied:
+        return _Law(statistic, rank_sum_chances(n, m), away=away, spread=spread)
+    return _Law(2 * total, _choices(_doubled(ranks), m), away=away, spread=spread)
+
+
+def _tested(law: _Law, shifts_in_order: Values, *, reach: int, tied: int, smallest_p: float) -> RankTest:
+    low, high = bounds(shifts_in_order, reach)
+    return RankTest(
+        estimate=float(np.median(shifts_in_order)),
+        low=low,
+        high=high,
+        p=law.two_sided,
+        exact=law.chances is not None,
+        tied=tied,
+        smallest_p=smallest_p,
+    )
 
 
 def settled(values: Values, *, rounding: float) -> Values:
@@ -149,17 +188,8 @@ def signed_rank_above(differences: Values) -> Values:
         statistic = np.where(rows[untied] > 0, places, 0).sum(axis=-1)
         found[untied] = _above(signed_rank_chances(rows.shape[-1]), statistic)
     for row in np.flatnonzero(~untied).tolist():
-        found[row] = _signed_rank_above(rows[row])
+        found[row] = _signed_rank_law(rows[row]).above
     return found.reshape(differences.shape[:-1])
-
-
-def _signed_rank_above(differences: Values) -> float:
-    signed = differences[differences != 0]
-    ranks = ranked(np.abs(signed))
-    statistic = float(ranks[signed > 0].sum())
-    if len(differences) <= EXACT_N:
-        return float(_above(_halves(_doubled(ranks)), np.asarray(2 * statistic)))
-    return _normal_above(statistic - ranks.sum() / 2, spread=math.sqrt(float((ranks**2).sum())) / 2)
 
 
 def rank_sum_above(first: Values, second: Values) -> Values:
@@ -177,17 +207,8 @@ def rank_sum_above(first: Values, second: Values) -> Values:
         statistic = places[:, :m].sum(axis=-1) - m * (m + 1) // 2
         found[untied] = _above(rank_sum_chances(n, m), statistic)
     for row in np.flatnonzero(~untied).tolist():
-        found[row] = _rank_sum_above(both[row], n, m)
+        found[row] = _rank_sum_law(both[row], n, m).above
     return found.reshape(first.shape[:-1])
-
-
-def _rank_sum_above(both: Values, n: int, m: int) -> float:
-    ranks = ranked(both)
-    total = float(ranks[:m].sum())
-    if max(n, m) <= EXACT_N and n + m <= EXACT_TIED_TOTAL:
-        return float(_above(_choices(_doubled(ranks), m), np.asarray(2 * total)))
-    spread = math.sqrt(n * m / (n + m) * float(np.var(ranks, ddof=1)))
-    return _normal_above(total - m * (m + 1) / 2 - n * m / 2, spread=spread)
 
 
 def _above(chances: Values, statistic: NDArray[np.generic]) -> Values:
@@ -195,10 +216,6 @@ def _above(chances: Values, statistic: NDArray[np.generic]) -> Values:
     tails = np.minimum(1.0, np.cumsum(chances[::-1])[::-1])
     found: Values = tails[np.rint(statistic).astype(int)]
     return found
-
-
-def _normal_above(away: float, *, spread: float) -> float:
-    return float(special.ndtr(-(away - 0.5) / spread)) if spread > 0 else 1.0
 
 
 def walsh_averages(differences: Values) -> Values:
@@ -279,13 +296,6 @@ def _reach(chances: Values, *, confidence: float) -> int:
 
 def _normal_reach(centre: float, *, spread: float, confidence: float) -> int:
     return max(0, math.floor(centre - float(special.ndtri((1 + confidence) / 2)) * spread + 0.5))
-
-
-def _normal_p(away: float, *, spread: float) -> float:
-    """With the correction for continuity that R makes."""
-    if spread == 0:
-        return 1.0
-    return min(1.0, 2 * float(special.ndtr(-max(0.0, abs(away) - 0.5) / spread)))
 
 
 def _halves(ranks: NDArray[np.int64]) -> Values:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from scipy import optimize, special
 
-from fairtrial.analyse.inference.t_tests import TTest, TTests, Values, quantile
+from fairtrial.analyse.inference.t_tests import LARGEST_LOGARITHM, TTest, TTests, Values, quantile
 
 POWER: Final = 0.8  # the convention of planning: four of five true effects of that size are found
 _LARGEST_SHIFT: Final = 1e6  # standard errors; beyond it a test of 1 degree of freedom has still found everything
@@ -32,6 +33,16 @@ def equivalence_many(tests: TTests, *, bound: float) -> Values:
     below_high = special.stdtr(tests.df, (tests.estimate - bound) / tests.standard_error)
     larger = np.maximum(above_low, below_high)
     return np.where(np.isnan(larger), 1.0, larger)
+
+
+def exponential(logarithm: float) -> float | None:
+    """A ratio from its logarithm; None where no number holds it."""
+    return math.exp(logarithm) if logarithm <= LARGEST_LOGARITHM else None
+
+
+def share(effect: float) -> float | None:
+    """A change of logarithms as a share of the baseline; None where no number holds it."""
+    return math.expm1(effect) if effect < LARGEST_LOGARITHM else None
 
 
 def detectable(test: TTest, *, alpha: float) -> float:

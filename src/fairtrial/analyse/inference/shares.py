@@ -17,12 +17,7 @@ def bound(baseline: Values, arm: Values, *, margin: float, total: float) -> floa
     """How far the log ratio of positive values may be from 0 within the margin, to the nearer side.
 
     Where the rest is judged, its size is the baseline's: an error of it moves the bound by a share of the margin only.
-
-    Args:
-        baseline: positive values, shape (n,); without any the bound is the margin's own.
-        arm: likewise, shape (m,).
-        margin: as a share, the same for the share and for the rest.
-        total: what the values are shares of; 0, or less than one of the values, if they are none.
+    Without baseline values, or if one exceeds the total, the values are no shares and the bound is the margin's own.
     """
     own = math.log1p(margin)
     largest = max((float(each.max()) for each in (baseline, arm) if len(each)), default=0.0)

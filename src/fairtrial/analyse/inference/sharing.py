@@ -23,33 +23,20 @@ def shares(values: Mapping[str, Measured], arms: Sequence[str], *, paired: bool)
     if not logs and baseline.positive and any(values[arm].positive for arm in arms):
         return dict.fromkeys(arms, 0.0)
     found = _of_blocks(compared, logs=logs) if paired else _of_arms(compared, logs=logs)
-    return dict(zip(arms, found, strict=True))
+    return dict(zip(arms, found.tolist(), strict=True))
 
 
-def _of_blocks(compared: Sequence[Measured], *, logs: bool) -> list[float]:
-    common = set.intersection(*(set(each.blocks) for each in compared))
-    rows = [
-        [value for block, value in sorted(zip(each.blocks, each.values.tolist(), strict=True)) if block in common]
-        for each in compared
-    ]
+def _of_blocks(compared: Sequence[Measured], *, logs: bool) -> Values:
+    common = sorted(set.intersection(*(set(each.blocks) for each in compared)))
     if len(common) < families.SMALLEST_N:
-        return [0.0] * (len(compared) - 1)
-    return _listed(families.shares_of_blocks(_scaled(rows, logs=logs)))
+        return np.zeros(len(compared) - 1)
+    values = np.array([each.at(common) for each in compared])
+    return families.shares_of_blocks(np.log(values) if logs else values)
 
 
-def _of_arms(compared: Sequence[Measured], *, logs: bool) -> list[float]:
-    if min(len(each.values) for each in compared) < families.SMALLEST_N:
-        return [0.0] * (len(compared) - 1)
-    scaled = [np.log(each.values) if logs else each.values for each in compared]
-    errors = np.array([float(np.var(values, ddof=1)) / len(values) for values in scaled])
-    return _listed(families.shares_of_arms(errors, df=min(len(values) for values in scaled) - 1))
-
-
-def _scaled(rows: list[list[float]], *, logs: bool) -> Values:
-    values = np.array(rows, dtype=np.float64)
-    return np.log(values) if logs else values
-
-
-def _listed(found: Values) -> list[float]:
-    listed: list[float] = found.tolist()
-    return listed
+def _of_arms(compared: Sequence[Measured], *, logs: bool) -> Values:
+    n = [len(each.values) for each in compared]
+    if min(n) < families.SMALLEST_N:
+        return np.zeros(len(compared) - 1)
+    variances = [float(np.var(np.log(each.values) if logs else each.values, ddof=1)) for each in compared]
+    return families.shares_of_arms(np.array(variances) / n, df=min(n) - 1)

@@ -13,7 +13,6 @@ Annals of Statistics 2 (1974), for the shift function; Davison and Hinkley, *Boo
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -29,7 +28,6 @@ from fairtrial.metrics.latency.percentiles import EXCEEDANCES_WANTED, RESOLUTION
 Matrix = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]
 
-LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
 REPLICATES: Final = 2_000
 # Products of matrices with fewer multiplications than OpenBLAS shares among threads, which wait for each other in a
 # loop: on a busy machine that takes several times as long as the product.
@@ -186,7 +184,7 @@ def _band(
     tail = float(special.ndtr(-np.quantile(largest, how.confidence)))
     critical = -t_tests.quantile(tail, n - 1)  # 1 - tail would round to 1 where quantiles hardly ever move
     reach = critical * error * math.sqrt(n / (n - 1)) - math.log1p(-RESOLUTION)
-    if not np.isfinite(reach).all() or np.abs(estimate).max() + reach.max() > LARGEST_LOGARITHM:
+    if not np.isfinite(reach).all() or np.abs(estimate).max() + reach.max() > t_tests.LARGEST_LOGARITHM:
         return None, None, None  # a band that wide says nothing, and no number holds it
     return estimate - reach, estimate + reach, critical
 

@@ -7,18 +7,16 @@ another thing than its typical trial, and a few blocks without a stall show the 
 from __future__ import annotations
 
 import math
-import sys
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairtrial.analyse.inference import exchanging, ranks
-from fairtrial.analyse.inference.t_tests import ROUNDING, Values
+from fairtrial.analyse.inference.t_tests import LARGEST_LOGARITHM, Values
 from fairtrial.analyse.models import Interval, Spreads, Stalls
 
 DEPTH: Final = 0.15  # of a stalled trial: what the table of noises has (docs/explanation/calibration.md)
-LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
 FEWEST: Final = 6  # values per arm, from which an exact test can go below 0.05
 
 
@@ -37,26 +35,26 @@ def unseen(n: NDArray[np.int64], *, level: float) -> Values:
 def mean_interval(seen: tuple[float, float, float], *, n: int, level: float, size: float | None) -> Interval | None:
     """An interval of the mean, widened by what unseen stalls of either arm may be worth.
 
-    Args:
-        seen: the estimate and its interval at `level`, of logarithms unless there is a `size`.
-        n: trials of the smaller arm.
-        level: of one comparison at the hardest step of its family.
-        size: of the values, where these have no logarithms: stalls are worth a share of it.
-
-    Returns:
-        On the values' scale, a ratio if there is no `size`; None where no number holds it.
+    `seen` is the estimate and its interval at `level`, of logarithms unless there is a `size` of the values, of which
+    stalls are worth a share. A ratio if there is no `size`; None where no number holds it.
     """
     open_ = float(unseen(np.asarray(n), level=level))
     estimate, low, high = seen
     if size is not None:
         open_ = -math.expm1(-open_) * size
         return Interval(estimate=estimate, low=low - open_, high=high + open_)
-    if high + open_ > LARGEST_LOGARITHM:
-        return None
-    return Interval(estimate=math.exp(estimate), low=math.exp(low - open_), high=math.exp(high + open_))
+    found = ratio(math.exp(estimate), low - open_, high + open_)
+    return None if found.low is None else found
 
 
-def compared(baseline: Values, arm: Values, *, paired: bool) -> Spreads | None:
+def ratio(estimate: float | None, low: float | None, high: float | None) -> Interval:
+    """A ratio with its interval, of which the logarithms are given; without ends where no number holds them."""
+    if low is None or high is None or high > LARGEST_LOGARITHM:
+        return Interval(estimate=estimate, low=None, high=None)
+    return Interval(estimate=estimate, low=math.exp(low), high=math.exp(high))
+
+
+def compared(baseline: Values, arm: Values, *, paired: bool, rounding: float) -> Spreads | None:
     """The arms' spreads on the scale of their comparison; None with fewer than `FEWEST` values, or without any spread.
 
     Over blocks: the sum over blocks of difference times sum, both around their means, which is the difference of the
@@ -67,12 +65,9 @@ def compared(baseline: Values, arm: Values, *, paired: bool) -> Spreads | None:
     if min(len(baseline), len(arm)) < FEWEST:
         return None
     exponent = np.frexp(np.abs(np.concatenate([baseline, arm])).max())[1]
-    baseline, arm = (
-        np.ldexp(baseline, -exponent),
-        np.ldexp(arm, -exponent),
-    )  # so that no square is too large for a number
+    baseline, arm = np.ldexp(baseline, -exponent), np.ldexp(arm, -exponent)  # so that no square is too large
     first, second = (float(np.std(each, ddof=1)) for each in (baseline, arm))
-    rounding = ROUNDING * max(float(np.abs(each).mean()) for each in (baseline, arm))
+    rounding = math.ldexp(rounding, -int(exponent))
     if min(first, second) <= rounding:
         return None
     if paired:

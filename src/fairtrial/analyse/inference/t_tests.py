@@ -6,6 +6,7 @@ Owns the arithmetic of one test on one scale. It must not know metrics, arms or 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +21,7 @@ Values = NDArray[np.float64]
 ROUNDING_UNITS: Final = 10
 ROUNDING: Final = ROUNDING_UNITS * float(np.finfo(np.float64).eps)  # the same as a share of the means
 SMALLEST_N: Final = 2  # one value has no spread
+LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
 
 
 @dataclass(frozen=True)
@@ -27,18 +29,16 @@ class TTest:
     """One t test of an estimate against 0.
 
     Attributes:
-        estimate, standard_error: on the scale of the values given.
+        estimate, standard_error: on the scale of the values.
         df: degrees of freedom, fractional for Welch.
-        p: two-sided.
-        low, high: interval of the estimate at the confidence asked for.
+        confidence: of the interval from `low` to `high`.
         below, above: how far the true values' estimate may lie from this one, where values are classes.
     """
 
     estimate: float
     standard_error: float
     df: float
-    low: float
-    high: float
+    confidence: float
     below: float = 0.0
     above: float = 0.0
 
@@ -52,6 +52,16 @@ class TTest:
     def p(self) -> float:
         """Two-sided."""
         return two_sided_p(self.t, self.df)
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval."""
+        return self.interval(confidence=self.confidence)[0]
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self.interval(confidence=self.confidence)[1]
 
     def interval(self, *, confidence: float) -> tuple[float, float]:
         """Low and high of the estimate, of any true values in the values' classes."""
@@ -134,14 +144,7 @@ class TTests:
         """The only test, of arrays without dimensions; None if it cannot be computed."""
         if np.isnan(self.standard_error):
             return None
-        low, high = self.interval(confidence=confidence)
-        return TTest(
-            estimate=float(self.estimate),
-            standard_error=float(self.standard_error),
-            df=float(self.df),
-            low=float(low),
-            high=float(high),
-        )
+        return TTest(float(self.estimate), float(self.standard_error), df=float(self.df), confidence=confidence)
 
 
 def paired_many(first: Values, second: Values) -> TTests:

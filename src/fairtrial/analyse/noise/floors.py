@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -14,6 +13,7 @@ from fairtrial.analyse.noise import profile as noise
 from fairtrial.analyse.noise.models import Floor, MetricNoise, NoiseProfile
 from fairtrial.analyse.selection import Selection
 from fairtrial.record.models import PlaceOpened, Plan
+from fairtrial.study.resolved import Section
 
 FACT: Final = "noise"  # of a place: profiles kept there when it was opened, as JSON
 
@@ -26,7 +26,7 @@ def floors(
     A profile of the same study goes before one of the same workload and system, that before any other, and the newer
     before the older. In the same cell's absence the noisiest cell of the profile speaks.
     """
-    known = {_key(opened.place): profiles(opened) for opened in places}
+    known = {opened.place: profiles(opened) for opened in places}
     places_of = {cell.name: _place(plan, cell.planned_cells) for cell in selection.cells}
     found: dict[tuple[str, str], Floor] = {}
     for each in comparisons:
@@ -35,22 +35,21 @@ def floors(
             continue
         named = next(cell for cell in selection.cells if cell.name == each.cell)
         planned = next(iter(named.planned_cells.values()))
-        for profile in _preferred(known.get(_key(place), ()), plan, planned):
+        for profile in _preferred(known.get(place, ()), plan, planned):
             like = [noisy for noisy in profile.metrics if noisy.metric == each.metric]
             if like:
-                chosen = next((noisy for noisy in like if noisy.cell == planned), _noisiest(like))
+                noisiest = max(like, key=lambda noisy: noisy.pair_sd)
+                chosen = next((noisy for noisy in like if noisy.cell == planned), noisiest)
                 found[each.cell, each.metric] = _floor(each, chosen, profile, plan=plan, place=place)
                 break
     return tuple(found.values())
 
 
-def _floor(
-    comparison: Comparison, like: MetricNoise, profile: NoiseProfile, *, plan: Plan, place: Mapping[str, Any]
-) -> Floor:
+def _floor(comparison: Comparison, like: MetricNoise, profile: NoiseProfile, *, plan: Plan, place: Section) -> Floor:
     return Floor(
         cell=comparison.cell,
         metric=comparison.metric,
-        place=next(iter(place)),
+        place=place.kind,
         share=noise.floor(like.pair_sd, df=like.blocks - 1, blocks=comparison.n),
         at_blocks=comparison.n,
         aa_blocks=like.blocks,
@@ -61,13 +60,9 @@ def _floor(
     )
 
 
-def _noisiest(like: Sequence[MetricNoise]) -> MetricNoise:
-    return max(like, key=lambda noisy: noisy.pair_sd)
-
-
 def _preferred(profiles: Iterable[NoiseProfile], plan: Plan, planned_cell: str) -> list[NoiseProfile]:
     trial = plan.resolved[planned_cell][plan.factors[plan.arm][0]]
-    kinds = next(iter(trial.workload), ""), next(iter(trial.system), "")
+    kinds = trial.workload.kind, trial.system.kind
     newest_first = sorted(profiles, key=lambda profile: profile.date, reverse=True)
     return sorted(
         newest_first, key=lambda profile: (profile.study != plan.study, (profile.workload, profile.system) != kinds)
@@ -77,17 +72,14 @@ def _preferred(profiles: Iterable[NoiseProfile], plan: Plan, planned_cell: str) 
 def profiles(opened: PlaceOpened) -> tuple[NoiseProfile, ...]:
     """Those that the place kept when it was opened; one that this version cannot read was never compared with."""
     found = []
-    for profile in opened.facts.get(FACT, ()):
+    kept = opened.facts.get(FACT)
+    for profile in kept if isinstance(kept, list) else ():
         with contextlib.suppress(ValidationError):
             found.append(NoiseProfile.model_validate(profile))
     return tuple(found)
 
 
-def _place(plan: Plan, planned_cells: Mapping[str, str]) -> dict[str, Any] | None:
+def _place(plan: Plan, planned_cells: Mapping[str, str]) -> Section | None:
     """Where a cell's trials run; None if its arms run at different places, whose noise is then part of the effect."""
     places = [trial.place for name in planned_cells.values() for trial in plan.resolved[name].values()]
     return places[0] if all(place == places[0] for place in places) else None
-
-
-def _key(place: Mapping[str, Any]) -> str:
-    return json.dumps(place, sort_keys=True)

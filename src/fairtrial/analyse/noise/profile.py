@@ -8,7 +8,7 @@ Pearson (1934); upper bound of a pilot's deviation: Browne (1995).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +21,7 @@ from fairtrial.analyse.measured import measured
 from fairtrial.analyse.noise.models import MetricNoise, NoiseProfile, Rate, SlotEffect, Uniformity
 from fairtrial.analyse.selection import ContrastCell, Selection
 from fairtrial.record.models import Plan, TrialRecord
+from fairtrial.study.resolved import Section
 
 CONFIDENCE: Final = 0.95  # of floors, slot effects and rates
 PILOT_CONFIDENCE: Final = 0.8  # Browne (1995): with this bound a plan has its power in about four of five cases
@@ -29,13 +30,7 @@ RESAMPLES: Final = 400  # per cell and metric; a rate of 5 % over four of them i
 
 
 def profile(plan: Plan, selection: Selection, *, kernel: str = "") -> NoiseProfile:
-    """The noise of every cell and metric of an A/A run.
-
-    Args:
-        plan: of the run, whose two arms are one trial.
-        selection: of the plan's own arm.
-        kernel: of the place.
-    """
+    """The noise of every cell and metric of an A/A run, whose two arms are one trial."""
     alpha = 1 - plan.design.confidence
     names = [*plan.metrics.primary, *plan.metrics.secondary, *plan.metrics.guardrails]
     cells = [cell for cell in selection.cells if any(cell.groups.values())]
@@ -49,8 +44,8 @@ def profile(plan: Plan, selection: Selection, *, kernel: str = "") -> NoiseProfi
         study=plan.study,
         date=max((trial.finished for trial in selection.used), default=""),
         blocks=plan.design.blocks,
-        workload=next(iter(first.workload), ""),
-        system=next(iter(first.system), ""),
+        workload=first.workload.kind,
+        system=first.system.kind,
         kernel=kernel,
         metrics=metrics,
         left_out=tuple(f"{metric} in {cell}" for (cell, metric), pairs in taken.items() if pairs is None),
@@ -62,7 +57,7 @@ def profile(plan: Plan, selection: Selection, *, kernel: str = "") -> NoiseProfi
 
 
 @dataclass(frozen=True)
-class Pairs:
+class LabelPairs:
     """Logs of one metric in one cell.
 
     Attributes:
@@ -77,27 +72,25 @@ class Pairs:
     in_time: Values
 
 
-def _pairs(cell: ContrastCell, metric: str) -> Pairs | None:
+def _pairs(cell: ContrastCell, metric: str) -> LabelPairs | None:
     """None where a value has no logarithm, blocks are too few, or nothing varies."""
     arms = [measured(trials, metric=metric, arm=level) for level, trials in cell.groups.items()]
-    first, second = (
-        {block: (position, value) for block, position, value in zip(arm.blocks, arm.positions, arm.values, strict=True)}
-        for arm in arms
-    )
-    blocks = [block for block in first if block in second]
+    first, second = arms
+    blocks = first.common(second)
     if len(blocks) < FEWEST_BLOCKS or not all(arm.positive for arm in arms):
         return None
-    ran = sorted([*first.values(), *second.values()])
-    pairs = Pairs(
-        first=np.log([first[block][1] for block in blocks]),
-        second=np.log([second[block][1] for block in blocks]),
-        second_ran_last=np.array([second[block][0] > first[block][0] for block in blocks]),
-        in_time=np.log([value for _, value in ran]),
+    before, after = (dict(zip(arm.blocks, arm.positions, strict=True)) for arm in arms)
+    order = np.argsort(first.positions + second.positions)
+    pairs = LabelPairs(
+        first=np.log(first.at(blocks)),
+        second=np.log(second.at(blocks)),
+        second_ran_last=np.array([after[block] > before[block] for block in blocks]),
+        in_time=np.log(np.concatenate([first.values, second.values])[order]),
     )
     return pairs if t_tests.paired(pairs.first, pairs.second, confidence=CONFIDENCE) is not None else None
 
 
-def _noise(cell: str, metric: str, *, pairs: Pairs) -> MetricNoise:
+def _noise(cell: str, metric: str, *, pairs: LabelPairs) -> MetricNoise:
     test = t_tests.paired(pairs.first, pairs.second, confidence=CONFIDENCE)
     assert test is not None  # noqa: S101 - such pairs were left out
     trial_sd, block_sd = components(pairs.first, pairs.second)
@@ -121,13 +114,7 @@ def _noise(cell: str, metric: str, *, pairs: Pairs) -> MetricNoise:
 
 
 def floor(pair_sd: float, *, df: int, blocks: int) -> float:
-    """Half the width of an A/A ratio's 95 % interval over `blocks` blocks, as a share of the baseline.
-
-    Args:
-        pair_sd: deviation of log ratios, known with `df` degrees of freedom.
-        df: of that deviation.
-        blocks: of the comparison that the floor stands beside.
-    """
+    """Half an A/A ratio's 95 % interval over `blocks` blocks, as a share; `pair_sd` of log ratios, known with `df`."""
     return math.expm1(t_tests.quantile((1 + CONFIDENCE) / 2, df) * pair_sd / math.sqrt(blocks))
 
 
@@ -154,7 +141,7 @@ def autocorrelation(values: Values) -> float | None:
     return float(centred[1:] @ centred[:-1]) / whole if whole > len(values) * size**2 else None
 
 
-def _slot(pairs: Pairs) -> SlotEffect | None:
+def _slot(pairs: LabelPairs) -> SlotEffect | None:
     earlier = np.where(pairs.second_ran_last, pairs.first, pairs.second)
     later = np.where(pairs.second_ran_last, pairs.second, pairs.first)
     test = t_tests.paired(earlier, later, confidence=CONFIDENCE)
@@ -163,7 +150,7 @@ def _slot(pairs: Pairs) -> SlotEffect | None:
     return SlotEffect(ratio=math.exp(test.estimate), low=math.exp(test.low), high=math.exp(test.high), p=test.p)
 
 
-def _flipped(pairs: Pairs, *, alpha: float, seed: np.random.SeedSequence) -> int:
+def _flipped(pairs: LabelPairs, *, alpha: float, seed: np.random.SeedSequence) -> int:
     """Of `RESAMPLES` random exchanges of labels within blocks, how many the paired t test rejects."""
     differences = pairs.second - pairs.first
     n = len(differences)
@@ -195,6 +182,6 @@ def rate(rejected: int, *, of: int) -> Rate:
     return Rate(rejected=rejected, tests=of, rate=rejected / of, low=float(interval.low), high=float(interval.high))
 
 
-def at_place(plan: Plan, trials: Sequence[TrialRecord], place: Mapping[str, object]) -> list[TrialRecord]:
+def at_place(plan: Plan, trials: Sequence[TrialRecord], place: Section) -> list[TrialRecord]:
     """The trials that ran at one place: noise is a place's own."""
     return [trial for trial in trials if plan.resolved[trial.trial.cell][trial.trial.arm].place == place]

@@ -1,9 +1,8 @@
 """Deciding while a study runs: boundaries, always-valid tests, giving up, and what a rule would have done. Pure."""
 
-from fairtrial.analyse.sequential.adjusting import adjusted, rests_on_normality
+from fairtrial.analyse.sequential.adjusting import adjusted, rests_on_normality, stopping
 from fairtrial.analyse.sequential.following import Followed, follow, rule_of
 from fairtrial.analyse.sequential.rule import Rule
 from fairtrial.analyse.sequential.simulating import Outcome, simulate
-from fairtrial.analyse.sequential.summing import stopping
 
 __all__ = ["Followed", "Outcome", "Rule", "adjusted", "follow", "rests_on_normality", "rule_of", "simulate", "stopping"]

@@ -12,10 +12,11 @@ from fairtrial.analyse.doubts import comparisons as doubts
 from fairtrial.analyse.inference import guardrails, sensitivity, spreads
 from fairtrial.analyse.inference.comparing import PAIRED_LOGS, PAIRED_UNITS
 from fairtrial.analyse.inference.judging import CLAIMS
-from fairtrial.analyse.models import Comparison, Doubt, Guardrail, Interval
+from fairtrial.analyse.models import Comparison, Doubt, Guardrail, Interval, Stopping
 from fairtrial.analyse.sequential import guarding
 from fairtrial.analyse.sequential.following import Followed, Pairs, Seen
 from fairtrial.analyse.sequential.rule import Rule, one_sided_reach, reach
+from fairtrial.record.models import Plan
 from fairtrial.study.catalogue import MetricDefinition
 
 # The boundary of a look is near p = 0.01; the signs of n blocks allow no exact p below 2 / 2ⁿ, which n = 8 reaches.
@@ -45,6 +46,23 @@ def adjusted(
     return found
 
 
+def stopping(plan: Plan, followed: Followed | None) -> Stopping | None:
+    """What `Analysis.stopping` holds; None for a design that runs all blocks."""
+    if followed is None:
+        return None
+    stops = tuple(followed.stops[cell.name] for cell in plan.cells if cell.name in followed.stops)
+    fewest = {cell.name: 0 for cell in plan.cells}
+    for pair, blocks in zip(followed.pairs, followed.standing.seen.n.tolist(), strict=True):
+        fewest[pair.key[0]] = max(fewest.get(pair.key[0], 0), blocks)
+    return Stopping(
+        rule=in_words(followed.rule),
+        first=followed.rule.first,
+        last=followed.rule.last,
+        cells=stops,
+        share=sum(fewest.values()) / (followed.rule.last * len(plan.cells)),
+    )
+
+
 def rests_on_normality(comparison: Comparison) -> Iterator[Doubt]:
     """Says where a claim was made with too few blocks for any exact test to make it. Counts, never a false alarm."""
     if comparison.verdict in CLAIMS and comparison.n < BLOCKS_FOR_EXACT:
@@ -65,7 +83,7 @@ def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Compari
     within = _within(comparison, pair, rule)
     p, same = float(standing.p[index]), float(standing.same[index])
     p_equivalence = None if comparison.p_equivalence is None else same
-    ratio = _ratio(comparison.ratio, low, high) if pair.whole.logs else comparison.ratio
+    ratio = spreads.ratio(comparison.ratio.estimate, low, high) if pair.whole.logs else comparison.ratio
     difference = Interval(estimate=comparison.difference.estimate, low=below, high=above)
     if not _looked_at_as_tested(comparison):
         p = max(p, comparison.p)
@@ -127,18 +145,12 @@ def _interval(seen: Seen, *, away: float) -> tuple[float | None, float | None]:
     return middle - away * error, middle + away * error
 
 
-def _ratio(ratio: Interval, low: float | None, high: float | None) -> Interval:
-    if low is None or high is None or high > spreads.LARGEST_LOGARITHM:
-        return Interval(estimate=ratio.estimate, low=None, high=None)
-    return Interval(estimate=ratio.estimate, low=math.exp(low), high=math.exp(high))
-
-
 def _within(comparison: Comparison, pair: Pairs, rule: Rule) -> Interval | None:
     """The interval of the one-sided tests of equivalence."""
     if comparison.equivalence_interval is None:
         return None
     low, high = _interval(pair.whole, away=one_sided_reach(comparison.n, level=rule.alpha, rule=rule))
-    return None if low is None else _ratio(comparison.equivalence_interval, low, high)
+    return None if low is None else spreads.ratio(comparison.equivalence_interval.estimate, low, high)
 
 
 def _wider(adjusted: Interval, once: Interval) -> Interval:
@@ -157,5 +169,4 @@ def _smallest_effect(pair: Pairs, comparison: Comparison, followed: Followed) ->
         return None
     df = comparison.n - 1
     nominal = 2 * float(special.stdtr(df, -critical))
-    effect = sensitivity.shift(df, alpha=nominal) * error if nominal > 0 else math.inf
-    return math.expm1(effect) if effect < spreads.LARGEST_LOGARITHM else None
+    return sensitivity.share(sensitivity.shift(df, alpha=nominal) * error if nominal > 0 else math.inf)

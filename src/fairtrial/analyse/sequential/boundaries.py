@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from fairtrial.analyse.inference.t_tests import Values
-from fairtrial.analyse.sequential.chain import Law, SequentialT, grid
+from fairtrial.analyse.sequential.chain import EDGES, Law, sequential_t
 from fairtrial.analyse.sequential.spending import FUNCTIONS, Spending
 
 EVERY_ROUND: Final = 100  # looks after every block up to here; later ones would hardly differ
@@ -68,7 +68,7 @@ def _line(at: Values | float, x: Values, y: Values) -> Values:
 def boundaries(spending: Spending, *, first: int, last: int, sides: int) -> Boundaries:
     """The boundaries of a t test that looks from `first` to `last` blocks."""
     after = looks(first, last)
-    return solve(SequentialT(), after, spent=[FUNCTIONS[spending](LEVELS, n / last, sides) for n in after], sides=sides)
+    return solve(sequential_t, after, spent=[FUNCTIONS[spending](LEVELS, n / last, sides) for n in after], sides=sides)
 
 
 def solve(law: Law, after: Sequence[int], *, spent: Sequence[Values], sides: int) -> Boundaries:
@@ -76,15 +76,14 @@ def solve(law: Law, after: Sequence[int], *, spent: Sequence[Values], sides: int
 
     Carries the probability of not having crossed, by level and state, from look to look.
     """
-    edges = grid().edges
-    start = special.ndtr(-edges)
+    start = special.ndtr(-EDGES)
     inside = np.tile(-np.diff(start), (len(LEVELS), 1))
     beyond = np.tile(start, (len(LEVELS), 1))
     nominal = np.empty((len(after), len(LEVELS)))
     before = np.zeros(len(LEVELS))
     for index, n in enumerate(after):
         if index:
-            step = law.above(after[index - 1], n)
+            step = law(after[index - 1], n)
             beyond = inside @ step
             inside = -np.diff(beyond, axis=1)
         critical = _critical((spent[index] - before) / sides, beyond)
@@ -100,15 +99,15 @@ def _critical(error: Values, beyond: Values) -> Values:
         tails, wanted = np.log(beyond.clip(0)), np.log(error.clip(0))  # rounding may leave less than nothing
     return np.array(
         [
-            np.interp(-asked, -tail[np.isfinite(tail)], grid().edges[np.isfinite(tail)])
-            for asked, tail in zip(wanted, tails, strict=True)
+            np.interp(-logarithm, -tail[np.isfinite(tail)], EDGES[np.isfinite(tail)])
+            for logarithm, tail in zip(wanted, tails, strict=True)
         ]
     )
 
 
 def _kept(critical: Values, *, sides: int) -> Values:
     """Share of each cell that lies inside the boundary, shape (levels, cells)."""
-    low, width = grid().edges[:-1], grid().edges[1] - grid().edges[0]
+    low, width = EDGES[:-1], EDGES[1] - EDGES[0]
     kept: Values = np.clip((critical[:, None] - low) / width, 0, 1)
     mirrored: Values = kept * kept[:, ::-1]
     return mirrored if sides == 2 else kept  # noqa: PLR2004 - the grid is symmetric

@@ -14,9 +14,9 @@ States are y, the standard normal quantile of t's probability: y is standard nor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from scipy import special
@@ -28,60 +28,35 @@ CELLS: Final = 360  # half the width moves no error rate by more than 0.5 % of i
 NEARLY_NORMAL: Final = 30  # blocks from which the steps of y are a normal variable's to within the grid
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Cells of equal width over y: `edges` of shape (cells + 1,), `middles` of shape (cells,)."""
+EDGES: Final = np.linspace(-REACH, REACH, CELLS + 1)  # of the cells over y, shape (cells + 1,)
+MIDDLES: Final = (EDGES[1:] + EDGES[:-1]) / 2
 
-    edges: Values
-    middles: Values
-
-
-@lru_cache(maxsize=1)
-def grid() -> Grid:
-    """The grid of every chain."""
-    edges = np.linspace(-REACH, REACH, CELLS + 1)
-    return Grid(edges=edges, middles=(edges[1:] + edges[:-1]) / 2)
+Law = Callable[[int, int], Values]
+"""How y moves: P(y after `later` blocks > edge | y after n blocks = middle), shape (cells, cells + 1)."""
 
 
-class Law(Protocol):
-    """How y moves from look to look."""
-
-    def above(self, n: int, later: int) -> Values:
-        """P(y after `later` blocks > edge | y after n blocks = middle), shape (cells, cells + 1)."""
-
-
-class SequentialZ:
-    """The spread is known: partial sums of normal values."""
-
-    def above(self, n: int, later: int) -> Values:
-        """See `Law`."""
-        return _normal_step(n, later)
+def sequential_t(n: int, later: int) -> Values:
+    """The law where the spread is estimated: Student's t after every block."""
+    if n >= NEARLY_NORMAL:
+        return sequential_z(n, later)
+    step = _t_step(n)
+    for between in range(n + 1, later):
+        step = -np.diff(step, axis=1) @ _t_step(between)
+    return step
 
 
-class SequentialT:
-    """The spread is estimated: Student's t after every block."""
-
-    def above(self, n: int, later: int) -> Values:
-        """See `Law`."""
-        if n >= NEARLY_NORMAL:
-            return _normal_step(n, later)
-        step = _t_step(n)
-        for between in range(n + 1, later):
-            step = -np.diff(step, axis=1) @ _t_step(between)
-        return step
-
-
-def _normal_step(n: int, later: int) -> Values:
+def sequential_z(n: int, later: int) -> Values:
+    """The law where the spread is known: partial sums of normal values."""
     share = n / later
-    moved = np.sqrt(share) * grid().middles[:, None]
-    return np.asarray(special.ndtr((moved - grid().edges[None, :]) / np.sqrt(1 - share)))
+    moved = np.sqrt(share) * MIDDLES[:, None]
+    return np.asarray(special.ndtr((moved - EDGES[None, :]) / np.sqrt(1 - share)))
 
 
 @lru_cache(maxsize=64)
 def _t_step(n: int) -> Values:
     """From n to n + 1 blocks: with w = tan θ, r' = sqrt(1 + r²) sin(θ + atan r), so c is passed between angles."""
-    r = _sums(grid().middles, n)[:, None]
-    c = _sums(grid().edges, n + 1)[None, :]
+    r = _sums(MIDDLES, n)[:, None]
+    c = _sums(EDGES, n + 1)[None, :]
     with np.errstate(invalid="ignore"):
         lowest = np.arcsin(np.clip(c / np.sqrt(1 + r * r), -1, 1))
     angle = np.arctan(r)

@@ -19,7 +19,7 @@ import numpy as np
 from fairtrial.analyse.inference import shares, t_tests
 from fairtrial.analyse.inference.comparing import Matched, matched
 from fairtrial.analyse.inference.t_tests import Values
-from fairtrial.analyse.measured import Measured, measured
+from fairtrial.analyse.measured import measured
 from fairtrial.analyse.models import CellStop
 from fairtrial.analyse.selection import ContrastCell, select
 from fairtrial.analyse.sequential.rule import Estimates, Rule, estimates, reach
@@ -173,7 +173,7 @@ def _pairs(
     metric = definition.name
     base, arm = (measured(cell.groups[each], metric=metric, arm=each) for each in (first, level))
     used = matched(base, arm, paired=True)
-    when = np.array([_round(cell, block, levels=(first, level), rounds=rounds) for block in _common(base, arm)])
+    when = np.array([_round(cell, block, levels=(first, level), rounds=rounds) for block in base.common(arm)])
     order = np.argsort(when, kind="stable")
     no_logs = [
         rounds[cell.planned_cells[each.arm], block]
@@ -190,12 +190,6 @@ def _pairs(
         no_logs_from=min(no_logs, default=math.inf),
         total=definition.total,
     )
-
-
-def _common(baseline: Measured, arm: Measured) -> list[int]:
-    """Blocks that both arms have, as `matched` orders them."""
-    have = set(arm.blocks)
-    return [block for block in baseline.blocks if block in have]
 
 
 def _round(cell: ContrastCell, block: int, *, levels: tuple[str, str], rounds: Mapping[tuple[str, int], int]) -> int:

@@ -7,19 +7,16 @@ are those of a sequential rule of one side, read at the look at which its cell s
 from __future__ import annotations
 
 import math
-import sys
-from typing import Final
 
 import numpy as np
 from scipy import special
 
-from fairtrial.analyse.inference import guardrails
+from fairtrial.analyse.inference import guardrails, sensitivity
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.models import Guardrail
 from fairtrial.analyse.sequential import anytime
 from fairtrial.analyse.sequential.rule import Rule, one_sided_reach
 
-_LARGEST_LOGARITHM: Final = math.log(sys.float_info.max)
 Mean = tuple[float, float]  # and its standard error, infinite where there is none
 
 
@@ -39,25 +36,20 @@ def may_claim(n: int, rule: Rule) -> bool:
 
 
 def looked_at(once: Guardrail, *, n: int, rule: Rule, worse: int, means: tuple[Mean, Mean]) -> Guardrail:
-    """The guardrail of a comparison of n blocks.
+    """The guardrail of a comparison of n blocks; `worse` is 1 where larger values are, else -1.
 
-    Args:
-        once: as it stood had nobody looked before.
-        n: blocks.
-        rule: by which the run looked.
-        worse: 1 where larger values are worse, else -1.
-        means: of log ratios and of differences.
+    `once` is the guardrail had nobody looked before, `means` are of log ratios and of differences.
     """
     kept, breached = p_looked_at(np.array([once.p_kept, once.p_breached]), n, rule).tolist()
     away = worse * one_sided_reach(n, level=rule.alpha, rule=rule)
     on_logs, in_units = (mean + away * error for mean, error in means)
-    reached = once.bound is not None and math.isfinite(on_logs) and on_logs < _LARGEST_LOGARITHM
+    known = once.bound is not None and math.isfinite(on_logs)
     return once.model_copy(
         update={
             "p_kept": kept,
             "p_breached": breached,
             "outcome": guardrails.outcome(kept, breached, alpha=rule.alpha) if may_claim(n, rule) else "unclear",
-            "bound": math.exp(on_logs) if reached else None,
+            "bound": sensitivity.exponential(on_logs) if known else None,
             "difference_bound": in_units if math.isfinite(in_units) else None,
         }
     )

@@ -192,7 +192,7 @@ def reach(n: int, *, level: float, rule: Rule) -> float:
         return math.inf
     if rule.kind == "precision":
         return precision.reach(n, level=level, first=rule.first, last=rule.last)
-    return _reach_to_claim(n, level=level, rule=rule)
+    return _critical(n, level=level, rule=rule, sides=2)
 
 
 def reaches(n: Counts, *, level: float, rule: Rule) -> Values:
@@ -205,17 +205,7 @@ def reaches(n: Counts, *, level: float, rule: Rule) -> Values:
 
 def one_sided_reach(n: int, *, level: float, rule: Rule) -> float:
     """How many standard errors a one-sided test at `level` asks for after n blocks; infinite before the first look."""
-    if n < rule.first:
-        return math.inf
-    if rule.kind == "anytime":
-        return anytime.reach(n, level=level)
-    return _critical(n, level=level, rule=rule, sides=1)
-
-
-def _reach_to_claim(n: int, *, level: float, rule: Rule) -> float:
-    if rule.kind == "anytime":
-        return anytime.reach(n, level=level)
-    return _critical(n, level=level, rule=rule, sides=2)
+    return math.inf if n < rule.first else _critical(n, level=level, rule=rule, sides=1)
 
 
 def _nominal(n: int, *, level: float, rule: Rule, sides: int) -> float:
@@ -227,6 +217,8 @@ def _nominal(n: int, *, level: float, rule: Rule, sides: int) -> float:
 
 def _critical(n: int, *, level: float, rule: Rule, sides: int) -> float:
     """Student's t of the boundary after n blocks; between looks the wider of its neighbours."""
+    if rule.kind == "anytime":
+        return anytime.reach(n, level=level)
     nominal = min(rule.boundaries(sides).nominal_level(look, level=level) for look in _looks_beside(n, rule))
     return float(-special.stdtrit(n - 1, nominal / sides))
 
@@ -234,10 +226,7 @@ def _critical(n: int, *, level: float, rule: Rule, sides: int) -> float:
 def _looks_beside(n: int, rule: Rule) -> set[int]:
     """The look after n blocks, else those before and after; n ≥ the first."""
     after = rule.looks
-    return {
-        max(look for look in after if look <= n),
-        min((look for look in after if look >= n), default=after[-1]),
-    }
+    return {max(look for look in after if look <= n), min((look for look in after if look >= n), default=after[-1])}
 
 
 @dataclass(frozen=True)
@@ -251,12 +240,11 @@ class Goal:
 def goal(rule: Rule, *, differing: Counts, equalling: Counts) -> Goal:
     """What Holm's procedure asks for while so many comparisons are not yet claimed to differ, or to be equivalent."""
     sizes = range(1, 1 + max(int(differing.max(initial=1)), int(equalling.max(initial=1))))
-    by_size = [_reach_to_claim(rule.last, level=rule.alpha / size, rule=rule) for size in sizes]
-    one_sided = [one_sided_reach(rule.last, level=rule.alpha / size, rule=rule) for size in sizes]
-    return Goal(
-        difference=np.array(by_size)[np.maximum(differing, 1) - 1],
-        equivalence=np.array(one_sided)[np.maximum(equalling, 1) - 1],
+    two, one = (
+        np.array([_critical(rule.last, level=rule.alpha / size, rule=rule, sides=sides) for size in sizes])
+        for sides in (2, 1)
     )
+    return Goal(difference=two[np.maximum(differing, 1) - 1], equivalence=one[np.maximum(equalling, 1) - 1])
 
 
 def chance_of_claim(seen: Estimates, rule: Rule, wanted: Goal) -> Values:
@@ -292,10 +280,7 @@ def steadied(seen: Estimates, *, pools: Counts, until: Counts) -> Estimates:
     A few blocks of a metric with two modes may all fall on one side and look certain. No t test sees that in one
     comparison, but the others show the spread. From `until` blocks on an exact test could reach the level.
 
-    Args:
-        seen: by comparison, along the last axis.
-        pools: a number per comparison (last axis); those of equal number measure the same.
-        until: blocks, per comparison.
+    Comparisons of equal `pools` number (last axis) measure the same.
     """
     df = np.where(np.isfinite(seen.error), np.maximum(0, seen.n - 1), 0)
     squares = np.where(df > 0, np.square(np.where(df > 0, seen.error, 0.0)) * seen.n * df, 0.0)
@@ -313,17 +298,6 @@ def steadied(seen: Estimates, *, pools: Counts, until: Counts) -> Estimates:
 def exact_from(level: float) -> int:
     """Blocks from which the exact sign-flip test can reach a level: 2 / 2ⁿ ≤ level."""
     return next(n for n in itertools.count(1) if 2 / 2.0**n <= level)
-
-
-def holm(p: Values) -> Values:
-    """Holm's adjusted p values along the last axis."""
-    order = np.argsort(p, axis=-1)
-    size = p.shape[-1]
-    stepped = np.take_along_axis(p, order, axis=-1) * np.arange(size, 0, -1)
-    stepped = np.minimum(1.0, np.maximum.accumulate(stepped, axis=-1))
-    adjusted = np.empty_like(stepped)
-    np.put_along_axis(adjusted, order, stepped, axis=-1)
-    return adjusted
 
 
 def _over(number: Values, divisor: Values) -> Values:

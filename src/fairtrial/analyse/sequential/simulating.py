@@ -42,12 +42,8 @@ class Outcome:
 def simulate(log_ratios: Values, rule: Rule, *, cells: Counts | None = None, pools: Counts | None = None) -> Outcome:
     """Runs a rule over log ratios of shape (replicates, comparisons, blocks); blocks must reach the rule's last.
 
-    Args:
-        log_ratios: of blocks, in the order they are run.
-        rule: applied after every block that it looks at.
-        cells: the cell of each comparison, whose comparisons get blocks for as long as any is open; each its own if
-            None. The comparisons are one family.
-        pools: by comparison, which measure the same thing; all do if None.
+    The comparisons are one family. Those of one of the `cells` get blocks for as long as any is open (each is a cell of
+    its own if None); those of one of the `pools` measure the same thing (all do if None).
     """
     replicates, comparisons, _ = log_ratios.shape
     standing = Standing(

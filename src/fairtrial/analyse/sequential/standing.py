@@ -5,10 +5,11 @@ The same steps decide while a run goes on, recompute its decisions from the reco
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from fairtrial.analyse.inference.families import holm
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.sequential.rule import (
     Counts,
@@ -20,7 +21,6 @@ from fairtrial.analyse.sequential.rule import (
     dependent,
     exact_from,
     goal,
-    holm,
     hopeless,
     p_difference,
     p_equivalence,
@@ -71,11 +71,10 @@ class Standing:
         one, unknown = np.ones(self.shape), np.full(self.shape, np.nan)
         n = np.zeros(self.shape, dtype=np.int64)
         self.seen = Estimates(n, zero, zero, zero, ranked=one, ranked_inside=one, neighbours=unknown)
-        self.p, self.same, self.chance = (np.ones(self.shape) for _ in range(3))
-        self.differs_adjusted, self.same_adjusted = np.ones(self.shape), np.ones(self.shape)
-        self.different, self.equivalent = (np.zeros(self.shape, dtype=bool) for _ in range(2))
-        self.settled, self.futile = (np.zeros(self.shape, dtype=bool) for _ in range(2))
-        self.waits = np.zeros(self.shape, dtype=bool)
+        for name in ("p", "same", "chance", "differs_adjusted", "same_adjusted"):
+            setattr(self, name, np.ones(self.shape))
+        for name in ("different", "equivalent", "settled", "futile", "waits"):
+            setattr(self, name, np.zeros(self.shape, dtype=bool))
         self.live = np.ones(self.shape, dtype=bool)
 
     @property
@@ -86,15 +85,8 @@ class Standing:
     def look(self, now: Estimates) -> None:
         """Takes in what comparisons show now. One without a new block keeps what it had shown."""
         new = now.n > self.seen.n
-        self.seen = Estimates(
-            n=np.where(new, now.n, self.seen.n),
-            mean=np.where(new, now.mean, self.seen.mean),
-            error=np.where(new, now.error, self.seen.error),
-            bound=np.broadcast_to(now.bound, self.shape),
-            ranked=np.where(new, now.ranked, self.seen.ranked),
-            ranked_inside=np.where(new, now.ranked_inside, self.seen.ranked_inside),
-            neighbours=np.where(new, now.neighbours, self.seen.neighbours),
-        )
+        kept = (np.where(new, getattr(now, each.name), getattr(self.seen, each.name)) for each in fields(Estimates))
+        self.seen = replace(Estimates(*kept), bound=np.broadcast_to(now.bound, self.shape))
         until = np.where(self.family, exact_from(self.level), self.rule.enough)
         steady = steadied(self.seen, pools=self.pools, until=until)
         self.waits = dependent(self.seen, pools=self.pools, cells=self.cells) & (self.seen.n < self.rule.last)

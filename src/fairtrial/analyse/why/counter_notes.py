@@ -16,7 +16,7 @@ from fairtrial.analyse.why.models import Subsystem
 
 
 @dataclass(frozen=True)
-class Note:
+class CounterNote:
     """Said of counters that match, where a path at which the arms differ matches."""
 
     counters: re.Pattern[str]
@@ -31,48 +31,32 @@ SCANS: Final = (
     "it looks at"
 )
 
-NOTES: Final = (
-    Note(
-        counters=re.compile(r"vmstat:(workingset_(activate|restore)_.*|pgactivate|pgdeactivate|pgrefill|pgrotated)"),
-        paths=re.compile(r"lru_gen|kernel"),
-        text="counted by a different rule under multi-generational LRU: compare pgsteal_file or _anon, pgpgin or "
-        "pswpin",
-    ),
-    Note(
-        counters=re.compile(r"vmstat:workingset_refault.*"),
-        paths=re.compile(r"lru_gen|kernel"),
-        text=REFAULTS,
-    ),
-    Note(
-        counters=re.compile(r"vmstat:pgscan_.*"),
-        paths=re.compile(r"lru_gen|kernel"),
-        text=SCANS,
-    ),
-    Note(
-        counters=re.compile(r"memory:(Active|Inactive).*"),
-        paths=re.compile(r"lru_gen|kernel"),
-        text="generations are divided into active and inactive by a different rule under multi-generational LRU",
-    ),
-    Note(
-        counters=re.compile(r"vmstat:.*"),
-        paths=re.compile(r"place.*kernel"),
-        text="a different kernel may count it elsewhere or split it",
-    ),
-    Note(
-        counters=re.compile(r"vmstat:workingset_refault.*"),
-        paths=re.compile(r"drop_caches"),
-        text="dropping caches removes the traces that identify refaults: fewer refaults than misses",
-    ),
-    Note(
-        counters=re.compile(r"disks:.*|cpu:iowait.*"),
-        paths=re.compile(r"dax|pmem"),
-        text="direct access to persistent memory bypasses these counters",
-    ),
-    Note(
-        counters=re.compile(r"server:.*"),
-        paths=OTHER_SERVER,
-        text="a different server may count it elsewhere",
-    ),
+POLICY: Final = re.compile(r"lru_gen|kernel")
+
+NOTES: Final = tuple(
+    CounterNote(counters=re.compile(counters), paths=re.compile(paths), text=text)
+    for counters, paths, text in (
+        (
+            r"vmstat:(workingset_(activate|restore)_.*|pgactivate|pgdeactivate|pgrefill|pgrotated)",
+            POLICY,
+            "counted by a different rule under multi-generational LRU: compare pgsteal_file or _anon, pgpgin or pswpin",
+        ),
+        (r"vmstat:workingset_refault.*", POLICY, REFAULTS),
+        (r"vmstat:pgscan_.*", POLICY, SCANS),
+        (
+            r"memory:(Active|Inactive).*",
+            POLICY,
+            "generations are divided into active and inactive by a different rule under multi-generational LRU",
+        ),
+        (r"vmstat:.*", r"place.*kernel", "a different kernel may count it elsewhere or split it"),
+        (
+            r"vmstat:workingset_refault.*",
+            r"drop_caches",
+            "dropping caches removes the traces that identify refaults: fewer refaults than misses",
+        ),
+        (r"disks:.*|cpu:iowait.*", r"dax|pmem", "direct access to persistent memory bypasses these counters"),
+        (r"server:.*", OTHER_SERVER, "a different server may count it elsewhere"),
+    )
 )
 
 _SUBSYSTEMS: Final[tuple[tuple[re.Pattern[str], Subsystem], ...]] = (

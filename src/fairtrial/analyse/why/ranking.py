@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from fairtrial.analyse.inference.families import benjamini_hochberg
 from fairtrial.analyse.inference.t_tests import SMALLEST_N
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.selection import ContrastCell, select
@@ -35,12 +36,7 @@ def explain(
 ) -> tuple[CellWhy, ...]:
     """What changed in every cell in which an arm is faster or slower on a primary metric.
 
-    Args:
-        analysis: whose verdicts say where there is an effect.
-        plan: of the run.
-        trials: every committed trial, as `analyse` takes them.
-        read: a trial's counters; called for the trials of those cells only.
-        paths: at which the levels compared differ, for the notes.
+    `read` gives a trial's counters and is called for the trials of those cells only; levels differ at `paths`.
     """
     selection = select(plan, trials, contrast=analysis.contrast)
     cells = {cell.name: cell for cell in selection.cells}
@@ -56,19 +52,9 @@ def explain(
         for cell, arm in _with_effect(analysis)
         if (found := _compared(cells[cell], arm, paired=analysis.paired, read=once)) is not None
     ]
-    every = [p for each in compared for p in each.tests.p.tolist()]
-    adjusted = iter(_adjusted(every))
+    every = np.concatenate([each.tests.p[list(each.columns)] for each in compared]) if compared else np.empty(0)
+    adjusted = iter(benjamini_hochberg(every).tolist())
     return tuple(_why(each, [next(adjusted) for _ in each.names], analysis=analysis, paths=paths) for each in compared)
-
-
-def _adjusted(every: Sequence[float]) -> list[float]:
-    """P values adjusted to control the false discovery rate (Benjamini and Hochberg 1995)."""
-    if not every:
-        return []
-    from scipy import stats  # noqa: PLC0415 - scipy.stats takes most of a second, and few records need it
-
-    adjusted: list[float] = stats.false_discovery_control(every).tolist()
-    return adjusted
 
 
 def _with_effect(analysis: Analysis) -> list[tuple[str, str]]:
@@ -86,7 +72,7 @@ def _with_effect(analysis: Analysis) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class _Compared:
-    """One cell's counters with their tests; arrays of shape (counters,), in the order of `names`."""
+    """One cell's counters that vary, with the column of each in the tests."""
 
     cell: str
     baseline: str
@@ -96,6 +82,7 @@ class _Compared:
     names: tuple[str, ...]
     forms: tuple[Form, ...]
     tests: Tested
+    columns: tuple[int, ...]
     constant: int
 
 
@@ -103,9 +90,8 @@ def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: Read) -> _Com
     baseline = next(iter(cell.groups))
     sides = _common(cell.groups[baseline], cell.groups[arm], paired=paired)
     counted = [[found for trial in side if (found := read(trial)) is not None] for side in sides]
-    if min(map(len, counted)) < max(FEWEST_BLOCKS, SMALLEST_N) or [len(side) for side in counted] != list(
-        map(len, sides)
-    ):
+    sizes = [len(side) for side in counted]
+    if min(sizes) < max(FEWEST_BLOCKS, SMALLEST_N) or sizes != [len(side) for side in sides]:
         return None
     every = [*counted[0], *counted[1]]
     worked = all(each.work for each in every)
@@ -122,11 +108,12 @@ def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: Read) -> _Com
         cell=cell.name,
         baseline=baseline,
         arm=arm,
-        n=min(map(len, counted)),
+        n=min(sizes),
         unit=unit,
         names=tuple(names[index] for index in kept),
         forms=tuple(forms[index] for index in kept),
-        tests=tests.only(kept),
+        tests=tests,
+        columns=tuple(kept.tolist()),
         constant=len(names) - len(kept),
     )
 
@@ -202,25 +189,25 @@ def _discovered(change: Change, *, margin: float) -> bool:
 
 
 def _change(found: _Compared, index: int, *, p_adjusted: float, note: str) -> Change:
-    tests, form = found.tests, found.forms[index]
+    tests, form, at = found.tests, found.forms[index], found.columns[index]
     low, high = tests.standardised_interval
     counter = form == "counter"
     return Change(
         counter=found.names[index],
         form=form,
         subsystem=counter_notes.subsystem(found.names[index]),
-        baseline=float(tests.baseline[index]),
-        arm=float(tests.arm[index]),
-        per_second=_moved(tests.plain, index) if counter else None,
-        per_work=_moved(tests.worked, index) if counter and found.unit else None,
-        level=_moved(tests.plain, index) if form == "level" else None,
-        difference=float(tests.difference[index]),
-        difference_low=float(tests.difference_low[index]),
-        difference_high=float(tests.difference_high[index]),
-        standardised=float(tests.standardised[index]),
-        standardised_low=_finite(low[index]),
-        standardised_high=_finite(high[index]),
-        p=float(tests.p[index]),
+        baseline=float(tests.baseline[at]),
+        arm=float(tests.arm[at]),
+        per_second=_moved(tests.plain, at) if counter else None,
+        per_work=_moved(tests.worked, at) if counter and found.unit else None,
+        level=_moved(tests.plain, at) if form == "level" else None,
+        difference=float(tests.difference[at]),
+        difference_low=float(tests.difference_low[at]),
+        difference_high=float(tests.difference_high[at]),
+        standardised=float(tests.standardised[at]),
+        standardised_low=_finite(low[at]),
+        standardised_high=_finite(high[at]),
+        p=float(tests.p[at]),
         p_adjusted=p_adjusted,
         note=note,
     )

@@ -12,8 +12,8 @@ import numpy as np
 from fairtrial.analyse.inference.t_tests import TTest, Values
 from fairtrial.audit import methods, r_printing
 from fairtrial.audit.claims.models import Bounds, CellClaim, Claim, share
-from fairtrial.audit.comparisons import PERCENT, place
-from fairtrial.audit.findings import Finding, Kind, Place, figure
+from fairtrial.audit.comparisons import PERCENT, is_significant, means_of, percent_of, place
+from fairtrial.audit.findings import Finding, Kind, Passage, figure
 from fairtrial.audit.methods import Sides
 from fairtrial.audit.noise_floor import Floors
 from fairtrial.audit.printed import read
@@ -33,7 +33,7 @@ def findings(dataset: Dataset, claim: Claim, *, cell: CellClaim, floors: Floors)
     named = place({**cell.at, "": cell.second}) if cell.second else place(cell.at)
     where = f"{named}: " if named else ""
     missing = [dataset.missing(claim.metric, levels) for levels in compared.sides]
-    here = Place(claim.where)
+    here = Passage(claim.where)
     if any(missing):
         yield here.unknown(f"{where}every figure", "", next(each for each in missing if each))
         return
@@ -73,7 +73,7 @@ class _Compared:
 
     @property
     def means(self) -> tuple[float, float]:
-        return float(np.mean(self.values[0])), float(np.mean(self.values[1]))
+        return means_of(self.values)
 
     @property
     def size(self) -> float:
@@ -92,15 +92,11 @@ class _Compared:
             confidence=share(self.cell.confidence),
         )
 
-    def percent(self, test: TTest) -> tuple[float, float]:
-        """The interval in percent of the first mean, as if that were known exactly."""
-        return PERCENT * test.low / self.means[0], PERCENT * test.high / self.means[0]
-
     def has(self, printed: Bounds) -> bool:
         """Whether a printed interval in percent is this comparison's."""
         if isinstance(self.test, str) or not self.means[0]:
             return False
-        values = self.percent(self.test)
+        values = percent_of(self.test, self.means[0])
         return all(figure(text, value)[1] is None for text, value in zip(printed, values, strict=True))
 
     def elsewhere(self) -> Iterator[_Compared]:
@@ -110,7 +106,7 @@ class _Compared:
                 yield replace(self, cell=self.cell.model_copy(update={"at": at, "second": second}))
 
 
-def _arms(here: Place, where: str, compared: _Compared) -> Iterator[Finding]:
+def _arms(here: Passage, where: str, compared: _Compared) -> Iterator[Finding]:
     """What is printed of each arm by itself."""
     medians = [float(np.median(each)) for each in compared.values]
     cell = compared.cell
@@ -119,7 +115,7 @@ def _arms(here: Place, where: str, compared: _Compared) -> Iterator[Finding]:
             yield here.figure(f"{where}{name}", text, value)
 
 
-def _differences(here: Place, where: str, compared: _Compared) -> Iterator[Finding]:
+def _differences(here: Passage, where: str, compared: _Compared) -> Iterator[Finding]:
     """What needs no test."""
     cell, (first, second) = compared.cell, compared.means
     by_trial = zip(*(each.tolist() for each in compared.values), strict=False)
@@ -138,7 +134,7 @@ def _differences(here: Place, where: str, compared: _Compared) -> Iterator[Findi
         yield here.figure(f"{where}difference", cell.difference, second - first)
 
 
-def _paired_difference(here: Place, what: str, compared: _Compared) -> Finding:
+def _paired_difference(here: Passage, what: str, compared: _Compared) -> Finding:
     found = methods.pairs(compared.dataset, compared.claim.metric, sides=compared.sides)
     if isinstance(found, str) or not len(found[0]):
         why = found if isinstance(found, str) else methods.NO_PAIRED_TEST
@@ -159,7 +155,7 @@ def _untested(cell: CellClaim) -> Iterator[tuple[str, str]]:
         yield "claim", _said(cell)
 
 
-def _tested(here: Place, where: str, *, compared: _Compared, test: TTest) -> Iterator[Finding]:
+def _tested(here: Passage, where: str, *, compared: _Compared, test: TTest) -> Iterator[Finding]:
     cell = compared.cell
     for text, value in zip(cell.interval or (), (test.low, test.high), strict=False):
         yield here.figure(f"{where}interval", text, value)
@@ -174,14 +170,12 @@ def _tested(here: Place, where: str, *, compared: _Compared, test: TTest) -> Ite
             yield here.figure(f"{where}{name.replace('_', ' ')}", printed, value_of(test))
     if cell.significant is not None:
         what, printed = f"{where}claim", _said(cell)
-        if cell.significant == is_significant(test):
-            yield here.agrees(what, printed, p_text(test))
-        else:
-            kind: Kind = "not significant" if cell.significant else "significant"
-            yield here.disagrees(what, printed, computed=p_text(test), kind=kind)
+        kind: Kind = "not significant" if cell.significant else "significant"
+        agrees = cell.significant == is_significant(test)
+        yield here.checked(what, printed, computed=p_text(test), kind=None if agrees else kind)
 
 
-def _t(here: Place, what: str, *, printed: str, test: TTest) -> Finding:
+def _t(here: Passage, what: str, *, printed: str, test: TTest) -> Finding:
     """Without its sign, which says only what was subtracted from what."""
     negative = read(printed).value < 0
     return here.figure(what, printed, -abs(test.t) if negative else abs(test.t))
@@ -191,37 +185,24 @@ def _said(cell: CellClaim) -> str:
     return "significant" if cell.significant else "not significant"
 
 
-def _percent(here: Place, where: str, *, compared: _Compared, test: TTest) -> Iterator[Finding]:
+def _percent(here: Passage, where: str, *, compared: _Compared, test: TTest) -> Iterator[Finding]:
     printed, says = compared.cell.percent, compared.claim.says
     if printed is None:
         return
     text = f"[{printed[0]}, {printed[1]}] %"
     if compared.has(printed):
-        yield here.agrees(f"{where}percent", text, text)
+        yield here.checked(f"{where}percent", text, computed=text, kind=None)
     else:
         owner = next((each.cell.at for each in compared.elsewhere() if each.has(printed)), None)
-        low, high = percent_text(compared.percent(test))
-        yield here.disagrees(
-            f"{where}percent",
-            text,
-            computed=f"[{low}, {high}] %" + (f"; the printed interval is that of {place(owner)}" if owner else ""),
-            kind="elsewhere" if owner else "nowhere",
-        )
-    what = f"{where}claim"
-    if is_significant(test):
-        yield here.agrees(what, text, p_text(test))
-    else:
-        yield here.disagrees(what, text, computed=p_text(test), kind="not significant")
-    what, text = f"{where}wording", f"{text} {says}"
-    if says == "higher" and read(printed[1]).value < 0:
-        yield here.disagrees(what, text, computed="lower", kind="sign")
-    elif says:
-        yield here.agrees(what, text, says)
-
-
-def is_significant(test: TTest) -> bool:
-    """By the publications' rule: the interval of the difference leaves out 0."""
-    return test.low > 0 or test.high < 0
+        low, high = percent_text(percent_of(test, compared.means[0]))
+        computed = f"[{low}, {high}] %" + (f"; the printed interval is that of {place(owner)}" if owner else "")
+        yield here.checked(f"{where}percent", text, computed=computed, kind="elsewhere" if owner else "nowhere")
+    kind: Kind | None = None if is_significant(test) else "not significant"
+    yield here.checked(f"{where}claim", text, computed=p_text(test), kind=kind)
+    if says:
+        wrong = read(printed[1]).value < 0
+        computed = "lower" if wrong else says
+        yield here.checked(f"{where}wording", f"{text} {says}", computed=computed, kind="sign" if wrong else None)
 
 
 def p_text(test: TTest) -> str:

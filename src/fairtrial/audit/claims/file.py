@@ -31,11 +31,7 @@ _HINT: Final = "see docs/guides/auditing.md for the format of the file"
 
 
 def read(path: Path, *, data: Path | None = None) -> Dataset:
-    """Reads claims, their description and their data.
-
-    Args:
-        path: of the claims.
-        data: raw values instead of the file that the claims name.
+    """Reads claims, their description and their data: the file that the claims name, or `data` instead.
 
     Raises:
         InputError: a file cannot be read, or something in it is wrong.
@@ -44,8 +40,7 @@ def read(path: Path, *, data: Path | None = None) -> Dataset:
     node = _node(path, problems)
     claims: ClaimsFile | None = validate(_CLAIMS, _texts(node), node=node, prefix=(), problems=problems)
     _raise_if_any(problems)
-    if claims is None:  # _raise_if_any has raised
-        raise InputError([Problem(message="cannot read the claims", file=str(path))], hint=_HINT)
+    assert claims is not None  # noqa: S101 - what cannot be read is a problem
     tables = [(file, _rows(file)) for file in ([data] if data else [path.parent / name for name in claims.data])]
     rows = [row for _, each in tables for row in each]
     description = _description(path, claims, rows)
@@ -102,18 +97,14 @@ def _rows(path: Path) -> list[dict[str, str]]:
             rows = []
             for row in reader:
                 if None in row or None in row.values():
-                    message = f"expected {len(header)} fields"
-                    raise InputError(
-                        [Problem(message, str(path), reader.line_num, 1)],
-                        hint="give one row per trial, as wide as the header",
-                    )
+                    problem = Problem(f"expected {len(header)} fields", str(path), reader.line_num, 1)
+                    raise InputError([problem], hint="give one row per trial, as wide as the header")
                 rows.append(row)
             return rows
     except (OSError, UnicodeDecodeError) as error:
         problem = Problem(message=f"cannot read the file: {error}", file=str(path))
-        raise InputError(
-            [problem], hint="name a CSV file with one row per trial in the claims, or with --data"
-        ) from error
+        hint = "name a CSV file with one row per trial in the claims, or with --data"
+        raise InputError([problem], hint=hint) from error
 
 
 def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> PublicationDescription:

@@ -116,7 +116,7 @@ class Arithmetic(_Written):
     of: str = ""
     than: Literal["more", "less", ""] = ""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=lambda name: name.rstrip("_"))
+    model_config = ConfigDict(alias_generator=lambda name: name.rstrip("_"))
 
 
 class ValueClaim(_Written):

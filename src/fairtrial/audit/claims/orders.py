@@ -15,7 +15,7 @@ from fairtrial.analyse.inference.families import holm
 from fairtrial.audit import methods
 from fairtrial.audit.claims.models import Claim, OrderClaim
 from fairtrial.audit.comparisons import CONFIDENCE, Compared, compared_at, place
-from fairtrial.audit.findings import Finding, Place
+from fairtrial.audit.findings import Finding, Passage
 from fairtrial.audit.models import Levels
 from fairtrial.audit.noise_floor import Floors
 from fairtrial.audit.reading import Dataset
@@ -75,7 +75,7 @@ class _Order:
         where = f"{place(self.at)}: " if self.at else ""
         ranking = len(self.order.best_first) > 1
         what = f"{where}{'order' if ranking else 'best'} by {self.claim.metric}"
-        printed, here = " before ".join(self.order.best_first), Place(self.claim.where)
+        printed, here = " before ".join(self.order.best_first), Passage(self.claim.where)
         if obstacle := self._obstacle():
             return here.unknown(what, printed, obstacle)
         pairs = combinations(self.levels, 2)
@@ -85,9 +85,10 @@ class _Order:
         ranked = sorted(self.levels, key=lambda level: self._sign * float(np.mean(self._values(level))))
         computed = " before ".join(ranked) if ranking else ranked[0]
         if all(each.lead > 0 and each.p < ALPHA for each in steps):
-            return here.agrees(what, printed, f"{printed}, Holm p ≤ {max((each.p for each in steps), default=1.0):.2g}")
+            computed = f"{printed}, Holm p ≤ {max((each.p for each in steps), default=1.0):.2g}"
+            return here.checked(what, printed, computed=computed, kind=None)
         if any(each.lead < 0 and each.p < ALPHA for each in _adjusted(every)):
-            return here.disagrees(what, printed, computed=computed, kind="order")
+            return here.checked(what, printed, computed=computed, kind="order")
         weakest = max(steps, key=lambda each: (each.lead <= 0, each.p))
         return here.undecided(what, printed, computed=computed, why=weakest.why())
 
@@ -141,7 +142,8 @@ class _Order:
 
 
 def _adjusted(steps: list[_Step]) -> list[_Step]:
-    return [replace(each, p=p) for each, p in zip(steps, holm([each.p for each in steps]), strict=True)]
+    adjusted = holm([each.p for each in steps]).tolist()
+    return [replace(each, p=p) for each, p in zip(steps, adjusted, strict=True)]
 
 
 def milder(dataset: Dataset, claim: Claim) -> Iterator[Finding]:
@@ -165,7 +167,7 @@ def _effect(dataset: Dataset, claim: Claim, *, at: Levels, second: str) -> Compa
 
 
 def _milder(dataset: Dataset, claim: Claim, *, what: str, effects: Sequence[Compared | str]) -> Finding:
-    here = Place(claim.where)
+    here = Passage(claim.where)
     one, other = effects
     if isinstance(one, str) or isinstance(other, str):
         return here.unknown(what, "milder", next(each for each in effects if isinstance(each, str)))
@@ -174,9 +176,7 @@ def _milder(dataset: Dataset, claim: Claim, *, what: str, effects: Sequence[Comp
     p, computed = _apart(one, other), "milder" if is_milder else "harder"
     if p >= ALPHA:
         return here.undecided(what, "milder", computed=computed, why=MILDER.format(p=p))
-    if is_milder:
-        return here.agrees(what, "milder", computed)
-    return here.disagrees(what, "milder", computed=computed, kind="order")
+    return here.checked(what, "milder", computed=computed, kind=None if is_milder else "order")
 
 
 def _apart(one: Compared, other: Compared) -> float:

@@ -13,7 +13,7 @@ from scipy import special
 from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.audit.claims.models import Claim, IntervalClaim, percentile, share
-from fairtrial.audit.findings import Finding, Place, figure
+from fairtrial.audit.findings import Finding, Passage, figure
 from fairtrial.audit.models import Levels
 from fairtrial.audit.printed import read
 from fairtrial.audit.reading import Dataset
@@ -34,7 +34,7 @@ DEFINITIONS: Final = (
 
 def values(dataset: Dataset, claim: Claim) -> Iterator[Finding]:
     """Every table cell of a claim."""
-    place = Place(claim.where)
+    place = Passage(claim.where)
     for each in claim.values:
         what = f"{each.statistic.replace('_', ' ')} of {claim.metric}" + _at(each.at)
         percent = percentile(each.statistic)
@@ -52,7 +52,7 @@ def values(dataset: Dataset, claim: Claim) -> Iterator[Finding]:
 
 def intervals(dataset: Dataset, claim: Claim) -> Iterator[Finding]:
     """Every interval of a single arm: of its trials, of its mean, of its median."""
-    place = Place(claim.where)
+    place = Passage(claim.where)
     for each in claim.intervals:
         printed = [*(each.printed or ()), *([each.plus_minus] if each.plus_minus else [])]
         if missing := dataset.missing(claim.metric, each.at):
@@ -73,7 +73,7 @@ def _at(levels: Levels) -> str:
 
 
 def _percentiles(
-    place: Place, whats: Sequence[str], *, printed: Sequence[str], percents: Sequence[float], found: Values
+    place: Passage, whats: Sequence[str], *, printed: Sequence[str], percents: Sequence[float], found: Values
 ) -> Iterator[Finding]:
     """All by one definition: by the first that all figures follow, else by the first of all."""
     by_name = {name: np.percentile(found, percents, method=name).tolist() for name in DEFINITIONS}
@@ -90,7 +90,7 @@ def _all_agree(printed: Sequence[str], computed: Sequence[float]) -> bool:
 
 
 def _confidence(
-    place: Place, metric: str, *, claimed: IntervalClaim, printed: Sequence[str], found: Values
+    place: Passage, metric: str, *, claimed: IntervalClaim, printed: Sequence[str], found: Values
 ) -> Iterator[Finding]:
     confidence = claimed.confidence or ""
     what = f"{confidence} % interval of the {claimed.of} of {metric}{_at(claimed.at)}"

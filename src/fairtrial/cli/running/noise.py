@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from fairtrial.analyse.noise import profile as noise
 from fairtrial.analyse.selection import select
 from fairtrial.places import KEPT
@@ -19,7 +17,7 @@ def keep_noise(record: Record, *, progress: Progress) -> None:
     Raises:
         PlaceError: the place cannot be reached again, or not written; the report has the profile all the same.
     """
-    every = {json.dumps(opening.place, sort_keys=True): opening for opening in record.places}
+    every = {opening.place: opening for opening in record.places}
     for opening in every.values():
         trials = noise.at_place(record.plan, record.trials, opening.place)
         selection = select(record.plan, trials, contrast=None)
@@ -27,4 +25,4 @@ def keep_noise(record: Record, *, progress: Progress) -> None:
         if profile.metrics:
             with opened(opening.place, directory=record.directory, progress=progress, disk=KEPT) as place:
                 keep(place, profile.model_dump(mode="json"), study=record.plan.study)
-            progress.note(f"kept the noise floor of this place ({next(iter(opening.place))}) for later reports")
+            progress.note(f"kept the noise floor of this place ({opening.place.kind}) for later reports")

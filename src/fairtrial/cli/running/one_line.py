@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from statistics import fmean
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from fairtrial.cli.running.plan import duration
 from fairtrial.compare.showing import scale_of
+from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import PlannedTrial, TrialRecord
 
 
@@ -47,7 +47,7 @@ class OneLine:
     def phase(self, name: str) -> None:
         """See `fairtrial.run.Progress`."""
 
-    def load(self, line: Mapping[str, Any]) -> None:
+    def load(self, line: ProgressLine) -> None:
         """See `fairtrial.run.Progress`."""
 
     def trial_finished(self, trial: TrialRecord) -> None:

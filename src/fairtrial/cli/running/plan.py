@@ -11,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtrial.cli.places import of_plan
+from fairtrial.places import place_of
 from fairtrial.record.models import Design, Difference, Plan
 from fairtrial.study.tree.quantities import format_share
-from fairtrial.words import counted
+from fairtrial.words import counted, size
 
 MINIMUM_WIDTH = 80  # narrower, seeds would be cut
 _MINUTE_S, _HOUR_S = 60, 3600
-_BINARY_UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
 
 def plan(study: Path, *, size: str | None, overrides: list[str], against_itself: bool = False) -> None:
@@ -40,7 +40,7 @@ def _detectable(plan: Plan) -> str:
     from fairtrial.cli.running import power
 
     places = [trial.place for arms in plan.resolved.values() for trial in arms.values()]
-    known = power.at_place(plan) if all("local" in place for place in places) else None
+    known = power.at_place(plan) if all(place.kind == "local" for place in places) else None
     return "" if known is None or not known.pilots or plan.against_itself else power.sentence(plan, known)
 
 
@@ -182,15 +182,7 @@ def _costs(plan: Plan) -> RenderableType:
 
 def _needs(plan: Plan) -> list[str]:
     """What its places must have beyond disk; `fairtrial doctor STUDY` looks whether they do."""
-    found = []
-    places = of_plan(plan)
-    for guest in (place["vm"] for place in places if "vm" in place):
-        memory = size(guest["memory"] + (guest["pmem"] or 0))
-        kvm = ", KVM" if guest["accelerator"] == "kvm" else ""
-        processors = counted(guest["cpus"], "processor")
-        found.append(f"a guest for every trial with {guest['kernel']}: {memory} of memory, {processors}, QEMU{kvm}")
-    found += [f"access to {place['ssh']['host']} over SSH" for place in places if "ssh" in place]
-    return found
+    return [need for place in of_plan(plan) if (need := place_of(place).need)]
 
 
 def _durations(plan: Plan) -> str:
@@ -218,11 +210,3 @@ def duration(seconds: float) -> str:
         return f"{seconds / _MINUTE_S:.0f} min"
     minutes = round(seconds / _MINUTE_S)
     return f"{minutes // _MINUTE_S} h {minutes % _MINUTE_S:02d} min"
-
-
-def size(count: int) -> str:
-    """Bytes as `1.5 GiB`."""
-    for unit, bits in _BINARY_UNITS:
-        if count >= 1 << bits:
-            return f"{count / (1 << bits):.1f} {unit}"
-    return f"{count} B"

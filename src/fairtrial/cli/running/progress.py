@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from fairtrial.cli.running.plan import duration
+from fairtrial.protocol.generated import LoadingProgress, ProbedProgress, ProbingProgress, RateProgress
+from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import Plan, PlannedTrial, TrialRecord
 from fairtrial.run import Progress as RunProgress
 from fairtrial.study.catalogue import MetricDefinition
@@ -56,31 +57,25 @@ def stage(trial: PlannedTrial) -> str:
     return "diagnostic" if trial.diagnostic else f"round {trial.round}"
 
 
-def loading(line: Mapping[str, Any]) -> str:
+def loading(line: LoadingProgress) -> str:
     """How far a load is: units, rows, rows per second, time left."""
-    text = f"loading {line['done']:.0f}/{line['total']:.0f}"
-    if "rows" in line:
-        text += f"  {line['rows']:,} rows  {line['rows_per_s']:,.0f}/s"
-    if line.get("left_s") is not None:
-        text += f"  {duration(line['left_s'])} left"
-    return text
+    text = f"loading {line.done:.0f}/{line.total:.0f}  {line.rows:,} rows  {line.rows_per_s:,.0f}/s"
+    return text if line.left_s is None else f"{text}  {duration(line.left_s)} left"
 
 
-def probing(line: Mapping[str, Any]) -> str:
+def probing(line: ProbingProgress | ProbedProgress) -> str:
     """The probe that a search has begun, and the rate that it offers."""
-    return f"probe {line['probe']} at {line['rate_per_s']:,.0f}/s"
+    return f"probe {line.probe} at {line.rate_per_s:,.0f}/s"
 
 
-def probed(line: Mapping[str, Any]) -> str:
+def probed(line: ProbedProgress) -> str:
     """What came out of a probe, and the bounds that are believed now."""
-    latency_ns = line.get("latency_ns")
-    measured = (
-        "no request completed" if latency_ns is None else f"{line['percentile']} {latency_ns / MILLISECOND_NS:.3g} ms"
-    )
-    text = f"{probing(line)} {'met' if line['met'] else 'missed'} ({measured})"
-    met, missed = line.get("met_per_s"), line.get("missed_per_s")
-    if met is not None or missed is not None:
-        text += f", between {_bound(met)} and {_bound(missed)}"
+    measured = "no request completed"
+    if line.latency_ns is not None:
+        measured = f"{line.percentile} {line.latency_ns / MILLISECOND_NS:.3g} ms"
+    text = f"{probing(line)} {'met' if line.met else 'missed'} ({measured})"
+    if line.met_per_s is not None or line.missed_per_s is not None:
+        text += f", between {_bound(line.met_per_s)} and {_bound(line.missed_per_s)}"
     return text
 
 
@@ -104,7 +99,7 @@ class Lines:
     def phase(self, name: str) -> None:
         """See `fairtrial.run.Progress`."""
 
-    def load(self, line: Mapping[str, Any]) -> None:
+    def load(self, line: ProgressLine) -> None:
         """See `fairtrial.run.Progress`."""
 
     def trial_finished(self, trial: TrialRecord) -> None:
@@ -146,16 +141,16 @@ class Bar:
         self._probe = self._verdict = ""
         self._bar.update(self._task, now=f"{self._what}  {name}")
 
-    def load(self, line: Mapping[str, Any]) -> None:
+    def load(self, line: ProgressLine) -> None:
         """See `fairtrial.run.Progress`."""
-        if line.get("progress") == "rate":
-            self._drives(rate(line["per_s"], self._throughput))
-        elif line.get("progress") == "loading":
+        if isinstance(line, RateProgress):
+            self._drives(rate(line.per_s, self._throughput))
+        elif isinstance(line, LoadingProgress):
             self._bar.update(self._task, now=f"{self._what}  {loading(line)}")
-        elif line.get("progress") == "probing":
+        elif isinstance(line, ProbingProgress):
             self._probe = probing(line)
             self._drives("")
-        elif line.get("progress") == "probed":
+        elif isinstance(line, ProbedProgress):
             self._probe, self._verdict = "", probed(line)
             self._drives("")
 

@@ -7,10 +7,9 @@ are compared.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -19,6 +18,7 @@ from fairtrial.metrics.fidelity import script as fidelity_script
 from fairtrial.metrics.fidelity.points import MIX, Counts, Parameters, Point, Verdict, points
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
+from fairtrial.study.resolved import Section
 
 TPCC: Final = "tpcc"
 SCRIPT: Final = "script"
@@ -77,17 +77,19 @@ def of_record(record: Record) -> tuple[Fidelity, ...]:
     Raises:
         RecordError: a trial's `result.json` is missing or damaged.
     """
-    groups: dict[str, list[TrialRecord]] = {}
+    groups: dict[Section, list[TrialRecord]] = {}
     for trial in record.trials:
-        if trial.valid and trial.window is not None and not trial.resolved.workload.keys().isdisjoint(WORKLOADS):
-            groups.setdefault(json.dumps(trial.resolved.workload, sort_keys=True), []).append(trial)
+        if trial.valid and trial.window is not None and trial.resolved.workload.kind in WORKLOADS:
+            groups.setdefault(trial.resolved.workload, []).append(trial)
     return tuple(_of_trials(record, trials) for trials in groups.values())
 
 
 def _of_trials(record: Record, trials: Sequence[TrialRecord]) -> Fidelity:
-    ((workload, parameters),) = trials[0].resolved.workload.items()
+    workload = trials[0].resolved.workload
     drives = {trial.trial.id: (trial.trial.seed, read(record.trial_directory(trial.trial.id))) for trial in trials}
-    return assess(drives, parameters) if workload == TPCC else assess_script(drives, parameters)
+    if workload.kind == TPCC:
+        return assess(drives, Parameters.model_validate(workload.parameters))
+    return assess_script(drives, fidelity_script.Parameters.model_validate(workload.parameters))
 
 
 def contradictions(directory: Path) -> list[str]:
@@ -159,7 +161,7 @@ def assess(drives: Mapping[str, tuple[int, Counts]], parameters: Parameters) -> 
     )
 
 
-def assess_script(drives: Mapping[str, tuple[int, Counts]], parameters: Parameters) -> Fidelity:
+def assess_script(drives: Mapping[str, tuple[int, Counts]], parameters: fidelity_script.Parameters) -> Fidelity:
     """Drives of one script against its weights; arguments as `assess`."""
     longest = _longest(drives.values(), lambda drawn: fidelity_script.transactions(drawn, parameters))
     together = list(fidelity_script.points(_sum(longest), parameters))
@@ -233,19 +235,17 @@ def _allowed(drawn: Counts) -> bool:
     return in_range and delta in DELTAS and delta not in DELTAS_FORBIDDEN
 
 
-def _deviations(parameters: Mapping[str, Any]) -> Iterable[Deviation]:
-    scale, warehouses, users = (parameters[name] for name in ("think_time_scale", "warehouses", "virtual_users"))
+def _deviations(parameters: Parameters) -> Iterable[Deviation]:
+    scale, warehouses, users = parameters.think_time_scale, parameters.warehouses, parameters.virtual_users
     if scale != 1:
         times = "no keying or thinking times" if scale == 0 else f"keying and thinking times × {scale:g}"
         yield Deviation(clause="5.2.5", chosen=times)
-    if parameters["all_warehouses"]:
+    if parameters.all_warehouses:
         homes = "each transaction draws its home warehouse, and stock level its district, anew"
         yield Deviation(clause="2.4.1.1, 2.5.1.1, 2.6.1.1, 2.7.1.1, 2.8.1.1", chosen=homes)
     if users != TERMINALS_PER_WAREHOUSE * warehouses:
         chosen = f"{users} terminals, not {TERMINALS_PER_WAREHOUSE} for each of {warehouses} warehouses"
         yield Deviation(clause="4.2.1", chosen=chosen)
-    if (parameters["duration"] or 0.0) < LEAST_MEASURED_S:
-        measured = (
-            f"{parameters['duration']:g} s" if parameters["duration"] else f"{parameters['transactions']} transactions"
-        )
+    if (parameters.duration or 0.0) < LEAST_MEASURED_S:
+        measured = f"{parameters.duration:g} s" if parameters.duration else f"{parameters.transactions} transactions"
         yield Deviation(clause="5.5.2", chosen=f"{measured} measured, not two hours at least")

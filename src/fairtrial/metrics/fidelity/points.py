@@ -18,7 +18,6 @@ from scipy import special
 from fairtrial.metrics.fidelity import binomial
 
 Counts = Mapping[str, int]
-Parameters = Mapping[str, Any]
 Verdict = Literal["kept", "broken", "untested"]
 
 LEVEL: Final = 1e-6  # a record has some twenty points: one faithful record in 50,000 is called broken by chance
@@ -37,6 +36,19 @@ SKIPPED_SHARE: Final = 0.01
 MIX: Final = {"new_order": 0.45, "payment": 0.43, "order_status": 0.04, "delivery": 0.04, "stock_level": 0.04}
 THINKING_S: Final = {"new_order": 12.0, "payment": 12.0, "order_status": 10.0, "delivery": 5.0, "stock_level": 5.0}
 NURAND: Final = {"items": "item numbers", "customers": "customer numbers", "last_names": "last names"}
+
+
+class Parameters(BaseModel):
+    """What a study chose of TPC-C, as far as the specification speaks of it; `duration` in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    warehouses: int
+    virtual_users: int
+    think_time_scale: float
+    all_warehouses: bool
+    duration: float | None
+    transactions: int | None
 
 
 class Point(BaseModel):
@@ -87,7 +99,7 @@ def _mix(drawn: Counts, parameters: Parameters, *, trials: int) -> Iterator[Poin
     """Decks keep the mix: a share differs only by what decks that were not finished can hold back or bring forward."""
     total = sum(drawn.get(kind, 0) for kind in MIX)
     for kind, share in MIX.items():
-        unfinished = DECK * share * (1 - share) * parameters["virtual_users"] * trials / total if total else 0.0
+        unfinished = DECK * share * (1 - share) * parameters.virtual_users * trials / total if total else 0.0
         least = "" if kind == "new_order" else " at least"
         yield judged(
             Asked(kind.replace("_", " "), "5.2.3, 5.2.4.2", f"{100 * share:.0f} %{least}"),
@@ -113,7 +125,7 @@ def _orders(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
         (drawn.get("order_lines_remote", 0), lines),
         expected=0.01,
         bounds=(0.0095, 0.0105),
-        warehouses=parameters["warehouses"],
+        warehouses=parameters.warehouses,
     )
 
 
@@ -147,7 +159,7 @@ def _payments(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
         (drawn.get("payment_remote", 0), payments),
         expected=0.15,
         bounds=(0.14, 0.16),
-        warehouses=parameters["warehouses"],
+        warehouses=parameters.warehouses,
     )
     for kind, clause in (("payment", "2.5.1.2, 9.2.2.5.5"), ("order_status", "2.6.1.2, 9.2.2.5.6")):
         yield judged(
@@ -177,7 +189,7 @@ def _joined(drawn: Counts, name: str, label: str) -> Point:
 
 
 def _thinking(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
-    scale = parameters["think_time_scale"]
+    scale = parameters.think_time_scale
     for kind, mean_s in THINKING_S.items() if scale else ():
         times = drawn.get(f"{kind}_thinking_times", 0)
         total_s = drawn.get(f"{kind}_thinking_ms", 0) / MILLISECONDS_PER_SECOND

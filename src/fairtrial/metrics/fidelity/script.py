@@ -7,25 +7,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairtrial.metrics.fidelity.points import Asked, Counts, Parameters, Point, judged
+from pydantic import BaseModel
+
+from fairtrial.metrics.fidelity.points import Asked, Counts, Point, judged
+
+
+class Weighed(BaseModel):
+    """What a script says of one type of transaction."""
+
+    weight: float
+    rollback: float
+
+
+class Content(BaseModel):
+    """What it says of all types, by name."""
+
+    transactions: dict[str, Weighed]
+
+
+class Parameters(BaseModel):
+    """What a study chose of a script, as far as draws depend on it."""
+
+    content: Content
 
 
 def transactions(drawn: Counts, parameters: Parameters) -> int:
     """Transactions of all types."""
-    return sum(drawn.get(name, 0) for name in parameters["content"]["transactions"])
+    return sum(drawn.get(name, 0) for name in parameters.content.transactions)
 
 
 def points(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
     """A point for each type of transaction, and one for each that rolls back."""
-    asked = parameters["content"]["transactions"]
-    weights = sum(each["weight"] for each in asked.values())
+    asked = parameters.content.transactions
+    weights = sum(each.weight for each in asked.values())
     total = transactions(drawn, parameters)
     for name, each in asked.items():
-        share = each["weight"] / weights
+        share = each.weight / weights
         words = Asked(name.replace("_", " "), "weight", f"{100 * share:.4g} %")
         yield judged(words, (drawn.get(name, 0), total), expected=share, bounds=None)
     for name, each in asked.items():
-        if each["rollback"]:
-            words = Asked(f"{name.replace('_', ' ')}, rolled back", "rollback", f"{100 * each['rollback']:.4g} %")
+        if each.rollback:
+            words = Asked(f"{name.replace('_', ' ')}, rolled back", "rollback", f"{100 * each.rollback:.4g} %")
             counted = (drawn.get(f"{name}.rollback", 0), drawn.get(name, 0))
-            yield judged(words, counted, expected=each["rollback"], bounds=None)
+            yield judged(words, counted, expected=each.rollback, bounds=None)

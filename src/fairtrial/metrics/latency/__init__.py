@@ -60,10 +60,12 @@ class Distribution:
 
     def percentile_ns(self, percent: float) -> float:
         """The value `percent` of observations do not exceed; NaN if empty."""
-        if not self.n:
-            return math.nan
-        rank = max(1, min(self.n, int(percent * self.n / 100 + 0.5)))
-        return float(self.highest_ns[np.searchsorted(np.cumsum(self.counts), rank)])
+        return float(self.percentiles_ns(np.array([percent]))[0]) if self.n else math.nan
+
+    def percentiles_ns(self, percents: npt.NDArray[np.float64]) -> Counts:
+        """`percentile_ns` of each of these, of a distribution that is not empty."""
+        ranks = np.clip((percents * self.n / 100 + 0.5).astype(np.int64), 1, self.n)
+        return self.highest_ns[np.searchsorted(np.cumsum(self.counts), ranks)]
 
 
 def merged(distributions: Iterable[Distribution]) -> Distribution:

@@ -51,17 +51,37 @@ def read(directory: Path) -> dict[str, Distribution]:
     Raises:
         RecordError: the file is damaged.
     """
+    rows = _rows(directory)
+    if rows is None:
+        return latency.read(directory)
+    by_type = rows.partition_by("type", as_dict=True, maintain_order=True, include_key=False)
+    return {str(kind): _distribution(each) for (kind,), each in by_type.items()}
+
+
+def whole(directory: Path) -> Distribution | None:
+    """All types of `read` together; None without any.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    rows = _rows(directory)
+    if rows is not None:
+        return latency.merged([_distribution(rows)]) if rows.height else None
+    by_type = latency.read(directory)
+    return latency.merged(by_type.values()) if by_type else None
+
+
+def _rows(directory: Path) -> pl.DataFrame | None:
     path = directory / FILE
     if not path.exists():
-        return latency.read(directory)
+        return None
     try:
-        whole = pl.read_parquet(path).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
-        if whole.filter(pl.col("count") != 0).null_count().sum_horizontal().item():
+        rows = pl.read_parquet(path).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+        if rows.filter(pl.col("count") != 0).null_count().sum_horizontal().item():
             raise ValueError("observations without a value class")  # noqa: TRY301 - the same sentence about the file
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
-    by_type = whole.partition_by("type", as_dict=True, maintain_order=True, include_key=False)
-    return {str(kind): _distribution(rows.filter(pl.col("count") > 0)) for (kind,), rows in by_type.items()}
+    return rows
 
 
 def contradictions(directory: Path) -> list[str]:
@@ -81,7 +101,9 @@ def contradictions(directory: Path) -> list[str]:
 
 
 def _distribution(rows: pl.DataFrame) -> Distribution:
-    lowest, highest, counts = (rows[name].to_numpy().astype(np.int64) for name in ("lowest_ns", "highest_ns", "count"))
+    """Of rows with observations."""
+    seen = rows.filter(pl.col("count") > 0)
+    lowest, highest, counts = (seen[name].to_numpy().astype(np.int64) for name in ("lowest_ns", "highest_ns", "count"))
     return Distribution(lowest_ns=lowest, highest_ns=highest, counts=counts)
 
 

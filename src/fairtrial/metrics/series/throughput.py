@@ -53,11 +53,24 @@ def read(directory: Path, *, window: Window) -> Throughput:
     Raises:
         RecordError: the timeline is damaged.
     """
-    frame = timeline.rates(directory, window=window)
-    return Throughput(
-        starts_s=frame["second"].to_numpy().astype(np.float64),
-        widths_s=frame["width_s"].to_numpy().astype(np.float64),
-        per_s=frame["transactions_per_s"].to_numpy().astype(np.float64),
+    return course(directory, window=window)[1]
+
+
+def course(directory: Path, *, window: Window) -> tuple[Throughput, Throughput]:
+    """All intervals as recorded, ramp-up included, and those of the measured window; none without a timeline.
+
+    Raises:
+        RecordError: the timeline is damaged.
+    """
+    frame = timeline.ended(directory)
+    starts_ns = frame["time_ns"].to_numpy()
+    widths_s = timeline.widths_s(starts_ns, window)
+    starts_s = (starts_ns - window.start_ns) / timeline.NANOSECONDS_PER_SECOND
+    per_s = frame["done"].to_numpy() / widths_s
+    within = frame["measured"].to_numpy()
+    return (
+        Throughput(starts_s=starts_s, widths_s=widths_s, per_s=per_s),
+        Throughput(starts_s=starts_s[within], widths_s=widths_s[within], per_s=per_s[within]),
     )
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
+import polars.selectors as cs
 
 from fairtrial.errors import RecordError
 from fairtrial.record.models import Window
@@ -14,6 +17,8 @@ FILE: Final = "timeline.parquet"
 OUTCOMES: Final = ("committed", "rolled_back", "failed", "retried")
 STREAM: Final = "timeline.arrows"  # as the engine writes it; it stays only where no interval can be read from it
 NANOSECONDS_PER_SECOND: Final = 1e9
+COUNTED: Final = cs.ends_with(*(f"_{outcome}" for outcome in OUTCOMES))
+DONE: Final = pl.sum_horizontal(pl.lit(0.0), cs.ends_with("_committed", "_rolled_back"))
 
 
 def read(directory: Path) -> pl.DataFrame:
@@ -22,13 +27,16 @@ def read(directory: Path) -> pl.DataFrame:
     Raises:
         RecordError: the file is damaged.
     """
-    path = directory / FILE
-    if not path.exists():
-        return pl.DataFrame(schema={"time_ns": pl.Int64, "measured": pl.Boolean})
-    try:
-        return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
+    return _collected(directory, pl.all())
+
+
+def ended(directory: Path) -> pl.DataFrame:
+    """Intervals in order: `time_ns`, `measured`, and `done`, the transactions of all types that ended in each.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    return _sorted(_collected(directory, "time_ns", "measured", DONE.alias("done")))
 
 
 def rates(directory: Path, *, window: Window, measured_only: bool = True) -> pl.DataFrame:
@@ -38,26 +46,34 @@ def rates(directory: Path, *, window: Window, measured_only: bool = True) -> pl.
         One row per interval: `second` (start of the interval, seconds since the window began), `width_s`, `measured`,
         `transactions_per_s` (committed and rolled back by rule, all types) and `<type>_<outcome>_per_s`.
     """
-    raw = read(directory).sort("time_ns")
-    counted = [name for name in raw.columns if name.endswith(tuple(f"_{outcome}" for outcome in OUTCOMES))]
-    done = [name for name in counted if name.endswith(("_committed", "_rolled_back"))]
-    frame = raw.with_columns(
-        width_s=_widths(window) / NANOSECONDS_PER_SECOND,
+    raw = _sorted(read(directory))
+    width_s = pl.lit(pl.Series(widths_s(raw["time_ns"].to_numpy(), window), nan_to_null=True))
+    frame = raw.select(
         second=(pl.col("time_ns") - window.start_ns) / NANOSECONDS_PER_SECOND,
-    ).select(
-        "second",
-        "width_s",
-        "measured",
-        (pl.sum_horizontal(pl.lit(0.0), *done) / pl.col("width_s")).alias("transactions_per_s"),
-        *((pl.col(name) / pl.col("width_s")).alias(f"{name}_per_s") for name in counted),
-    )
+        width_s=width_s,
+        measured="measured",
+        transactions_per_s=DONE / width_s,
+    ).hstack(raw.select((COUNTED / width_s).name.suffix("_per_s")))
     return frame.filter("measured") if measured_only else frame
 
 
-def _widths(window: Window) -> pl.Expr:
+def widths_s(starts_ns: npt.NDArray[np.int64], window: Window) -> npt.NDArray[np.float64]:
     """An interval ends where the next begins; the last one ends with the window, which may cut it short."""
-    start = pl.col("time_ns")
-    to_next = start.shift(-1) - start
-    to_end = pl.lit(window.end_ns) - start
-    last = pl.when(to_end > 0).then(to_end).otherwise(to_next.median())
-    return pl.coalesce(to_next, last).cast(pl.Float64)
+    steps = np.diff(starts_ns).astype(np.float64)
+    to_end = window.end_ns - starts_ns[-1:]
+    usual = np.median(steps) if len(steps) else np.nan
+    return np.concatenate([steps, np.where(to_end > 0, to_end, usual)]) / NANOSECONDS_PER_SECOND
+
+
+def _sorted(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame if frame["time_ns"].is_sorted() else frame.sort("time_ns")
+
+
+def _collected(directory: Path, *columns: str | pl.Expr) -> pl.DataFrame:
+    path = directory / FILE
+    if not path.exists():
+        return pl.DataFrame(schema={"time_ns": pl.Int64, "measured": pl.Boolean}).select(*columns)
+    try:
+        return pl.scan_parquet(path, glob=False).select(*columns).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error

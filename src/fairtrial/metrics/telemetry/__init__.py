@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -71,20 +71,23 @@ def read(directory: Path, source: str, *, only: Choice | None = None) -> pl.Data
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
 
 
-def compute(directory: Path, *, window: Window, facts: Mapping[str, Any]) -> dict[str, float]:
+def compute(directory: Path, *, window: Window, ticks_per_s: float | None) -> dict[str, float]:
     """Every telemetry metric that the trial's files allow, by name.
 
     Args:
         directory: one trial's.
         window: the measured window.
-        facts: of the place: `ticks_per_s`.
+        ticks_per_s: clock ticks of the place; None where a record does not say.
 
     Raises:
         RecordError: a file is damaged.
     """
-    observed = {source: observe(read(directory, source), window) for source in {metric.source for metric in METRICS}}
+    observed = {
+        source: observe(read(directory, source), window, ticks_per_s=ticks_per_s)
+        for source in {metric.source for metric in METRICS}
+    }
     values = {
-        metric.definition.name: metric.value(source, facts)
+        metric.definition.name: metric.value(source)
         for metric in METRICS
         if (source := observed[metric.source]) is not None
     }

@@ -193,4 +193,4 @@ def _work(trial: TrialRecord) -> tuple[float | None, str]:
     done = trial.scalars.get("accesses")
     if done is not None:
         return (done or None), "access"
-    return (1.0, "run") if "command" in trial.resolved.workload else (None, "")
+    return (1.0, "run") if trial.resolved.workload.kind == "command" else (None, "")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fairtrial.metrics.telemetry.window import Observed
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
-Facts = Mapping[str, Any]
-Value = Callable[[Observed, Facts], float | None]
+Value = Callable[[Observed], float | None]
 
 
 @dataclass(frozen=True)
@@ -45,13 +43,13 @@ class Family:
 
 def count(*columns: str) -> Value:
     """What counters grew by inside the window, summed over those that are there."""
-    return lambda seen, _facts: seen.grown(*columns)
+    return lambda seen: seen.grown(*columns)
 
 
 def first(groups: Sequence[Sequence[str]]) -> Value:
     """What the first group of counters that the place has grew by: kernels split the same pages in several ways."""
 
-    def grown(seen: Observed, _facts: Facts) -> float | None:
+    def grown(seen: Observed) -> float | None:
         there = (group for group in groups if any(name in seen.frame.columns for name in group))
         return seen.grown(*next(there, ()))
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.metrics.telemetry.definition import Facts, Family, Value, count
+from fairtrial.metrics.telemetry.definition import Family, Value, count
 from fairtrial.metrics.telemetry.window import Observed, Series
 
 SOURCE: Final = "server"
@@ -22,15 +22,15 @@ CHECKPOINT_SHARE: Final = "checkpoint_age_bytes / checkpoint_age_max_bytes"
 
 
 def _mean(column: str) -> Value:
-    return lambda seen, _facts: seen.mean(seen.gauge(column))
+    return lambda seen: seen.mean(seen.gauge(column))
 
 
 def _largest(column: str) -> Value:
-    return lambda seen, _facts: seen.largest(seen.gauge(column))
+    return lambda seen: seen.largest(seen.gauge(column))
 
 
 def _at_end(column: str) -> Value:
-    return lambda seen, _facts: seen.at_end(seen.gauge(column))
+    return lambda seen: seen.at_end(seen.gauge(column))
 
 
 def _checkpoint_age(seen: Observed) -> Series | None:
@@ -47,7 +47,7 @@ def _checkpoint_share(seen: Observed) -> Series | None:
     return None if age is None or most is None or not most.all() else age / most
 
 
-def _checkpoint_full_share(seen: Observed, _facts: Facts) -> float | None:
+def _checkpoint_full_share(seen: Observed) -> float | None:
     """Share of time at the largest age: from there InnoDB flushes furiously, and who writes waits for it.
 
     MariaDB from 10.5 on: a commit that leaves a greater age than `max_checkpoint_age` asks for all to be flushed now
@@ -59,27 +59,27 @@ def _checkpoint_full_share(seen: Observed, _facts: Facts) -> float | None:
     return None if share is None else seen.mean((share >= 1).astype(np.float64))
 
 
-def _dirty_share(seen: Observed, _facts: Facts) -> float | None:
+def _dirty_share(seen: Observed) -> float | None:
     dirty, total = seen.gauge("buffer_pool_pages_dirty"), seen.gauge("buffer_pool_pages_total")
     return None if dirty is None or total is None or not total.all() else seen.mean(dirty / total)
 
 
-def _miss_share(seen: Observed, _facts: Facts) -> float | None:
+def _miss_share(seen: Observed) -> float | None:
     missed, asked = seen.grown("buffer_pool_reads"), seen.grown("buffer_pool_read_requests")
     return missed / asked if missed is not None and asked else None
 
 
-def _ended_per_minute(seen: Observed, _facts: Facts) -> float | None:
+def _ended_per_minute(seen: Observed) -> float | None:
     ended = seen.grown(*ENDED)
     return None if ended is None else ended / seen.length_s * SECONDS_PER_MINUTE
 
 
-def _row_lock_time_s(seen: Observed, _facts: Facts) -> float | None:
+def _row_lock_time_s(seen: Observed) -> float | None:
     waited_ms = seen.grown("row_lock_time_ms")
     return None if waited_ms is None else waited_ms / MILLISECONDS_PER_SECOND
 
 
-def _answer_s(seen: Observed, _facts: Facts) -> float | None:
+def _answer_s(seen: Observed) -> float | None:
     answer_ns = seen.mean(seen.gauge("answer_ns"))
     return None if answer_ns is None else answer_ns / 1e9
 
@@ -113,13 +113,13 @@ METRICS: Final = (
     ),
     _SHARE.metric(
         "checkpoint_age_share_max",
-        lambda seen, _facts: seen.largest(_checkpoint_share(seen)),
+        lambda seen: seen.largest(_checkpoint_share(seen)),
         of=f"{CHECKPOINT_SHARE}, largest in the window",
         label="largest checkpoint age",
     ),
     _SHARE.metric(
         "checkpoint_age_share_mean",
-        lambda seen, _facts: seen.mean(_checkpoint_share(seen)),
+        lambda seen: seen.mean(_checkpoint_share(seen)),
         of=f"{CHECKPOINT_SHARE}, mean over the window",
         label="checkpoint age",
     ),
@@ -131,7 +131,7 @@ METRICS: Final = (
     ),
     _BYTES.metric(
         "checkpoint_age_bytes_max",
-        lambda seen, _facts: seen.largest(_checkpoint_age(seen)),
+        lambda seen: seen.largest(_checkpoint_age(seen)),
         of="checkpoint_age_bytes, else lsn_current − lsn_checkpoint; largest in the window",
         label="largest checkpoint age",
     ),

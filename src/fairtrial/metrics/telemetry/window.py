@@ -35,11 +35,13 @@ class Observed:
             without columns that are null in the whole file, which the place does not have.
         times_s: of the samples, seconds since the window began, shape (samples,).
         length_s: of the window.
+        ticks_per_s: clock ticks of the place's processors; None where nobody said.
     """
 
     frame: pl.DataFrame
     times_s: Series
     length_s: float
+    ticks_per_s: float | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -93,7 +95,7 @@ class Observed:
         return float(max(end - start, 0.0))  # proc(5): iowait and idle may step back
 
 
-def observe(frame: pl.DataFrame, window: Window) -> Observed | None:
+def observe(frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = None) -> Observed | None:
     """The source through the window; None if its samples do not cover it, or leave a hole across one of its edges."""
     length_ns = window.end_ns - window.start_ns
     if frame.height < SAMPLES_WANTED or length_ns <= 0:
@@ -112,6 +114,7 @@ def observe(frame: pl.DataFrame, window: Window) -> Observed | None:
         frame=ordered.select(said)[first : last + 1],
         times_s=times_ns[first : last + 1].astype(np.float64) / NANOSECONDS_PER_SECOND,
         length_s=length_ns / NANOSECONDS_PER_SECOND,
+        ticks_per_s=ticks_per_s,
     )
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
+from typing import Final, Literal
 
 from fairtrial.places.local import Local, LocalParameters
-from fairtrial.places.place import BootedPlace, Disk
+from fairtrial.places.place import BootedPlace, Disk, Requirements
 from fairtrial.places.vm import accelerators, images, kernels, unpacked
 from fairtrial.places.vm.guest import STATE, Guest
 from fairtrial.places.vm.machine import Machine
@@ -19,9 +21,19 @@ from fairtrial.places.vm.parameters import VmParameters
 from fairtrial.programs import Program
 from fairtrial.wire import Agent, Limits
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.words import counted, size
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"  # a guest's (crates/agent/src/boot)
 OWN = (STATE, "/tmp", "/run", "/dev", "/proc", "/sys")  # noqa: S108 - where a guest has files of its own
+BOOTING = ("qemu-system-x86_64", "qemu-img", "mkfs.xfs")
+DOWNLOADING = ("apt-get", "dpkg-deb")
+# What QEMU takes beside its guest's memory, and what this machine needs to go on.
+BESIDE_GUEST_BYTES = 256 << 20
+VIRTUALISATION: Final[Mapping[str, Literal["required", "preferred", "unused"]]] = {
+    "kvm": "required",
+    "auto": "preferred",
+    "tcg": "unused",
+}
 BOOT_S = 16.0  # to a ready agent, through a trial's steps around its load, and off again, under emulation
 
 
@@ -44,6 +56,35 @@ class Vm(BootedPlace[VmParameters]):
         """Of its boot."""
         return BOOT_S
 
+    @property
+    def title(self) -> str:
+        """With its kernel."""
+        return f"{self.name} {self.parameters.kernel}"
+
+    @property
+    def need(self) -> str:
+        """The guest's memory and processors, and what runs them."""
+        asked = self.parameters
+        kvm = ", KVM" if asked.accelerator == "kvm" else ""
+        return (
+            f"a guest for every trial with {asked.kernel}: {size(asked.memory + (asked.pmem or 0))} of memory, "
+            f"{counted(asked.cpus, 'processor')}, QEMU{kvm}"
+        )
+
+    def carrier(self) -> Local:
+        """This machine."""
+        return Local(LocalParameters(state_directory=self.parameters.state_directory))
+
+    def requirements(self) -> Requirements:
+        """QEMU, what fills its disk, memory, and what downloads and unpacks its kernel if that is a package."""
+        asked = self.parameters
+        has_kernel = Path(asked.kernel).expanduser().exists()
+        return Requirements(
+            programs=(*BOOTING, *(() if has_kernel else DOWNLOADING)),
+            memory_bytes=asked.memory + (asked.pmem or 0) + BESIDE_GUEST_BYTES,
+            virtualisation=VIRTUALISATION[asked.asked_accelerator],
+        )
+
     def boot(self, *, holder: str, lock: bool, disk: Disk) -> Guest:
         """Boots a guest; this machine's lock is held until it ends.
 
@@ -56,9 +97,8 @@ class Vm(BootedPlace[VmParameters]):
             PlaceError: no QEMU, no such kernel, or the guest did not come up; the message holds its last lines.
         """
         parameters, limits = self.parameters, Limits.from_environment()
-        carrier = Local(LocalParameters(state_directory=parameters.state_directory))
         # What is prepared for guests here is prepared by the programs that they would find.
-        host = Agent(carrier.connect(limits, path=PATH), holder=holder, lock=lock, limits=limits)
+        host = Agent(self.carrier().connect(limits, path=PATH), holder=holder, lock=lock, limits=limits)
         try:
             state = Path(host.hello.state_directory) / self.name
             kernel = kernels.find(parameters.kernel, cache=state / "kernels")

@@ -9,9 +9,10 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel, ConfigDict
 
 from fairtrial.errors import PlaceError, StreamLostError
 from fairtrial.places.vm import machine as machines
@@ -22,6 +23,7 @@ from fairtrial.places.vm.machine import CONSOLE, INITIAL, SOCKET, SWAP, Machine
 from fairtrial.places.vm.parameters import VmParameters
 from fairtrial.protocol.generated import Boot, BootMount
 from fairtrial.wire import Agent, Limits, Process, find_agent
+from fairtrial.wire.facts import GuestFacts
 
 LOOK_EVERY_S = 0.02
 READ_BYTES = 256 * 1024
@@ -38,6 +40,23 @@ WANTED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virt
 WANTED_BY_DISK = ("crc32c_generic", FILE_SYSTEM)  # checksums are no dependency that a module names
 BESIDES = ("ext4", "dm_mod", "dm_delay", "dm_flakey", "null_blk", "zram", "loop")
 WANTED_BY_PMEM = ("nd_e820", "nd_pmem", "dax_pmem")
+
+
+class CarrierFacts(BaseModel):
+    """What a guest runs on: the agent of its machine."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    agent_sha256: str
+
+
+class VmFacts(GuestFacts):
+    """How a guest is run. Attributes: what its kernel came from, that kernel's hash, QEMU's arguments, its machine."""
+
+    kernel_source: str
+    kernel_sha256: str
+    qemu: list[str]
+    host: CarrierFacts
 
 
 class Guest:
@@ -75,17 +94,17 @@ class Guest:
         """Those of its agent's stream, which that agent keeps as well."""
         return self._machine.limits
 
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> VmFacts:
         """How the guest is run."""
         machine = self._machine
-        return {
-            "accelerator": machine.accelerator,
-            "emulated": machine.accelerator == "tcg",
-            "kernel_source": machine.kernel.source,
-            "kernel_sha256": machine.kernel.sha256,
-            "qemu": machines.argv(machine),
-            "host": {"agent_sha256": self.host.hello.agent_sha256},
-        }
+        return VmFacts(
+            accelerator=machine.accelerator,
+            emulated=machine.accelerator == "tcg",
+            kernel_source=machine.kernel.source,
+            kernel_sha256=machine.kernel.sha256,
+            qemu=machines.argv(machine),
+            host=CarrierFacts(agent_sha256=self.host.hello.agent_sha256),
+        )
 
     def read(self) -> bytes:
         """Waits for bytes; b"" at the end of the stream or after `close`."""

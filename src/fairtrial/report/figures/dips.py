@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import altair as alt
 
 from fairtrial.analyse.models import CellResult
 from fairtrial.metrics.series.stability import DEEP_DIP, Dip
-from fairtrial.report.figures.thinning import rounded
-from fairtrial.report.figures.verdicts import Drawing, arm_colour
+from fairtrial.report.figures.thinning import Rows, rounded
+from fairtrial.report.figures.verdicts import Drawing
 from fairtrial.report.scene import Scene
 from fairtrial.words import counted
 
@@ -22,7 +22,7 @@ OPACITY: Final = 0.16
 class Dips:
     """Those of a cell's used trials: rows of the ones drawn, and how to read them."""
 
-    shown: list[dict[str, Any]]
+    shown: Rows
     note: str
 
 
@@ -30,7 +30,7 @@ def dips(scene: Scene, cell: CellResult) -> Dips:
     """The dips that cost most, in time order."""
     found = [(each, dip) for each in scene.of(cell) for dip in scene.dips.get(each.trial.trial.id, [])]
     worst = sorted(found, key=lambda one: _cost(one[1]), reverse=True)[:MARKED]
-    shown = [
+    shown: Rows = [
         {
             "from": rounded(dip.start_s),
             "to": rounded(dip.end_s),
@@ -52,10 +52,10 @@ def dips(scene: Scene, cell: CellResult) -> Dips:
     return Dips(shown=shown, note=note)
 
 
-def marked(scene: Scene, shown: list[dict[str, Any]], drawing: Drawing, *, legend: bool) -> list[alt.Chart]:
+def marked(shown: Rows, drawing: Drawing, colour: alt.Color) -> list[alt.Chart]:
     """The layer of bands; none without dips, because Vega warns of a layer without rows.
 
-    `legend` says whether the drawing's other layers have one: Vega warns of layers that disagree.
+    `colour` is that of the drawing's other layers: Vega warns of legends that disagree.
     """
     if not shown:
         return []
@@ -66,7 +66,6 @@ def marked(scene: Scene, shown: list[dict[str, Any]], drawing: Drawing, *, legen
         alt.Tooltip("lowest:N", title="lowest, share of the median"),
         alt.Tooltip("recovered:Q", title="recovered, s"),
     ]
-    colour = arm_colour(scene, legend=legend)
     bands = alt.Chart(drawing.rows(shown)).mark_rect(opacity=OPACITY)
     return [bands.encode(x=alt.X("from:Q"), x2=alt.X2("to:Q"), color=colour, tooltip=tooltip)]
 

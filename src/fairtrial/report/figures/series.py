@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import altair as alt
 import numpy as np
@@ -11,47 +12,45 @@ from fairtrial.analyse.models import CellResult
 from fairtrial.metrics import latency
 from fairtrial.metrics.latency import Distribution
 from fairtrial.report.figures.dips import dips, marked
-from fairtrial.report.figures.thinning import rounded, rows, thinned
-from fairtrial.report.figures.verdicts import Drawing, Figure, arm_colour
+from fairtrial.report.figures.thinning import Rows, rounded
+from fairtrial.report.figures.verdicts import Drawing, Figure, arm_colour, percentiles
 from fairtrial.report.scene import Scene
 
-POINTS_PER_FIGURE: Final = 6_000  # keeps a page of a dozen cells below 5 MiB
-FEWEST_POINTS: Final = 20  # ten stretches: fewer tell no course
-POINTS_PER_TRIAL: Final = 400  # more than a figure has pixels for
-TICKS: Final = {2: "50 %", 10: "90 %", 100: "99 %", 1000: "99.9 %", 10_000: "99.99 %", 100_000: "99.999 %"}
+TICKS: Final[Mapping[float, str]] = {
+    2: "50 %",
+    10: "90 %",
+    100: "99 %",
+    1000: "99.9 %",
+    10_000: "99.99 %",
+    100_000: "99.999 %",
+}
 STEPS_PER_DECADE: Final = 12
 FAINT: Final = 0.28
 
 
 def timelines(scene: Scene, cell: CellResult) -> Figure | None:
     """Throughput of every used trial over time, ramp-up included."""
-    placed = scene.of(cell)
-    points = min(POINTS_PER_TRIAL, max(FEWEST_POINTS, POINTS_PER_FIGURE // max(1, len(placed))))
-    drawn: list[dict[str, Any]] = []
-    shortened = False
-    for each in placed:
-        whole = scene.timeline(each.trial)
-        kept = thinned(whole, value="transactions_per_s", points=points)
-        shortened = shortened or kept.height < whole.height
-        drawn += [
-            {"s": row["second"], "v": row["transactions_per_s"], "t": each.trial.trial.id, "arm": each.arm}
-            for row in rows(kept, ["second", "transactions_per_s"])
-        ]
+    courses = [(each, scene.courses[each.trial.trial.id]) for each in scene.of(cell) if each.trial.window is not None]
+    drawn: Rows = [
+        {"s": rounded(second), "v": rounded(rate), "t": each.trial.trial.id, "arm": each.arm}
+        for each, course in courses
+        for second, rate in zip(course.seconds, course.per_s, strict=True)
+    ]
     if not drawn:
         return None
     hovered = alt.selection_point(fields=["t"], on="pointerover", nearest=True, empty=False)
-    drawing = Drawing()
+    drawing, colour = Drawing(), arm_colour(scene.colours)
     base = alt.Chart(drawing.rows(drawn)).encode(
         x=alt.X(
             "s:Q", title="seconds since the start of the measurement window", axis=alt.Axis(grid=False, tickCount=10)
         ),
         y=alt.Y("v:Q", title="transactions/s", scale=alt.Scale(zero=True)),
         detail=alt.Detail("t:N"),
-        color=arm_colour(scene),
+        color=colour,
     )
     found = dips(scene, cell)
     chart = alt.layer(
-        *marked(scene, found.shown, drawing, legend=True),
+        *marked(found.shown, drawing, colour),
         alt.Chart(drawing.rows([{"s": 0}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x=alt.X("s:Q")),
         base.mark_line(strokeWidth=1.1).encode(opacity=alt.condition(hovered, alt.value(1.0), alt.value(0.55))),
         base.mark_point(size=60, opacity=0)
@@ -66,7 +65,7 @@ def timelines(scene: Scene, cell: CellResult) -> Figure | None:
         .add_params(hovered),
     )
     note = "One line per trial; the dashed line is the start of the measurement window."
-    if shortened:
+    if any(course.is_thinned for _, course in courses):
         note += " Long timelines are thinned; the smallest and largest value of every stretch is kept."
     note += found.note
     return Figure(name="timeline", title="Throughput over time", note=note, spec=drawing.finished(chart))
@@ -74,7 +73,7 @@ def timelines(scene: Scene, cell: CellResult) -> Figure | None:
 
 def latencies(scene: Scene, cell: CellResult) -> Figure | None:
     """Percentile curves of all types: merged counts per arm, and every trial faintly behind."""
-    curves: list[dict[str, Any]] = []
+    curves: Rows = []
     for arm in scene.analysis.levels:
         merged_trials = []
         for placed in scene.of(cell):
@@ -87,14 +86,9 @@ def latencies(scene: Scene, cell: CellResult) -> Figure | None:
         return None
     drawing = Drawing()
     base = alt.Chart(drawing.rows(curves)).encode(
-        x=alt.X(
-            "x:Q",
-            scale=alt.Scale(type="log", nice=False),
-            title="percentile",
-            axis=alt.Axis(values=list(TICKS), labelExpr=f"({_labels()})[datum.value]", grid=True),
-        ),
+        x=percentiles(TICKS),
         y=alt.Y("ms:Q", scale=alt.Scale(type="log", nice=False), title="latency, ms", axis=alt.Axis(tickCount=5)),
-        color=arm_colour(scene),
+        color=arm_colour(scene.colours),
         detail=alt.Detail("t:N"),
     )
     chart = alt.layer(
@@ -115,24 +109,15 @@ def latencies(scene: Scene, cell: CellResult) -> Figure | None:
     )
 
 
-def _labels() -> str:
-    """A Vega expression: an object from tick to label."""
-    return "{" + ", ".join(f"'{tick}': '{label}'" for tick, label in TICKS.items()) + "}"
-
-
-def _curve(distribution: Distribution, *, arm: str, trial: str) -> list[dict[str, Any]]:
+def _curve(distribution: Distribution, *, arm: str, trial: str) -> Rows:
     """Points of a percentile curve over 1 / (1 - q), evenly spaced on a log axis, from the median on."""
     if not distribution.n:
         return []
     last = np.log10(max(distribution.n, 4))
     beyond = 10 ** np.linspace(np.log10(2), last, max(2, int(last * STEPS_PER_DECADE)))
+    percents = 100 * (1 - 1 / beyond)
+    values_ms = distribution.percentiles_ns(percents) / 1e6
     return [
-        {
-            "x": rounded(float(x)),
-            "ms": rounded(distribution.percentile_ns(100 * (1 - 1 / x)) / 1e6),
-            "arm": arm,
-            "t": trial,
-            "p": f"{100 * (1 - 1 / x):.4g} %",
-        }
-        for x in beyond
+        {"x": rounded(x), "ms": rounded(ms), "arm": arm, "t": trial, "p": f"{percent:.4g} %"}
+        for x, ms, percent in zip(beyond.tolist(), values_ms.tolist(), percents.tolist(), strict=True)
     ]

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import altair as alt
 
-from fairtrial.analyse.inference.shift import SMALLEST_N, ShiftCurve
+from fairtrial.analyse.inference.shift import SMALLEST_N
 from fairtrial.analyse.models import CellResult
 from fairtrial.report import numbers
-from fairtrial.report.figures.thinning import rounded
-from fairtrial.report.figures.verdicts import Drawing, Figure, arm_colour
+from fairtrial.report.figures.thinning import Rows, rounded
+from fairtrial.report.figures.verdicts import Drawing, Figure, arm_colour, percentiles
 from fairtrial.report.scene import Scene
 
 TICKS: Final = {1.25: "20 %", 2: "50 %", 10: "90 %", 100: "99 %", 1000: "99.9 %", 10_000: "99.99 %"}
 BAND_OPACITY: Final = 0.18
 
 
-def shift(scene: Scene, cell: CellResult, curves: Sequence[ShiftCurve]) -> Figure | None:
+def shift(scene: Scene, cell: CellResult) -> Figure | None:
     """Ratio of every quantile to the baseline's, one curve per arm."""
-    own = [curve for curve in curves if curve.cell == cell.cell]
-    rows: list[dict[str, Any]] = [
+    own = [curve for curve in scene.curves if curve.cell == cell.cell]
+    rows: Rows = [
         {
             "x": rounded(1 / (1 - point.quantile)),
             "p": f"{100 * point.quantile:.4g} %",
@@ -35,18 +34,11 @@ def shift(scene: Scene, cell: CellResult, curves: Sequence[ShiftCurve]) -> Figur
     ]
     if not rows:
         return None
-    labels = "{" + ", ".join(f"'{tick}': '{label}'" for tick, label in TICKS.items()) + "}"
-    x = alt.X(
-        "x:Q",
-        scale=alt.Scale(type="log", nice=False),
-        title="percentile",
-        axis=alt.Axis(values=list(TICKS), labelExpr=f"({labels})[datum.value]", grid=True),
-    )
     scale = alt.Scale(type="log", nice=False, padding=8)
     baseline = scene.analysis.levels[0]
     y = alt.Y("ratio:Q", scale=scale, title=f"latency, ratio to {baseline}", axis=alt.Axis(tickCount=5, format="~g"))
     drawing = Drawing()
-    base = alt.Chart(drawing.rows(rows)).encode(x=x, color=arm_colour(scene))
+    base = alt.Chart(drawing.rows(rows)).encode(x=percentiles(TICKS), color=arm_colour(scene.colours))
     tooltip = [
         alt.Tooltip("arm:N"),
         alt.Tooltip("p:N", title="percentile"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+import subprocess
+import sys
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Final, Self, cast
 
-import vl_convert
-
-from fairtrial.report.figures.verdicts import CellFigures, Figure
+from fairtrial.report.figures.verdicts import Figure, Spec
 from fairtrial.report.page.drawing_library import vega_lite_version
 
 WIDTH: Final = 720
@@ -21,22 +23,52 @@ CONFIG: Final = {
 }
 
 
-def write(ratios: Sequence[Figure], cells: Sequence[CellFigures], *, directory: Path) -> None:
-    """Draws these figures into `directory`, which is new."""
-    directory.mkdir()
-    for figure in ratios:
-        _draw(figure, directory / f"{_file_name([figure.name])}.svg")
-    for index, cell in enumerate(cells):
-        for figure in cell.figures:
-            _draw(figure, directory / f"{_file_name([f'cell{index}', cell.label, figure.name])}.svg")
+class Easel:
+    """Draws figures as files while others are made: vl-convert takes as long as all else, and holds Python's lock.
+
+    Used as a context manager; its end waits for what is not drawn yet.
+
+    Args:
+        directory: of the files; made here.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self._directory = directory
+        program = [sys.executable, "-P", str(Path(__file__).with_name("artist.py")), vega_lite_version()]
+        self._artist = subprocess.Popen(  # an interrupt is for the parent alone, which ends it
+            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+        self._queue = ThreadPoolExecutor(max_workers=1)
+        self._drawn: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._queue.shutdown(cancel_futures=kind is not None)
+        self._artist.communicate()
+        if kind is None:
+            for each in self._drawn:
+                each.result()
+
+    def draw(self, figure: Figure, *within: str) -> None:
+        """Draws a figure in time, its file named by what it is `within` and itself."""
+        path = self._directory / f"{_file_name([*within, figure.name])}.svg"
+        self._drawn.append(self._queue.submit(self._draw, figure, path))
+
+    def _draw(self, figure: Figure, path: Path) -> None:
+        spec: Spec = {**still(figure.spec), "width": WIDTH, "config": CONFIG, "title": figure.title}
+        asked, answered = cast("IO[bytes]", self._artist.stdin), cast("IO[bytes]", self._artist.stdout)
+        asked.write(json.dumps(spec, separators=(",", ":")).encode() + b"\n")
+        asked.flush()
+        size = answered.readline()
+        if not size:
+            raise RuntimeError(f"{figure.name} cannot be drawn: see the lines above")
+        path.write_bytes(answered.read(int(size)))
 
 
-def _draw(figure: Figure, path: Path) -> None:
-    spec: dict[str, Any] = {**still(figure.spec), "width": WIDTH, "config": CONFIG, "title": figure.title}
-    path.write_text(vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version()), encoding="utf-8")
-
-
-def still(spec: dict[str, Any]) -> dict[str, Any]:
+def still(spec: Spec) -> Spec:
     """A layered specification without what is there for a pointer only: marks that cannot be seen, and their params."""
     return {
         **{name: part for name, part in spec.items() if name != "params"},
@@ -44,7 +76,7 @@ def still(spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _still(layer: dict[str, Any]) -> dict[str, Any]:
+def _still(layer: Spec) -> Spec:
     encoding = {
         channel: {name: part for name, part in how.items() if name != "condition"} if isinstance(how, dict) else how
         for channel, how in layer["encoding"].items()

@@ -5,15 +5,16 @@ A figure takes its colours for text and lines from the page (light or dark); onl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import altair as alt
 
-from fairtrial.analyse.models import CellResult
+from fairtrial.analyse.models import CellResult, Summary
 from fairtrial.report import numbers
-from fairtrial.report.figures.thinning import rounded
+from fairtrial.report.figures.thinning import Row as Mark
+from fairtrial.report.figures.thinning import Rows, rounded
 from fairtrial.report.numbers import Scale
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import TWO_ARMS, MetricTable, Row, cell_label, decided, word
@@ -21,6 +22,8 @@ from fairtrial.report.tables import TWO_ARMS, MetricTable, Row, cell_label, deci
 HEIGHT: Final = 240
 FOREST_ROW_HEIGHT: Final = 34
 BAND_OPACITY: Final = 0.13
+
+Spec = dict[str, Any]  # Vega-Lite, as JSON
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Figure:
     name: str
     title: str
     note: str
-    spec: dict[str, Any]
+    spec: Spec
 
 
 @dataclass(frozen=True)
@@ -58,24 +61,23 @@ class Drawing:
     """
 
     def __init__(self) -> None:
-        self._datasets: dict[str, list[dict[str, Any]]] = {}
+        self._datasets: dict[str, Rows] = {}
 
-    def rows(self, rows: Iterable[dict[str, Any]]) -> alt.NamedData:
+    def rows(self, rows: Rows) -> alt.NamedData:
         """The rows, for a chart of this figure."""
         name = f"rows{len(self._datasets)}"
-        self._datasets[name] = list(rows)
+        self._datasets[name] = rows
         return alt.NamedData(name=name)
 
-    def finished(self, chart: alt.Chart | alt.LayerChart | alt.FacetChart, *, height: int = HEIGHT) -> dict[str, Any]:
+    def finished(self, chart: alt.Chart | alt.LayerChart | alt.FacetChart, *, height: int = HEIGHT) -> Spec:
         """The specification of a chart as wide as its container."""
-        spec: dict[str, Any] = chart.to_dict(validate=False)
+        spec: Spec = chart.to_dict(validate=False)
         size = {"width": "container", "height": height, "autosize": {"type": "fit-x", "contains": "padding"}}
         return {**spec, **size, "datasets": self._datasets}
 
 
-def arm_colour(scene: Scene, *, legend: bool = True) -> alt.Color:
+def arm_colour(colours: Mapping[str, str], *, legend: bool = True) -> alt.Color:
     """The colour of arms, the same in every figure; layers of a figure must agree on its legend."""
-    colours = scene.colours
     return alt.Color(
         "arm:N",
         scale=alt.Scale(domain=list(colours), range=list(colours.values())),
@@ -88,12 +90,21 @@ def arm_colour(scene: Scene, *, legend: bool = True) -> alt.Color:
     )
 
 
+def percentiles(ticks: Mapping[float, str]) -> alt.X:
+    """The axis of a percentile curve over 1 / (1 - q), with these labels."""
+    labels = "{" + ", ".join(f"'{tick}': '{label}'" for tick, label in ticks.items()) + "}"
+    axis = alt.Axis(values=list(ticks), labelExpr=f"({labels})[datum.value]", grid=True)
+    return alt.X("x:Q", scale=alt.Scale(type="log", nice=False), title="percentile", axis=axis)
+
+
 def forest(scene: Scene, table: MetricTable) -> Figure:
     """Ratios with intervals over all cells, beside the margin of equivalence."""
     analysis = scene.analysis
-    rows = [_ratio(scene, table, row) for row in table.rows]
-    rows = [row for row in rows if row["ratio"] is not None and row["ratio"] > 0]
-    y = alt.Y("label:N", sort=[row["label"] for row in rows], title=None, axis=alt.Axis(labelLimit=260, ticks=False))
+    compared = [row for row in table.rows if (rounded(row.comparison.ratio.estimate) or 0) > 0]
+    rows = [_ratio(scene, table, row) for row in compared]
+    y = alt.Y(
+        "label:N", sort=[_label(scene, row) for row in compared], title=None, axis=alt.Axis(labelLimit=260, ticks=False)
+    )
     x = alt.X(
         "ratio:Q",
         scale=alt.Scale(type="log", nice=False, padding=24),
@@ -112,7 +123,7 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
     ]
     drawing = Drawing()
     base = alt.Chart(drawing.rows(rows)).encode(y=y, tooltip=tooltip)
-    colour = arm_colour(scene, legend=False)
+    colour = arm_colour(scene.colours, legend=False)
     margin = alt.Chart(drawing.rows([{"low": rounded(1 / (1 + analysis.margin)), "high": 1 + analysis.margin}]))
     chart = alt.layer(
         margin.mark_rect(opacity=BAND_OPACITY, color="#888888").encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")),
@@ -133,12 +144,11 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
     )
 
 
-def _ratio(scene: Scene, table: MetricTable, row: Row) -> dict[str, Any]:
+def _ratio(scene: Scene, table: MetricTable, row: Row) -> Mark:
     compared = row.comparison
     interval, confidence = decided(compared)
-    several = len(scene.analysis.levels) > TWO_ARMS
     return {
-        "label": cell_label(row.levels) + (f" · {row.arm.arm}" if several else ""),
+        "label": _label(scene, row),
         "arm": row.arm.arm,
         "ratio": rounded(compared.ratio.estimate),
         "low": rounded(interval.low),
@@ -151,10 +161,17 @@ def _ratio(scene: Scene, table: MetricTable, row: Row) -> dict[str, Any]:
     }
 
 
+def _label(scene: Scene, row: Row) -> str:
+    return cell_label(row.levels) + (f" · {row.arm.arm}" if len(scene.analysis.levels) > TWO_ARMS else "")
+
+
 def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
     """Every trial as a dot, in the order they were run, and each arm's mean with its interval at the right."""
     name = table.definition.name
-    dots: list[dict[str, Any]] = [
+    shown = [placed for placed in scene.of(cell, used_only=False) if name in placed.trial.scalars]
+    if not shown:
+        return None
+    dots: Rows = [
         {
             "order": placed.trial.trial.position,
             "value": rounded(placed.trial.scalars[name] / table.scale.divisor),
@@ -164,27 +181,26 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
             "fate": "used" if placed.used else (placed.trial.invalid_reason or "its block was voided"),
             "used": placed.used,
         }
-        for placed in scene.of(cell, used_only=False)
-        if name in placed.trial.scalars
+        for placed in shown
     ]
-    if not dots:
-        return None
-    first, last = min(dot["order"] for dot in dots), max(dot["order"] for dot in dots)
-    means = _means(cell, table, after=last, step=max(1.0, (last - first) / 14))
+    orders = sorted({placed.trial.trial.position for placed in shown})
+    first, last = orders[0], orders[-1]
+    step = max(1.0, (last - first) / 14)
+    arms = [(last + step * each, arm) for each, arm in enumerate(cell.summaries.get(name, ()), start=1) if arm.n]
     y = alt.Y("value:Q", scale=alt.Scale(zero=False, nice=True, padding=8), title=table.scale.unit)
     x = alt.X(
         "order:Q",
         title="order of the trials in the run → means",
-        scale=alt.Scale(domain=[first - 0.7, means[-1]["order"] + 0.7 if means else last + 1], nice=False),
+        scale=alt.Scale(domain=[first - 0.7, arms[-1][0] + 0.7 if arms else last + 1], nice=False),
         axis=alt.Axis(
             grid=False,
-            values=sorted({dot["order"] for dot in dots})[:: max(1, len(dots) // 12)],
+            values=orders[:: max(1, len(dots) // 12)],
             format="d",
             labelOverlap="greedy",
         ),
     )
     drawing = Drawing()
-    colour = arm_colour(scene)
+    colour = arm_colour(scene.colours)
     tooltip = [
         alt.Tooltip("trial:N"),
         alt.Tooltip("arm:N"),
@@ -199,7 +215,7 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
     if circles := [dot for dot in dots if dot["used"]]:
         counted = alt.Chart(drawing.rows(circles)).mark_circle(size=70, opacity=0.9)
         layers.append(counted.encode(x=x, y=y, color=colour, tooltip=tooltip))
-    summed = drawing.rows(means)
+    summed = drawing.rows([_mean(arm, table.scale, order=order) for order, arm in arms])
     summaries = alt.Chart(summed).encode(
         x=x, tooltip=[alt.Tooltip(field) for field in ("arm:N", "mean:N", "interval:N", "n:Q")]
     )
@@ -220,19 +236,14 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
     )
 
 
-def _means(cell: CellResult, table: MetricTable, *, after: int, step: float) -> list[dict[str, Any]]:
-    scale: Scale = table.scale
-    return [
-        {
-            "order": after + step * (index + 1),
-            "arm": arm.arm,
-            "value": rounded(arm.mean / scale.divisor),
-            "low": rounded(arm.low / scale.divisor) if arm.low is not None else None,
-            "high": rounded(arm.high / scale.divisor) if arm.high is not None else None,
-            "mean": scale.value(arm.mean),
-            "interval": scale.interval(arm.low, arm.high),
-            "n": arm.n,
-        }
-        for index, arm in enumerate(cell.summaries.get(table.definition.name, ()))
-        if arm.n
-    ]
+def _mean(arm: Summary, scale: Scale, *, order: float) -> Mark:
+    return {
+        "order": order,
+        "arm": arm.arm,
+        "value": rounded(arm.mean / scale.divisor),
+        "low": rounded(arm.low / scale.divisor) if arm.low is not None else None,
+        "high": rounded(arm.high / scale.divisor) if arm.high is not None else None,
+        "mean": scale.value(arm.mean),
+        "interval": scale.interval(arm.low, arm.high),
+        "n": arm.n,
+    }

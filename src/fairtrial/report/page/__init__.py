@@ -7,38 +7,22 @@ escaped in the figures' JSON, so that no name or message can end a script.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Any, Final
 
 import jinja2
 from altair.utils.schemapi import debug_mode
 
-from fairtrial.analyse.inference.shift import ShiftCurve
-from fairtrial.analyse.models import Analysis, CellResult
-from fairtrial.metrics.fidelity import of_record
-from fairtrial.record import Record
-from fairtrial.report import diagnostics, expected, fidelity, noise, numbers, raw, why, within
-from fairtrial.report.background import background
+from fairtrial.analyse.models import CellResult
+from fairtrial.report import diagnostics, expected, fidelity, noise, numbers, raw, tables, why, within
 from fairtrial.report.concerns import concerns, doubts
 from fairtrial.report.figures import series, telemetry
 from fairtrial.report.figures import shift as shift_figure
 from fairtrial.report.figures import verdicts as figures
-from fairtrial.report.figures.verdicts import CellFigures, Figure
+from fairtrial.report.figures.verdicts import CellFigures, Figure, Spec
 from fairtrial.report.page.drawing_library import bundle
 from fairtrial.report.scene import Scene
-from fairtrial.report.tables import (
-    TWO_ARMS,
-    MetricTable,
-    change,
-    conditions,
-    kind,
-    metric_tables,
-    opinion,
-    opinions,
-    procedure,
-    verdict,
-)
 from fairtrial.report.text import summary
 from fairtrial.report.words import again, counted, fates, stopping
 
@@ -49,20 +33,22 @@ def ratio_figures(scene: Scene) -> list[Figure]:
     """A figure of ratios over all cells per metric that has any: a metric of zeros has none, and no axis."""
     return [
         figures.forest(scene, table)
-        for table in metric_tables(scene.analysis)
+        for table in scene.tables
         if any(row.comparison.ratio.estimate is not None for row in table.rows)
     ]
 
 
-def cell_figures(scene: Scene, curves: Sequence[ShiftCurve] = ()) -> list[CellFigures]:
-    """The figures of every cell of the contrast; `curves` are the record's shift curves."""
-    with debug_mode(arg=False):  # Altair's check of every part as it is made costs more than the figures of a long run
-        return [_of_cell(scene, cell, curves) for cell in scene.analysis.cells]
+def cell_figures(scene: Scene) -> Iterator[CellFigures]:
+    """The figures of every cell of the contrast, one after the other."""
+    for cell in scene.analysis.cells:
+        with debug_mode(arg=False):  # Altair's check of every part as it is made costs more than a long run's figures
+            found = _of_cell(scene, cell)
+        yield found
 
 
-def _of_cell(scene: Scene, cell: CellResult, curves: Sequence[ShiftCurve]) -> CellFigures:
-    own = [figures.trials(scene, cell, table) for table in metric_tables(scene.analysis)]
-    own += [series.timelines(scene, cell), series.latencies(scene, cell), shift_figure.shift(scene, cell, curves)]
+def _of_cell(scene: Scene, cell: CellResult) -> CellFigures:
+    own = [figures.trials(scene, cell, table) for table in scene.tables]
+    own += [series.timelines(scene, cell), series.latencies(scene, cell), shift_figure.shift(scene, cell)]
     return CellFigures(
         label=" · ".join(f"{factor} {level}" for factor, level in cell.levels.items()) or "all trials",
         figures=tuple(figure for figure in own if figure is not None),
@@ -72,10 +58,10 @@ def _of_cell(scene: Scene, cell: CellResult, curves: Sequence[ShiftCurve]) -> Ce
 
 def render(scene: Scene, *, ratios: Sequence[Figure], cells: Sequence[CellFigures]) -> str:
     """The page."""
-    specs: list[dict[str, Any]] = []
+    specs: list[Spec] = []
     told: set[str] = set()  # how to read a kind of figure is said once
 
-    def placed(figure: Figure) -> dict[str, Any]:
+    def placed(figure: Figure) -> dict[str, str | int]:
         specs.append(figure.spec)
         noted = figure.note if figure.note not in told else ""
         told.add(figure.note)
@@ -87,8 +73,7 @@ def render(scene: Scene, *, ratios: Sequence[Figure], cells: Sequence[CellFigure
             "width": "wide" if figure.name in ("timeline", "latency", "latency-shift") else "",
         }
 
-    tables = metric_tables(scene.analysis)
-    content = _content(scene.record, scene.analysis, tables)
+    content = _content(scene)
     content["ratios"] = [placed(figure) for figure in ratios]
     content["cells"] = [
         {
@@ -115,107 +100,31 @@ def _inlined_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def _content(record: Record, analysis: Analysis, tables: tuple[MetricTable, ...]) -> dict[str, Any]:
-    behind = background(record, contrast=analysis.contrast)
-    drew = of_record(record)
+def _content(scene: Scene) -> dict[str, Any]:
+    """What the template says, and the modules whose tables it asks for."""
+    record, analysis = scene.record, scene.analysis
+    probed = scene.diagnostics if scene.is_of_arm else []
     return {
         "plan": record.plan,
         "analysis": analysis,
         "headline": summary.headline(analysis),
         "sentences": summary.sentences(analysis),
-        "conditions": conditions(analysis),
-        "several": len(analysis.levels) != TWO_ARMS,  # arms beside the baseline, so a row must say which
-        "confidence": numbers.percent(analysis.confidence),
-        "tables": [_table(analysis, table) for table in tables],
-        "methods": sorted({row.comparison.method for table in tables for row in table.rows}),
-        "doubts": concerns(doubts(analysis) + fidelity.doubts(drew)),
-        "expected": {
-            "header": expected.HEADER,
-            "left": expected.LEFT,
-            "rows": expected.rows(analysis),
-            "note": expected.NOTE,
-        },
-        "within": {"header": within.HEADER, "left": within.LEFT, "rows": within.rows(analysis), "note": within.NOTE},
-        "differences": behind.differences,
+        "conditions": tables.conditions(analysis),
+        "several": len(analysis.levels) != tables.TWO_ARMS,  # arms beside the baseline, so a row must say which
+        "metrics": scene.tables,
+        "methods": sorted({row.comparison.method for table in scene.tables for row in table.rows}),
+        "doubts": concerns(doubts(analysis) + fidelity.doubts(scene.fidelity)),
         "counted": counted(analysis),
         "stopping": stopping(analysis),
-        "fates": fates(behind),
-        "behind": behind,
-        "fidelity": {
-            "header": fidelity.HEADER,
-            "sections": fidelity.sections(record, drew),
-            "notes": fidelity.notes(drew),
-        },
-        "noise": _noise(analysis),
-        "why": _why(analysis),
-        "diagnostics": _diagnostics(record, analysis),
+        "fates": fates(scene.background),
+        "behind": scene.background,
+        "fidelity_sections": fidelity.sections(record, scene.fidelity),
+        "fidelity_notes": fidelity.notes(scene.fidelity),
+        "probe_sentences": diagnostics.summary(record, probed) if probed else [],
+        "probe_sections": list(diagnostics.sections(record, probed)),
         "again": again(record),
-        "raw": raw.shown(record, analysis),
-    }
-
-
-def _why(analysis: Analysis) -> dict[str, Any]:
-    return {
-        "header": why.HEADER,
-        "left": why.LEFT,
-        "lines": why.lines(analysis),
-        "caution": why.CAUTION,
-        "cells": [
-            {"cell": cell.cell, "summary": why.summary(cell), "rows": why.rows(cell), "notes": why.notes(cell)}
-            for cell in analysis.why
-        ],
-    }
-
-
-def _diagnostics(record: Record, analysis: Analysis) -> dict[str, Any]:
-    trials = diagnostics.of_record(record) if analysis.contrast == record.plan.arm else []
-    return {
-        "sentences": diagnostics.summary(record, trials) if trials else [],
-        "sections": list(diagnostics.sections(record, trials)),
-    }
-
-
-def _noise(analysis: Analysis) -> dict[str, Any] | None:
-    if analysis.noise is None:
-        return None
-    return {
-        "header": noise.HEADER,
-        "left": noise.LEFT,
-        "rows": noise.rows(analysis.noise),
-        "sentences": noise.sentences(analysis.noise),
-        "legend": noise.LEGEND,
-    }
-
-
-def _table(analysis: Analysis, table: MetricTable) -> dict[str, Any]:
-    return {
-        "label": table.definition.label,
-        "unit": table.scale.unit,
-        "better": table.definition.better,
-        "role": table.role,
-        "procedure": procedure(analysis, table),
-        "floors": noise.floors(analysis, table.definition.name),
-        "rows": [
-            {
-                "levels": row.levels,
-                "arm": row.arm.arm,
-                "baseline_mean": table.scale.value(row.baseline.mean),
-                "arm_mean": table.scale.value(row.arm.mean),
-                **dict(zip(("ratio", "interval"), change(row.comparison, table.scale), strict=True)),
-                "p": numbers.p_value(row.comparison.p),
-                "p_adjusted": numbers.p_value(row.comparison.p_adjusted),
-                "kind": kind(row.comparison),
-                "verdict": verdict(row.comparison, table.definition, margin=analysis.margin),
-            }
-            for row in table.rows
-        ],
-        "ranks": opinions(table),
-        "opinions": [
-            {
-                "levels": row.levels,
-                "arm": row.arm.arm,
-                "columns": opinion(table, row, confidence=analysis.confidence),
-            }
-            for row in table.rows
-        ],
+        "raw": raw.shown(scene),
+        **{
+            each.__name__.rpartition(".")[2]: each for each in (expected, fidelity, noise, numbers, tables, why, within)
+        },
     }

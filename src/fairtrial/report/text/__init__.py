@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from fairtrial.analyse.models import Analysis, Comparison, Summary
-from fairtrial.metrics.fidelity import Fidelity, of_record
+from fairtrial.metrics.fidelity import Fidelity
 from fairtrial.record import Record
 from fairtrial.report import diagnostics, expected, fidelity, noise, numbers, why, within
-from fairtrial.report.background import Background, Fact, Place, background
+from fairtrial.report.background import Background, Fact, Place
 from fairtrial.report.concerns import concerns, doubts
+from fairtrial.report.scene import Scene
 from fairtrial.report.tables import (
     MetricTable,
+    Row,
     cell_label,
     conditions,
-    metric_tables,
     opinion,
     opinions,
     procedure,
@@ -33,30 +35,40 @@ OPTION_CHARACTERS: Final = 22  # of a name or value beside another: switches of 
 ARMS_BESIDE: Final = 3  # columns of such values that fit a line
 OPTIONS_SHOWN: Final = 40  # a server may read back hundreds; all are in every trial.json
 VALUES_PER_LINE: Final = 6
+RANKS: Final = (
+    "the exact test and the Hodges-Lehmann shift, which assume no distribution of the noise. An interval is absent"
+    " where n is too small for any. Ties are counted, and p is exact given them. The last column is the range that"
+    " unseen stalls leave open for the ratio of means, for all comparisons together: a claim is about the mean only if"
+    " this range supports it."
+)
+WELCH: Final = "Welch's two-sample t test on the raw values, unpaired, for comparison with the estimate above."
+DESCRIPTIVE: Final = (
+    "Each arm by itself, descriptive only: overlap of these intervals decides nothing, and with trials that are"
+    " occasionally slow they cover the mean far less often than their confidence level."
+)
 
 
-def render(record: Record, analysis: Analysis) -> str:
+def render(scene: Scene) -> str:
     """The whole text report."""
-    behind = background(record, contrast=analysis.contrast)
+    record, analysis, behind = scene.record, scene.analysis, scene.background
     lines = [analysis.study, "=" * len(analysis.study), *prose(analysis.question)]
     lines += _summary(analysis)
     lines += _matrix(record, analysis)
     lines += _stopping(analysis)
     lines += _differences(analysis, behind)
-    for number, metric in enumerate(metric_tables(analysis), start=1):
+    for number, metric in enumerate(scene.tables, start=1):
         lines += _metric(analysis, metric, number=number)
     lines += _why(analysis)
-    lines += _diagnostics(record, analysis)
+    lines += _diagnostics(scene)
     lines += _noise(analysis)
     lines += _expectations(analysis)
-    drew = of_record(record)
-    lines += _doubts(analysis, drew)
+    lines += _doubts(analysis, scene.fidelity)
     lines += _within(analysis)
     lines += _counts(analysis, behind)
-    lines += _fidelity(record, drew)
+    lines += _fidelity(record, scene.fidelity)
     lines += _where(behind)
     lines += _again(record)
-    lines += _raw_data(analysis)
+    lines += _raw_data(scene)
     return "\n".join(lines) + "\n"
 
 
@@ -120,82 +132,66 @@ def _cut(text: str) -> str:
 
 
 def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str]:
-    factors = conditions(analysis)
+    first, share = analysis.levels[0], numbers.percent(analysis.confidence)
     lines = [*heading(f"{metric.title} ({metric.role})"), *prose(procedure(analysis, metric)), ""]
-    share = numbers.percent(analysis.confidence)
-    header = [*factors, "arm", "baseline", "mean", "ratio", f"{share} interval", "p", "adjusted p", "verdict"]
-    rows = [
-        [
-            *(row.levels[factor] for factor in factors),
-            row.arm.arm,
-            metric.scale.value(row.baseline.mean),
-            metric.scale.value(row.arm.mean),
-            numbers.ratio(row.comparison.ratio.estimate),
-            ratio_interval(row.comparison),
-            numbers.p_value(row.comparison.p),
-            numbers.p_value(row.comparison.p_adjusted),
-            _verdict(row.comparison, metric.definition),
-        ]
-        for row in metric.rows
-    ]
     for arm in analysis.levels[1:]:
-        if lines_of_grid := grid(metric, factors=factors, arm=arm):
-            means = (
-                f"Means of {analysis.levels[0]} / {arm} in {metric.scale.unit}, and the {share} interval of the "
-                "difference."
-            )
+        if lines_of_grid := grid(metric, factors=conditions(analysis), arm=arm):
+            means = f"Means of {first} / {arm} in {metric.scale.unit}, and the {share} interval of the difference."
             lines += [*lines_of_grid, *prose(means), ""]
-    lines += table(header, rows, left=len(factors) + 1)
+    header = ("baseline", "mean", "ratio", f"{share} interval", "p", "adjusted p", "verdict")
+    lines += _by_row(analysis, metric, header=header, figures=lambda row: _ratio(metric, row))
     methods = sorted({row.comparison.method for row in metric.rows})
-    lines += ["", *prose(f"Table {number}a. Ratio to {analysis.levels[0]}; {'; '.join(methods)}.")]
+    lines += ["", *prose(f"Table {number}a. Ratio to {first}; {'; '.join(methods)}.")]
     for floor in noise.floors(analysis, metric.definition.name):
         lines += prose(f"{floor[0].upper()}{floor[1:]}.")
     in_units = (
-        f"Difference from {analysis.levels[0]} in {metric.scale.unit}. Equivalence p: two one-sided tests against the"
+        f"Difference from {first} in {metric.scale.unit}. Equivalence p: two one-sided tests against the"
         f" margin of {numbers.percent(analysis.margin)}. Detectable: the change of the ratio (without a ratio: of the"
         " value) that this n and spread detect with power 0.8."
     )
-    ranks = (
-        f"{opinions(metric)}: the exact test and the Hodges-Lehmann shift, which assume no distribution of the noise."
-        " An interval is absent where n is too small for any. Ties are counted, and p is exact given them. The last"
-        " column is the range that unseen stalls leave open for the ratio of means, for all comparisons together: a"
-        " claim is about the mean only if this range supports it."
+    differences = ("n", "difference", f"{share} interval", "equivalence p", "detectable")
+    welch = ("t", "df", "p", "difference", f"{share} interval")
+    tables = (
+        (_by_row(analysis, metric, header=differences, figures=lambda row: _in_units(metric, row)), in_units),
+        (_ranks(analysis, metric), f"{opinions(metric)}: {RANKS}"),
+        (_by_row(analysis, metric, header=welch, figures=lambda row: _welch(metric, row)), WELCH),
+        (_descriptive(analysis, metric), DESCRIPTIVE),
     )
-    welch = "Welch's two-sample t test on the raw values, unpaired, for comparison with the estimate above."
-    descriptive = (
-        "Each arm by itself, descriptive only: overlap of these intervals decides nothing, and with trials that are"
-        " occasionally slow they cover the mean far less often than their confidence level."
-    )
-    tables = ((_in_units, in_units), (_ranks, ranks), (_welch, welch), (_descriptive, descriptive))
-    for letter, (make, caption) in zip("bcde", tables, strict=True):
-        lines += ["", *make(analysis, metric), "", *prose(f"Table {number}{letter}. {caption}")]
+    for letter, (made, caption) in zip("bcde", tables, strict=True):
+        lines += ["", *made, "", *prose(f"Table {number}{letter}. {caption}")]
     return lines
 
 
-def _in_units(analysis: Analysis, metric: MetricTable) -> list[str]:
+def _by_row(
+    analysis: Analysis, metric: MetricTable, *, header: Iterable[str], figures: Callable[[Row], Iterable[str]]
+) -> list[str]:
+    """A table of one metric's comparisons: conditions and arm, then what `figures` says of each under `header`."""
     factors = conditions(analysis)
-    header = [
-        *factors,
-        "arm",
-        "n",
-        "difference",
-        f"{numbers.percent(analysis.confidence)} interval",
-        "equivalence p",
-        "detectable",
-    ]
-    rows = [
-        [
-            *(row.levels[factor] for factor in factors),
-            row.arm.arm,
-            str(row.comparison.n),
-            metric.scale.value(row.comparison.difference.estimate),
-            metric.scale.interval(row.comparison.difference.low, row.comparison.difference.high),
-            numbers.p_value(row.comparison.p_equivalence),
-            _detectable(row.comparison, metric),
-        ]
-        for row in metric.rows
-    ]
-    return table(header, rows, left=len(factors) + 1)
+    rows = [[*(row.levels[factor] for factor in factors), row.arm.arm, *figures(row)] for row in metric.rows]
+    return table([*factors, "arm", *header], rows, left=len(factors) + 1)
+
+
+def _ratio(metric: MetricTable, row: Row) -> tuple[str, ...]:
+    return (
+        metric.scale.value(row.baseline.mean),
+        metric.scale.value(row.arm.mean),
+        numbers.ratio(row.comparison.ratio.estimate),
+        ratio_interval(row.comparison),
+        numbers.p_value(row.comparison.p),
+        numbers.p_value(row.comparison.p_adjusted),
+        _verdict(row.comparison, metric.definition),
+    )
+
+
+def _in_units(metric: MetricTable, row: Row) -> tuple[str, ...]:
+    found = row.comparison
+    return (
+        str(found.n),
+        metric.scale.value(found.difference.estimate),
+        metric.scale.interval(found.difference.low, found.difference.high),
+        numbers.p_value(found.p_equivalence),
+        _detectable(found, metric),
+    )
 
 
 def _verdict(comparison: Comparison, definition: MetricDefinition) -> str:
@@ -215,64 +211,41 @@ def _detectable(comparison: Comparison, metric: MetricTable) -> str:
 
 
 def _ranks(analysis: Analysis, metric: MetricTable) -> list[str]:
-    factors = conditions(analysis)
-    printed = [opinion(metric, row, confidence=analysis.confidence) for row in metric.rows]
-    if not printed:
+    if not metric.rows:
         return []
-    rows = [
-        [*(row.levels[factor] for factor in factors), row.arm.arm, *said.values()]
-        for row, said in zip(metric.rows, printed, strict=True)
-    ]
-    return table([*factors, "arm", *printed[0]], rows, left=len(factors) + 1)
+    said = partial(opinion, metric, confidence=analysis.confidence)
+    return _by_row(analysis, metric, header=said(metric.rows[0]), figures=lambda row: said(row).values())
 
 
-def _welch(analysis: Analysis, metric: MetricTable) -> list[str]:
-    factors = conditions(analysis)
-    header = [*factors, "arm", "t", "df", "p", "difference", f"{numbers.percent(analysis.confidence)} interval"]
-    rows = []
-    for row in metric.rows:
-        welch = row.comparison.welch
-        figures = [numbers.ABSENT] * 5
-        if welch is not None:
-            figures = [
-                f"{welch.t:.4f}",
-                f"{welch.df:.3f}",
-                numbers.p_value(welch.p),
-                metric.scale.value(welch.difference.estimate),
-                metric.scale.interval(welch.difference.low, welch.difference.high),
-            ]
-        rows.append([*(row.levels[factor] for factor in factors), row.arm.arm, *figures])
-    return table(header, rows, left=len(factors) + 1)
+def _welch(metric: MetricTable, row: Row) -> tuple[str, ...]:
+    welch = row.comparison.welch
+    if welch is None:
+        return (numbers.ABSENT,) * 5
+    return (
+        f"{welch.t:.4f}",
+        f"{welch.df:.3f}",
+        numbers.p_value(welch.p),
+        metric.scale.value(welch.difference.estimate),
+        metric.scale.interval(welch.difference.low, welch.difference.high),
+    )
 
 
 def _descriptive(analysis: Analysis, metric: MetricTable) -> list[str]:
-    factors = conditions(analysis)
-    header = [
-        *factors,
-        "arm",
-        "n",
-        "mean",
-        f"{numbers.percent(analysis.confidence)} interval",
-        "sd",
-        "median",
-        "min",
-        "max",
-    ]
+    factors, value = conditions(analysis), metric.scale.value
+    interval = f"{numbers.percent(analysis.confidence)} interval"
     rows = [
         [
             *(cell.levels[factor] for factor in factors),
-            arm.arm,
-            str(arm.n),
-            metric.scale.value(arm.mean),
-            metric.scale.interval(arm.low, arm.high),
-            metric.scale.value(arm.sd),
-            metric.scale.value(arm.median),
-            metric.scale.value(min(arm.values, default=None)),
-            metric.scale.value(max(arm.values, default=None)),
+            *(arm.arm, str(arm.n), value(arm.mean), metric.scale.interval(arm.low, arm.high)),
+            *(
+                value(each)
+                for each in (arm.sd, arm.median, min(arm.values, default=None), max(arm.values, default=None))
+            ),
         ]
         for cell in analysis.cells
         for arm in cell.summaries.get(metric.definition.name, ())
     ]
+    header = [*factors, "arm", "n", "mean", interval, "sd", "median", "min", "max"]
     return table(header, rows, left=len(factors) + 1)
 
 
@@ -290,13 +263,13 @@ def _why(analysis: Analysis) -> list[str]:
     return lines
 
 
-def _diagnostics(record: Record, analysis: Analysis) -> list[str]:
-    trials = diagnostics.of_record(record) if analysis.contrast == record.plan.arm else []
-    sentences = diagnostics.summary(record, trials) if trials else []
+def _diagnostics(scene: Scene) -> list[str]:
+    trials = scene.diagnostics if scene.is_of_arm else []
+    sentences = diagnostics.summary(scene.record, trials) if trials else []
     lines = heading("Diagnostic trials") if sentences else []
     for sentence in sentences:
         lines += prose(sentence)
-    for section in diagnostics.sections(record, trials):
+    for section in diagnostics.sections(scene.record, trials):
         lines += ["", *prose(section.title), ""]
         if section.header:
             lines += [*table(section.header, section.rows, left=section.left), "", *prose(section.note)]
@@ -400,12 +373,12 @@ def _again(record: Record) -> list[str]:
     return [*heading("Run again and check"), *pairs(again(record)), "", f"fairtrial {record.plan.fairtrial_version}"]
 
 
-def _raw_data(analysis: Analysis) -> list[str]:
+def _raw_data(scene: Scene) -> list[str]:
     """The appendix: every used value, in time order, as in raw_data.r."""
     lines = heading("Appendix: raw data")
-    for metric in metric_tables(analysis):
+    for metric in scene.tables:
         lines += ["", f"# {metric.definition.name} ({metric.definition.unit})"]
-        for cell in analysis.cells:
+        for cell in scene.analysis.cells:
             for arm in cell.summaries.get(metric.definition.name, ()):
                 lines += [f"# {cell_label(cell.levels)}, {arm.arm}, blocks {_blocks(arm)}", *_values(arm)]
     return lines

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from fairtrial.analyse.models import Analysis, Comparison, Estimand, Verdict
+from fairtrial.analyse.models import Analysis, Comparison, Estimand, Outcome, Verdict
 from fairtrial.report import numbers
 from fairtrial.report.tables import MetricTable, Row, metric_tables, word
 from fairtrial.words import counted
@@ -102,35 +102,34 @@ def _open(judged: Sequence[Comparison]) -> str:
 
 def breaches(analysis: Analysis) -> tuple[str, ...]:
     """A sentence per guardrail and arm shown to be worse by its margin: a claim may not hide its price."""
-    found: list[str] = []
-    for table in (table for table in metric_tables(analysis) if table.role == "guardrail"):
-        for arm in analysis.levels[1:]:
-            rows = [row for row in table.rows if row.arm.arm == arm and _outcome(row) == "breached"]
-            if rows:
-                claims = _joined([_claim(analysis, table, row) for row in rows])
-                found.append(
-                    f"Guardrail breached: with {analysis.contrast} {arm}, {table.definition.label} was {claims}."
-                )
-    return tuple(found)
+    return tuple(
+        f"Guardrail breached: with {analysis.contrast} {arm}, {table.definition.label} was "
+        f"{_joined([_claim(analysis, table, row) for row in rows])}."
+        for table, arm, rows in _guarded(analysis, "breached")
+    )
 
 
 def unclear(analysis: Analysis) -> tuple[str, ...]:
     """A sentence per guardrail and arm of which neither is shown: silence would read as kept."""
-    found: list[str] = []
+    return tuple(
+        f"Guardrail unclear: with {analysis.contrast} {arm}, {table.definition.label} is not shown to stay within "
+        f"{numbers.percent(rows[0].comparison.guardrail.margin)}{_at([_place(row) for row in rows])}."
+        for table, arm, rows in _guarded(analysis, "unclear")
+        if rows[0].comparison.guardrail is not None
+    )
+
+
+def _guarded(analysis: Analysis, outcome: Outcome) -> Iterator[tuple[MetricTable, str, list[Row]]]:
+    """Guardrails by arm, with the rows that have this outcome, if any."""
     for table in (table for table in metric_tables(analysis) if table.role == "guardrail"):
         for arm in analysis.levels[1:]:
-            rows = [row for row in table.rows if row.arm.arm == arm and _outcome(row) == "unclear"]
-            margin = next((row.comparison.guardrail.margin for row in rows if row.comparison.guardrail), 0.0)
+            rows = [
+                row
+                for row in table.rows
+                if row.arm.arm == arm and (guarded := row.comparison.guardrail) and guarded.outcome == outcome
+            ]
             if rows:
-                found.append(
-                    f"Guardrail unclear: with {analysis.contrast} {arm}, {table.definition.label} is not shown to stay"
-                    f" within {numbers.percent(margin)}{_at([_place(row) for row in rows])}."
-                )
-    return tuple(found)
-
-
-def _outcome(row: Row) -> str:
-    return "" if row.comparison.guardrail is None else row.comparison.guardrail.outcome
+                yield table, arm, rows
 
 
 def _paragraph(analysis: Analysis, table: MetricTable, rows: list[Row]) -> str:

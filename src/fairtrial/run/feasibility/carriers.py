@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fairtrial import doctor
-from fairtrial.places import open_place
+from fairtrial.places import PASSING, BootedPlace
 from fairtrial.record.models import Finding
 from fairtrial.run.opening import holder
 from fairtrial.wire.open_place import OpenPlace
 
 
-def examine(place: Mapping[str, Any], *, directory: Path) -> list[Finding]:
+def examine(place: BootedPlace[Any], *, directory: Path) -> list[Finding]:
     """Findings of this machine, marked as the host's; before the guest boots, whose own work would look like load.
 
     Args:
-        place: one that boots, with its parameters.
+        place: that is to boot.
         directory: the run's.
 
     Raises:
         PlaceError: this machine's agent cannot be started.
     """
-    parameters = next(iter(place.values())) or {}
-    here = {"state_directory": parameters.get("state_directory")}
-    with open_place("local", here, holder=holder(directory), lock=False) as agent:  # the guest's own takes the lock
-        host = OpenPlace(agent=agent, facts={})
-        host.facts = host.native("facts", {})
-        return [finding.model_copy(update={"of_host": True}) for finding in doctor.examine(host)]
+    # The lock is the guest's own to take.
+    with place.carrier().open(holder=holder(directory), lock=False, disk=PASSING) as agent:
+        return [finding.model_copy(update={"of_host": True}) for finding in doctor.examine(OpenPlace(agent=agent))]

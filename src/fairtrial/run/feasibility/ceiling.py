@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from fairtrial.protocol.generated import Ceiling
+from fairtrial.protocol.subcommands import CEILING
 from fairtrial.run.kinds import parts_of
 from fairtrial.run.trial import workspace
 from fairtrial.study.resolved import ResolvedTrial
@@ -15,7 +16,7 @@ INTERFACE = "client_interface"
 _DIGITS = 16  # of the agent's hash, in the name of the file that keeps the figure
 
 
-def facts(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> dict[str, Any]:
+def facts(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> dict[str, float | str]:
     """The ceiling as facts of the place; none where no trial drives a server from here.
 
     Another agent or another kernel is measured anew.
@@ -25,13 +26,13 @@ def facts(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> dict[str, Any]:
     """
     if not any(_drives_a_server(trial) for trial in trials):
         return {}
-    measured_for = f"{place.agent.hello.agent_sha256[:_DIGITS]}-{place.facts['kernel']}"
+    measured_for = f"{place.agent.hello.agent_sha256[:_DIGITS]}-{place.facts.kernel}"
     directory = workspace.work_directory(place, "ceiling")
     workspace.make(place, directory)
     kept = place.state_directory / f"ceiling-{measured_for}.json"
-    found = place.native("ceiling", {"directory": str(directory), "kept": str(kept)})
+    found = place.native(CEILING, Ceiling(directory=str(directory), kept=str(kept)))
     workspace.remove(place, directory)
-    return {PER_CORE_S: found["operations_per_core_s"], INTERFACE: found["interface"]}
+    return {PER_CORE_S: found.operations_per_core_s, INTERFACE: found.interface}
 
 
 def _drives_a_server(trial: ResolvedTrial) -> bool:

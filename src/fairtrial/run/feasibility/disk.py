@@ -25,7 +25,7 @@ def require(place: OpenPlace, need_bytes: int, *, trials: Iterable[ResolvedTrial
     Raises:
         PlaceError: less is free than needed, with both figures.
     """
-    free = int(place.facts["free_bytes"])
+    free = place.facts.free_bytes
     if free >= need_bytes:
         return
     held = sum(_held_bytes(place, directory) for directory in prepared.directories(place, trials))

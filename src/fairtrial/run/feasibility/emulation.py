@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from fairtrial.errors import PlaceError
 from fairtrial.record.models import Plan
 
 
-def require_counts(plan: Plan, facts: Mapping[str, Any]) -> None:
+def require_counts(plan: Plan, *, emulated: bool) -> None:
     """A verdict under emulation rests on counts: what takes long there is not what takes long on a processor.
 
     Raises:
         PlaceError: a primary metric is a time or a rate.
     """
-    if not facts.get("emulated"):
+    if not emulated:
         return
     clocks = [name for name in plan.metrics.primary if plan.metrics.definitions[name].kind == "wall_clock"]
     if clocks:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from fairtrial import settings
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.protocol.generated import CreateAction, GroupAction, Step, WriteAction
 from fairtrial.run import elsewhere
 from fairtrial.settings.steps.effect import Effect, Need
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.wire.open_place import OpenPlace
 
 # What a missing file means, by how its path begins.
@@ -113,6 +112,6 @@ def _advice(path: str) -> str:
     return "another kernel, or a module that is not loaded, may have it"
 
 
-def here(place: Mapping[str, Any], resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[ResolvedTrial]:
+def here(place: Section, resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[ResolvedTrial]:
     """Every trial of a plan that runs at a place."""
     return [trial for arms in resolved.values() for trial in arms.values() if trial.place == place]

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from fairtrial.doctor.kernel import booted_kernels, perf
 from fairtrial.doctor.looking import Seen
 from fairtrial.doctor.programs import PROGRAMS
 from fairtrial.errors import InputError, PlaceError
-from fairtrial.places import is_booted
+from fairtrial.places import BootedPlace, is_booted, place_of
 from fairtrial.record.models import Plan
-from fairtrial.run import elsewhere
+from fairtrial.run import elsewhere, hosted
 from fairtrial.run.feasibility import disk as room
 from fairtrial.run.feasibility import emulation
 from fairtrial.run.feasibility import settings as settable
 from fairtrial.settings import effects
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.study.tree.quantities import format_bytes
 from fairtrial.systems import system_of
 from fairtrial.wire.open_place import OpenPlace
@@ -29,9 +28,6 @@ from fairtrial.workloads import Workload, workload_of
 
 LOCAL: Final = "local"
 ROOT: Final = 0
-KERNEL: Final = "kernel_source"  # a fact that guests only have
-# What QEMU takes beside its guest's memory, and what this machine needs to go on.
-BESIDE_GUEST_BYTES: Final = 256 << 20
 PROGRAMS_OF_PROBES: Final[Mapping[str, str]] = {"perf_stat": "perf", "perf_record": "perf", "bpftrace": "bpftrace"}
 
 
@@ -57,12 +53,12 @@ class Outlook:
     can_run: bool | None
     lacks: tuple[Lack, ...]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """For `--json`."""
         return asdict(self)
 
 
-def outlooks(plans: Iterable[Plan], place: OpenPlace, seen: Seen, *, at: Mapping[str, Any]) -> list[Outlook]:
+def outlooks(plans: Iterable[Plan], place: OpenPlace, seen: Seen, *, at: Section) -> list[Outlook]:
     """The outlook of each study; a server that several name is looked for once.
 
     Raises:
@@ -77,7 +73,7 @@ def outlook(
     place: OpenPlace,
     seen: Seen,
     *,
-    at: Mapping[str, Any],
+    at: Section,
     servers: dict[str, list[Lack]] | None = None,
 ) -> Outlook:
     """Asks everything that a run would ask before its first trial, and names all that is missing at once.
@@ -86,7 +82,7 @@ def outlook(
         plan: the study's.
         place: open; what it has is looked at, and nothing is changed.
         seen: of the same place, programs included.
-        at: kind and parameters of the place. A study that says `local` is taken to run there, wherever it is.
+        at: the place's section. A study that says `local` is taken to run there, wherever it is.
         servers: what is known of servers there already; what is found is added.
 
     Raises:
@@ -94,7 +90,7 @@ def outlook(
     """
     trials = [trial for arms in plan.resolved.values() for trial in arms.values()]
     needed = [place for trial in trials for place in (trial.place, elsewhere.of(trial)) if place is not None]
-    unseen = {_named(place): place for place in needed if not _here(place, at)}
+    unseen = {place_of(place).title: place for place in needed if not _here(place, at)}
     theirs = [trial for trial in trials if _here(trial.place, at) and _disk_is_seen(trial, seen)]
     lacks = [*_of_plan(plan, place, seen, trials=theirs)]
     known = {} if servers is None else servers
@@ -102,36 +98,18 @@ def outlook(
         if _here(trial.place, at):
             lacks += [*_of_trial(trial, place, seen, plan=plan), *_server(trial, place, seen, known=known)]
     lacks = list(dict.fromkeys(lacks))
-    lacks += [Lack(f"runs at {name}", f"`fairtrial doctor {_argument(of)}`") for name, of in unseen.items()]
+    lacks += [Lack(f"runs at {name}", f"`fairtrial doctor {place_of(of).word}`") for name, of in unseen.items()]
     return Outlook(study=plan.study, question=plan.question, can_run=None if unseen else not lacks, lacks=tuple(lacks))
 
 
-def _here(place: Mapping[str, Any], at: Mapping[str, Any]) -> bool:
+def _here(place: Section, at: Section) -> bool:
     """Whether what was looked at tells about a place. A guest has its programs and memory from the machine it is on."""
-    kind = next(iter(place))
-    return kind == LOCAL or dict(place) == dict(at) or (is_booted(place) and next(iter(at)) == LOCAL)
-
-
-def _named(place: Mapping[str, Any]) -> str:
-    kind, parameters = next(iter(place.items()))
-    return f"{kind} {(parameters or {}).get('host') or (parameters or {}).get('kernel') or ''}".strip()
-
-
-def _argument(place: Mapping[str, Any]) -> str:
-    """A place as this command takes it."""
-    if is_booted(place):
-        return LOCAL  # what a guest needs, its machine has
-    kind, parameters = next(iter(place.items()))
-    given = {name: value for name, value in (parameters or {}).items() if value is not None}
-    if kind == "ssh" and given.keys() <= {"host", "user", "port"}:
-        user = f"{given['user']}@" if "user" in given else ""
-        return f"ssh://{user}{given['host']}" + (f":{given['port']}" if "port" in given else "")
-    return kind if not given or kind == LOCAL else f"'{{{kind}: …}}'"
+    return place.kind == LOCAL or place == at or (is_booted(place) and at.kind == LOCAL)
 
 
 def _disk_is_seen(trial: ResolvedTrial, seen: Seen) -> bool:
     """Whether a trial's data are on the disk that was looked at: a guest has one of its own."""
-    return not is_booted(trial.place) or KERNEL in seen.facts
+    return not is_booted(trial.place) or seen.facts.guest is not None
 
 
 def _of_plan(plan: Plan, place: OpenPlace, seen: Seen, *, trials: Sequence[ResolvedTrial]) -> Iterator[Lack]:
@@ -149,9 +127,9 @@ def _of_plan(plan: Plan, place: OpenPlace, seen: Seen, *, trials: Sequence[Resol
 
 def _of_trial(trial: ResolvedTrial, place: OpenPlace, seen: Seen, *, plan: Plan) -> Iterator[Lack]:
     is_guest = is_booted(trial.place)
-    inside = KERNEL in seen.facts  # looked at was a guest itself
+    inside = seen.facts.guest is not None  # looked at was a guest itself
     if is_guest and not inside:
-        yield from _guest(next(iter(trial.place.values())), plan, seen)
+        yield from _guest(hosted.guest_of(trial.place), plan, seen)
     try:
         elsewhere.require(plan, trial)
     except (PlaceError, InputError) as error:
@@ -204,37 +182,28 @@ def _settings(trial: ResolvedTrial, place: OpenPlace, seen: Seen) -> Iterator[La
         return
     steps = effects(trial.settings, seen.facts, elsewhere.context(trial)).steps
     names = dict.fromkeys(step.name for _phase, step in steps)
-    if names and seen.facts.get("user_id") != ROOT:
+    if names and seen.facts.user_id != ROOT:
         yield Lack(f"{', '.join(names)} can only be set by root", "run as root, or reach the place as root")
 
 
-def _guest(parameters: Mapping[str, Any], plan: Plan, seen: Seen) -> Iterator[Lack]:
-    """QEMU, what makes and fills its disk, memory for it, and a processor that may be measured on."""
-    wanted = ["qemu-system-x86_64", "qemu-img", "mkfs.xfs"]
-    if not Path(parameters["kernel"]).expanduser().exists():  # a package, then: downloaded and unpacked
-        wanted += ["apt-get", "dpkg-deb"]
-    for program in wanted:
+def _guest(place: BootedPlace[Any], plan: Plan, seen: Seen) -> Iterator[Lack]:
+    """Programs and memory that its machine has not, and a processor that may be measured on."""
+    need = place.requirements()
+    for program in need.programs:
         yield from _program(seen, program)
-    need = int(parameters["memory"]) + int(parameters.get("pmem") or 0) + BESIDE_GUEST_BYTES
     available = (seen.kibibytes("MemAvailable") or 0) << 10
-    if available and need > available:
+    if available and need.memory_bytes > available:
         yield Lack(
-            f"its guest takes {format_bytes(need)} of memory, and {available >> 20}MiB are available",
-            "stop what takes the memory, or give the guest less with `--set place.vm.memory=…`",
+            f"its guest takes {format_bytes(need.memory_bytes)} of memory, and {available >> 20}MiB are available",
+            f"stop what takes the memory, or give the guest less with `--set place.{place.name}.memory=…`",
         )
-    yield from _processor(parameters, plan, seen)
-
-
-def _processor(parameters: Mapping[str, Any], plan: Plan, seen: Seen) -> Iterator[Lack]:
-    """Whether KVM is there where it must be; what has not been tried is believed."""
+    # Whether KVM is there where it must be; what has not been tried is believed.
     tried = booted_kernels(seen)
     works = seen.nodes.get("/dev/kvm") == "rw" and (tried is None or any(tried))
-    asked = parameters.get("accelerator")
-    if asked == "kvm" and not works:
+    if need.virtualisation == "required" and not works:
         yield Lack("it asks for KVM, which boots no kernel here", "use a machine that lends its processor")
-    imitated = asked == "tcg" or parameters.get("icount") is not None or not works
     try:
-        emulation.require_counts(plan, {"emulated": imitated})
+        emulation.require_counts(plan, emulated=need.virtualisation == "unused" or not works)
     except PlaceError as error:
         yield Lack(str(error), error.hint)
 

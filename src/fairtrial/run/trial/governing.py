@@ -8,21 +8,25 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
-from fairtrial.protocol.generated import Decision, Governed, Step
+from fairtrial.protocol.endpoints import Database
+from fairtrial.protocol.generated import Decision, ExecuteAction, ExecuteInverse, Governed, GovernPurge, Step
+from fairtrial.protocol.subcommands import GOVERN_PURGE, Failure, failure
 from fairtrial.record.models import EffectiveSetting
+from fairtrial.settings.steps.purge import PurgeGovernor
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 
 NAME: Final = "purge_governor"
 RESTORE: Final = ("fairtrial-agent", "govern-restore")
 UNREACHABLE: Final = "cannot govern: "  # as the governor says that there is no server to ask
+BESIDE: Final = {"duration_s", "endpoint", "originals", "output_directory"}  # what does not say how purge is governed
 POLL_S: Final = 0.02
 MOST_MISSED: Final = 0.9  # of its looks; below, `governor_period_s` says how often it really looked
 
@@ -40,7 +44,7 @@ class Governor:
     def __init__(
         self,
         place: OpenPlace,
-        parameters: Mapping[str, Any],
+        request: GovernPurge,
         *,
         originals: PurePosixPath,
         processors: Sequence[int] | None = None,
@@ -49,8 +53,8 @@ class Governor:
         """Starts it, and returns when it governs.
 
         Args:
-            place: where the server is; with its lock, unless `parameters` say `dry_run`.
-            parameters: `GovernPurge` but for `originals`.
+            place: where the server is; with its lock, unless `request` is a `dry_run`.
+            request: how it is governed, but for `originals`.
             originals: a file that does not exist, in a directory that does.
             processors: that it may use.
             on_decision: hears of decisions that go to no file; in the stream's thread.
@@ -66,27 +70,23 @@ class Governor:
         self._said: list[str] = []
         self._started: Decision | None = None
         self._heard = threading.Event()
-        self.changes = not parameters.get("dry_run", False)
+        self.changes = not request.dry_run
         if self.changes:
             self._remember()
         self._process = place.agent.spawn(
             name="governor",
-            argv=["fairtrial-agent", "govern-purge"],
-            stdin=json.dumps({**parameters, "originals": str(originals)}),
+            argv=GOVERN_PURGE.argv,
+            stdin=GOVERN_PURGE.document(request.model_copy(update={"originals": str(originals)})),
             processors=list(processors) if processors is not None else None,
             on_line=self._hear,
         )
-        self.effective = self._wait(parameters)
+        self.effective = self._wait(request)
 
     def _remember(self) -> None:
         """The way back is in the undo journal before anything can change; nothing is left to restore until then."""
         argv = [*RESTORE, str(self._originals)]
-        step = {
-            "name": NAME,
-            "action": {"kind": "execute", "argv": argv},
-            "inverse": {"kind": "execute", "argv": argv},
-        }
-        self._place.agent.change(Step.model_validate(step))
+        step = Step(name=NAME, action=ExecuteAction(argv=argv), inverse=ExecuteInverse(argv=argv))
+        self._place.agent.change(step)
 
     def _hear(self, stream: str, line: str) -> None:
         """The stream's thread: decisions, in the end what it all came to; errors on the other stream."""
@@ -100,24 +100,23 @@ class Governor:
             return
         self._said.append(line)
 
-    def _wait(self, parameters: Mapping[str, Any]) -> EffectiveSetting:
+    def _wait(self, request: GovernPurge) -> EffectiveSetting:
         deadline = time.monotonic() + self._place.limits.short_s
         while not self._heard.is_set() and not self.wait(POLL_S) and time.monotonic() < deadline:
             pass
         if self._started is None:
             exited = self._process.stop(self._place.limits.stop_s)
             self.restore()
-            said = _error(self._said) or {"error": f"it ended ({how(exited)})", "hint": "look at the server"}
-            message = f"the purge governor does not start: {said['error']}"
+            said = failure(self._said) or Failure(error=f"it ended ({how(exited)})", hint="look at the server")
+            message = f"the purge governor does not start: {said.error}"
             # A server that is gone, or a governor that was killed, may be one trial's; what a server refuses is all's.
-            if exited.code is None or said["error"].startswith(UNREACHABLE):
-                raise SystemStartError(message, hint=said["hint"])
-            raise PlaceError(message, hint=said["hint"])
-        asked = {name: value for name, value in parameters.items() if name not in ("endpoint", "output_directory")}
+            if exited.code is None or said.error.startswith(UNREACHABLE):
+                raise SystemStartError(message, hint=said.hint)
+            raise PlaceError(message, hint=said.hint)
         started = self._started
         return EffectiveSetting(
             name=NAME,
-            asked=json.dumps(asked),
+            asked=json.dumps(request.model_dump(mode="json", exclude=BESIDE)),
             before=f"innodb_purge_threads={started.threads} innodb_purge_batch_size={started.batch_size}",
             read_back=started.reason if self.changes else f"nothing is set: {started.reason}",
         )
@@ -149,8 +148,8 @@ class Governor:
         self.governed = _last_word(self._said)
         if exited.code != 0:
             self.restore()
-            error = _error(self._said)
-            return f"the purge governor failed ({how(exited)})" + (f": {error['error']}" if error else "")
+            said = failure(self._said)
+            return f"the purge governor failed ({how(exited)})" + (f": {said.error}" if said else "")
         if self.governed is None:
             return "the purge governor said nothing of what it did; is the agent an older one?"
         if self.governed.refused:
@@ -169,17 +168,6 @@ class Governor:
         if self.changes:
             argv = [*RESTORE, str(self._originals)]
             self._place.require(argv, hint="set innodb_purge_threads and innodb_purge_batch_size by hand")
-
-
-def _error(lines: Sequence[str]) -> dict[str, str] | None:
-    for line in reversed(lines):
-        try:
-            found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict) and "error" in found:
-            return {"error": str(found["error"]), "hint": str(found.get("hint") or "see the message")}
-    return None
 
 
 def _last_word(lines: Sequence[str]) -> Governed | None:
@@ -208,9 +196,9 @@ def ended(governor: Governor) -> str:
 def beside(
     place: OpenPlace,
     directory: PurePosixPath,
-    parameters: Mapping[str, Any],
+    purge: PurgeGovernor,
     *,
-    endpoint: Mapping[str, Any] | None,
+    endpoint: Database | None,
     processors: Sequence[int] | None,
 ) -> Governor:
     """A governor of a trial's server, with its files among the trial's raw ones.
@@ -218,7 +206,7 @@ def beside(
     Args:
         place: the system's.
         directory: of the trial there, with an `out` in it.
-        parameters: of the setting.
+        purge: how it is governed.
         endpoint: how the server's own counters are reached.
         processors: of the load.
 
@@ -227,5 +215,5 @@ def beside(
     """
     if endpoint is None:
         raise PlaceError("settings.purge_governor needs a server, and this system has none", hint="leave it out")
-    given = {**parameters, "endpoint": dict(endpoint), "output_directory": str(directory / "out")}
-    return Governor(place, given, originals=directory / "governor-originals.json", processors=processors)
+    request = purge.governing(endpoint, output_directory=str(directory / "out"))
+    return Governor(place, request, originals=directory / "governor-originals.json", processors=processors)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from fairtrial.record.journal import utc_now
 from fairtrial.record.models import (
@@ -14,6 +13,7 @@ from fairtrial.record.models import (
     EffectiveSetting,
     Plan,
     PlannedTrial,
+    TrialData,
     TrialRecord,
     Window,
 )
@@ -30,8 +30,8 @@ class Outcome:
     scalars: dict[str, float] = field(default_factory=dict)
     effective: list[EffectiveSetting] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)
-    system_facts: dict[str, Any] = field(default_factory=dict)
-    data: dict[str, Any] = field(default_factory=dict)
+    system_facts: dict[str, str] = field(default_factory=dict)
+    data: TrialData = field(default_factory=TrialData)
     checks: list[Check] = field(default_factory=list)
     phases_s: dict[str, float] = field(default_factory=dict)
     telemetry: list[str] = field(default_factory=list)

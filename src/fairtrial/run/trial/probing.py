@@ -9,11 +9,12 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.metrics.telemetry.probes import RUNS, SEPARATOR, ProbeRun, write_runs
-from fairtrial.protocol.generated import Exited
+from fairtrial.protocol.generated import Exited, FileOutput, MeasuringProgress
+from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import Window
 from fairtrial.run.trial import workspace
 from fairtrial.study.probes import Probe
@@ -132,8 +133,8 @@ class Probing:
     def listening(self, inner: OnProgress) -> OnProgress:
         """Passes progress on, and hears when the window begins."""
 
-        def hear(line: Mapping[str, Any]) -> None:
-            if line.get("progress") == "measuring":
+        def hear(line: ProgressLine) -> None:
+            if isinstance(line, MeasuringProgress):
                 self._measuring.set()
             inner(line)
 
@@ -272,5 +273,5 @@ def report_command(data: PurePosixPath) -> list[str]:
     return ["perf", "report", "-f", "-i", str(data), *how]
 
 
-def _file(path: PurePosixPath) -> dict[str, str]:
-    return {"kind": "file", "path": str(path)}
+def _file(path: PurePosixPath) -> FileOutput:
+    return FileOutput(path=str(path))

@@ -21,10 +21,11 @@ from fairtrial.metrics import telemetry as telemetry_metrics
 from fairtrial.metrics.latency import merged_latency
 from fairtrial.metrics.telemetry import counters, shutdown
 from fairtrial.metrics.telemetry.probes import DIRECTORY as PROBES
-from fairtrial.protocol.generated import Changed, Step, Undone
+from fairtrial.protocol.generated import Changed, Settle, Step, Undone
+from fairtrial.protocol.subcommands import SETTLE
 from fairtrial.record import Writer
 from fairtrial.record.files import full_disk_explained
-from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialRecord
+from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, Settled, TrialData, TrialRecord
 from fairtrial.run import elsewhere, hosted, prepared
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.progress import Progress
@@ -74,11 +75,11 @@ class TrialRunner:
     def subject(self) -> dict[str, str]:
         """What runs trials here, beyond the system itself; a run may not change it half-way."""
         facts = self.place.facts
-        guest = {"accelerator": facts["accelerator"]} if "accelerator" in facts else {}
-        client = {} if self.client is None else {"client_kernel": self.client.place.facts["kernel_version"]}
+        guest = {} if facts.guest is None else {"accelerator": facts.guest.accelerator}
+        client = {} if self.client is None else {"client_kernel": self.client.place.facts.kernel_version}
         return {
             "agent_sha256": self.place.agent.hello.agent_sha256,
-            "kernel": facts["kernel_version"],
+            "kernel": facts.kernel_version,
             **guest,
             **client,
         }
@@ -231,18 +232,16 @@ class Attempt:
                 data = prepared.ensure(self.place, key, self.parts, on_progress=self.runner.progress.load)
             with self._phase("restore"):
                 restored = prepared.restore(self.place, data, self.data)
-            self.outcome.data = {"key": key, "content_sha256": data.content_sha256, "restored": restored}
+            self.outcome.data = TrialData(key=key, content_sha256=data.content_sha256, restored=restored)
         with self._phase("settle"):
-            settled = self.place.native(
-                "settle",
-                {
-                    "dirty_bytes": REST_DIRTY_BYTES,
-                    "timeout_s": SETTLE_LIMIT_S,
-                    "drop_caches": self.place.facts["user_id"] == 0,
-                },
-                timeout_s=SETTLE_LIMIT_S + SETTLE_GRACE_S,
+            request = Settle(
+                dirty_bytes=REST_DIRTY_BYTES,
+                timeout_s=SETTLE_LIMIT_S,
+                drop_caches=self.place.facts.user_id == 0,
             )
-            self.outcome.data["settled"] = {**settled, "at_rest": settled["dirty_bytes"] <= REST_DIRTY_BYTES}
+            settled = self.place.native(SETTLE, request, timeout_s=SETTLE_LIMIT_S + SETTLE_GRACE_S)
+            found = Settled(**settled.model_dump(), at_rest=settled.dirty_bytes <= REST_DIRTY_BYTES)
+            self.outcome.data = self.outcome.data.model_copy(update={"settled": found})
 
     def _with_system(self) -> None:
         preloading.put(self.place, self.effect, self.remote / "server", served=self.served)
@@ -283,7 +282,7 @@ class Attempt:
 
     def _ran_out_of_memory(self, killed: str) -> None:
         """A guest runs nothing but the trial; elsewhere what was killed may be anyone's, unless something broke."""
-        if self.place.facts.get("accelerator") is not None and not self.outcome.invalid_reason:
+        if self.place.facts.guest is not None and not self.outcome.invalid_reason:
             self.outcome.invalidate(killed)
         else:
             self.outcome.explain(killed)
@@ -332,16 +331,9 @@ class Attempt:
     def _sampled_drive(self, instance: Instance) -> None:
         """Drives with the sampler around it. The sampler ends first: checks are not part of any figure."""
         plan = self.runner.writer.plan
-        interval_ms, process = plan.telemetry_interval_ms, instance.process
-        sampler = telemetry.start(
-            self.place,
-            self.remote / "out",
-            interval_ms=interval_ms,
-            followed=telemetry.followed(process.pid if process else None, is_one_process=instance.is_one_process),
-            server=telemetry.sampled_server(
-                instance.monitoring, interval_ms=interval_ms, lock_waits=plan.telemetry_lock_waits
-            ),
-        )
+        interval_ms, lock_waits = plan.telemetry_interval_ms, plan.telemetry_lock_waits
+        request = telemetry.request(self.remote / "out", instance, interval_ms=interval_ms, lock_waits=lock_waits)
+        sampler = telemetry.Sampler(self.place, request)
         try:
             with self._phase("drive"), self._governed(instance):
                 self._probed_drive(instance)
@@ -468,7 +460,9 @@ class Attempt:
         if self.outcome.window is None:
             return
         try:
-            common = telemetry_metrics.compute(local, window=self.outcome.window, facts=self.place.facts)
+            common = telemetry_metrics.compute(
+                local, window=self.outcome.window, ticks_per_s=self.place.facts.ticks_per_s
+            )
             common |= shutdown.compute(local)
             own = self.parts.workload.scalars(local, self.outcome.window)
             merged_latency.write(local)

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Final
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import telemetry
+from fairtrial.protocol.generated import Sample, SampledServer
+from fairtrial.protocol.subcommands import SAMPLE
+from fairtrial.systems import Instance
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 
-SOURCES = ("cpu", "memory", "vmstat", "disks", "pressure")
+SOURCES: Final = ("cpu", "memory", "vmstat", "disks", "pressure")
 SHORTEST_SERVER_INTERVAL_MS = 100  # the sampler refuses less: a question costs a server some 0.2 ms
 POLL_S = 0.02
 
 
 class Sampler:
-    """A sampler at work: from its first look at every source until `stop`."""
+    """A sampler at work, from its first look at every source, which it waits for, until `stop`."""
 
-    def __init__(self, place: OpenPlace, directory: PurePosixPath, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, place: OpenPlace, request: Sample) -> None:
         self._place = place
-        self._directory = directory
+        self._directory = PurePosixPath(request.output_directory)
         self._lines: list[str] = []
         self._sampling = threading.Event()
         self._process = place.agent.spawn(
             name="sampler",
-            argv=["fairtrial-agent", "sample"],
-            stdin=json.dumps({**parameters, "output_directory": str(directory)}),
+            argv=SAMPLE.argv,
+            stdin=SAMPLE.document(request),
             on_line=self._hear,
         )
         # It reads every source once in milliseconds; a place as slow as its limit measures nothing.
@@ -64,44 +65,30 @@ class Sampler:
         return "" if self._sampling.is_set() else "the sampler never said that it samples; is the agent an older one?"
 
 
-def start(
-    place: OpenPlace,
-    directory: PurePosixPath,
-    *,
-    interval_ms: int,
-    followed: Mapping[str, Mapping[str, int]],
-    server: Mapping[str, Any] | None = None,
-) -> Sampler:
-    """Starts sampling into `directory`; returns once every source has been read for the first time.
+def request(directory: PurePosixPath, instance: Instance, *, interval_ms: int, lock_waits: bool) -> Sample:
+    """What is sampled beside a trial: the place, the server's process, and the server's own counters where it has some.
 
     Args:
-        place: where.
         directory: for the files; exists, with a `log` in it.
-        interval_ms: between two samples.
-        followed: processes, from `followed`.
-        server: whose own counters to sample, from `sampled_server`; None: no server's.
+        instance: the trial's system.
+        interval_ms: between two samples; a server is asked no more often than it should be.
+        lock_waits: whether to ask a server who waits for whose lock.
     """
-    parameters = {
-        "interval_ms": interval_ms,
-        "sources": list(SOURCES),
-        **{kind: dict(of) for kind, of in followed.items()},
-    }
-    return Sampler(place, directory, parameters | ({"server": dict(server)} if server else {}))
-
-
-def followed(process: int | None, *, is_one_process: bool) -> dict[str, dict[str, int]]:
-    """The sampler's parameters for a server's process, by its number: alone, or with its children."""
-    if process is None:
-        return {}
-    return {"processes" if is_one_process else "process_trees": {"server": process}}
-
-
-def sampled_server(endpoint: Mapping[str, Any] | None, *, interval_ms: int, lock_waits: bool) -> dict[str, Any] | None:
-    """The sampler's parameters for a server reached by `endpoint`, asked no more often than a server should be."""
-    if endpoint is None:
-        return None
-    interval_ms = max(interval_ms, SHORTEST_SERVER_INTERVAL_MS)
-    return {"endpoint": dict(endpoint), "interval_ms": interval_ms, "lock_waits": lock_waits}
+    server = {} if instance.process is None else {"server": instance.process.pid}
+    return Sample(
+        interval_ms=interval_ms,
+        sources=list(SOURCES),
+        processes=server if instance.is_one_process else {},
+        process_trees={} if instance.is_one_process else server,
+        server=None
+        if instance.monitoring is None
+        else SampledServer(
+            endpoint=instance.monitoring,
+            interval_ms=max(interval_ms, SHORTEST_SERVER_INTERVAL_MS),
+            lock_waits=lock_waits,
+        ),
+        output_directory=str(directory),
+    )
 
 
 def to_parquet(directory: Path, *, shift_ns: int = 0) -> list[str]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from fairtrial.settings import Effect
+from fairtrial.wire.facts import Facts
 
 ENOUGH_PROCESSORS = 4  # with fewer, a set of its own for the client would starve one side
 CLIENT_ONE_IN = 4  # the client gets one processor in four: it costs less than a server on every workload here
 
 
-def separated(effect: Effect, facts: Mapping[str, Any], *, served: bool) -> Effect:
+def separated(effect: Effect, facts: Facts, *, served: bool) -> Effect:
     """The effect with processor sets added; unchanged where the study chose or no server runs beside the load."""
-    processors = sorted(facts["processors"])
+    processors = sorted(facts.processors)
     chosen = effect.server_processors is not None or effect.client_processors is not None
     if chosen or not served or len(processors) < ENOUGH_PROCESSORS:
         return effect

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from fairtrial.errors import PlaceError
 from fairtrial.locks import Announced
 from fairtrial.protocol.generated import Step
+from fairtrial.settings.steps.purge import PurgeGovernor
 
 Phase = Literal["place", "before_server", "after_server", "before_ramp_up"]
 Side = Literal["server", "client"]
@@ -73,7 +74,7 @@ class Effect:
     needs: tuple[Need, ...] = ()
     rehearsed: tuple[Step, ...] = ()
     data_directory: PurePosixPath | None = None
-    governor: Mapping[str, Any] | None = None
+    governor: PurgeGovernor | None = None
     preloaded: Announced | None = None
 
 
@@ -95,7 +96,7 @@ def merged(effects: Iterable[Effect]) -> Effect:
     limits: list[Limit] = []
     needs: list[Need] = []
     data: PurePosixPath | None = None
-    governor: Mapping[str, Any] | None = None
+    governor: PurgeGovernor | None = None
     preloaded: Announced | None = None
     for effect in effects:
         steps += effect.steps

@@ -6,58 +6,59 @@ controller's hierarchy. They lie at the top, where no limit of somebody else's a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from fairtrial.errors import PlaceError
-from fairtrial.protocol.generated import Step, WriteAction
+from fairtrial.protocol.generated import Controller, Step, WriteAction
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, Limit, Phase, Side
 from fairtrial.settings.steps.shared import program, shell
+from fairtrial.wire.facts import Facts
 
 ROOT = 0
+UNIFIED = 2  # the version of control groups that has one hierarchy for all controllers
 PHASE: Phase = "before_server"  # what is restored for the trial is not charged to its server
 TAKE_AWAY = 'echo "$2" > "$1" || :'  # somebody else may need the controller by now, and then the kernel keeps it
 
 
-def require_root(name: str, facts: Mapping[str, Any]) -> None:
+def require_root(name: str, facts: Facts) -> None:
     """Refuses a setting that only root can make.
 
     Raises:
         PlaceError: the agent is not root.
     """
-    if facts["user_id"] != ROOT:
+    if facts.user_id != ROOT:
         raise PlaceError(
-            f"settings.{name} needs root at the place, and the agent there is user {facts['user_id']}",
+            f"settings.{name} needs root at the place, and the agent there is user {facts.user_id}",
             hint="reach the place as root, or let the trials boot their own: `place: {vm: {kernel: debian-6.1}}`",
         )
 
 
-def controller(name: str, facts: Mapping[str, Any], *, setting: str) -> Mapping[str, Any]:
-    """Where a controller is: `version`, `directory`, `enabled` (`crates/protocol/src/state.rs`).
+def controller(name: str, facts: Facts, *, setting: str) -> Controller:
+    """Where a controller is.
 
     Raises:
         PlaceError: the place has it in no hierarchy, or the agent is not root.
     """
     require_root(setting, facts)
-    found: Mapping[str, Any] | None = facts["controllers"].get(name)
+    found = facts.controllers.get(name)
     if found is None:
         raise PlaceError(
             f"settings.{setting} needs the controller {name} of control groups, and this place has "
-            f"{', '.join(facts['controllers']) or 'none'}",
+            f"{', '.join(facts.controllers) or 'none'}",
             hint="mount its hierarchy, boot with `cgroup_enable=memory` where distributions switch it off, or take "
             "`place: {vm: {kernel: debian-6.1}}`",
         )
     return found
 
 
-def directory(limit: Limit, facts: Mapping[str, Any], trial: TrialContext) -> str:
+def directory(limit: Limit, facts: Facts, trial: TrialContext) -> str:
     """The group of a limit's side in its controller's hierarchy."""
-    return f"{facts['controllers'][limit.controller]['directory']}/fairtrial-{trial.directory.name}-{limit.side}"
+    return f"{facts.controllers[limit.controller].directory}/fairtrial-{trial.directory.name}-{limit.side}"
 
 
-def made(effect: Effect, facts: Mapping[str, Any], trial: TrialContext) -> Effect:
+def made(effect: Effect, facts: Facts, trial: TrialContext) -> Effect:
     """The effect with its limits as steps: groups made, files written, and the sides told where they start."""
     if not effect.limits:
         return effect
@@ -91,10 +92,10 @@ def _require_sides(sides: set[Side], trial: TrialContext) -> None:
         )
 
 
-def _controllers(limits: Iterable[Limit], facts: Mapping[str, Any]) -> set[str]:
+def _controllers(limits: Iterable[Limit], facts: Facts) -> set[str]:
     """Those that limits need. In version 2 what is written back is charged to a group that counts memory, too."""
     names = {limit.controller for limit in limits}
-    both = all(facts["controllers"].get(name, {}).get("version") == 2 for name in ("io", "memory"))  # noqa: PLR2004
+    both = all(name in facts.controllers and facts.controllers[name].version == UNIFIED for name in ("io", "memory"))
     return names | {"memory"} if "io" in names and both else names
 
 
@@ -108,12 +109,12 @@ def _group(path: str, *, name: str) -> Step:
     return Step.model_validate({"name": name, "action": action, "inverse": {"kind": "restore"}})
 
 
-def _enabled(names: Iterable[str], facts: Mapping[str, Any]) -> Iterable[Step]:
+def _enabled(names: Iterable[str], facts: Facts) -> Iterable[Step]:
     """Gives controllers of version 2 to the groups below the top, where they are not given yet."""
     for name in sorted(names):
-        found = facts["controllers"][name]
-        if not found["enabled"]:
-            file = f"{found['directory']}/cgroup.subtree_control"
+        found = facts.controllers[name]
+        if not found.enabled:
+            file = f"{found.directory}/cgroup.subtree_control"
             yield program(
                 shell('echo "$2" > "$1"', file, f"+{name}"),
                 name=f"controller {name} for groups",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
-from fairtrial.protocol.generated import Step
+from fairtrial.protocol.generated import Check, OutputRead, Step
 
 Normalise = Literal["trim", "words", "brackets", "integer", "boolean"]
 
@@ -41,9 +41,7 @@ def write_group(path: str, value: str, *, name: str, expect: str) -> Step:
     )
 
 
-def program(
-    argv: Sequence[str], *, name: str, undo: Sequence[str] | None = None, check: Mapping[str, Any] | None = None
-) -> Step:
+def program(argv: Sequence[str], *, name: str, undo: Sequence[str] | None = None, check: Check | None = None) -> Step:
     """Runs a program, and one that undoes it; undoing must not fail where there is nothing to undo.
 
     Args:
@@ -57,9 +55,9 @@ def program(
     return Step.model_validate({"name": name, "action": action, "check": check, "inverse": inverse})
 
 
-def printed(argv: Sequence[str], expect: str) -> dict[str, Any]:
+def printed(argv: Sequence[str], expect: str) -> Check:
     """A check: what a program prints, compared word by word. It is asked before the step as well, and must not fail."""
-    return {"read": {"kind": "output", "argv": list(argv)}, "expect": expect, "normalise": "words"}
+    return Check(read=OutputRead(argv=list(argv)), expect=expect, normalise="words")
 
 
 def shell(text: str, *words: str) -> list[str]:

@@ -64,11 +64,7 @@ class Command(Workload[CommandParameters]):
         return found
 
     def require(self, place: OpenPlace) -> None:
-        """Looks for the program that the command line begins with.
-
-        Raises:
-            PlaceError: there is none.
-        """
+        """Looks for the program that the command line begins with."""
         program = shlex.split(self.parameters.run)[0]
         if place.execute(["sh", "-c", 'command -v -- "$0"', program]).code != 0:
             raise PlaceError(f"no {program} at this place", hint="install it there, or give its full path")
@@ -87,11 +83,7 @@ class Command(Workload[CommandParameters]):
         return Driven(window=window, invalid_reason=runs[-1].failure)
 
     def scalars(self, directory: Path, _window: Window) -> dict[str, float]:
-        """The kernel's accounting and every metric of the study.
-
-        Raises:
-            PlaceError: a metric is not in the output, or is no number.
-        """
+        """The kernel's accounting and every metric of the study."""
         usage = json.loads((directory / USAGE).read_bytes())
         found = {name: float(usage[name]) for name in _USAGE}
         text = (directory / OUTPUT).read_text(encoding="utf-8", errors="replace")

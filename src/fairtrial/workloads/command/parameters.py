@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from fairtrial.study.catalogue import Better, MetricKind
 from fairtrial.study.tree.quantities import CommandLine, Seconds
@@ -23,10 +23,8 @@ def _compiles(pattern: str) -> str:
     return pattern
 
 
-class CommandMetric(BaseModel):
+class CommandMetric(BaseModel, frozen=True, extra="forbid"):
     """One number that the program gives."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     regex: Annotated[str, AfterValidator(_compiles)] | None = Field(
         None,
@@ -54,10 +52,8 @@ class CommandMetric(BaseModel):
         return self
 
 
-class CommandParameters(BaseModel):
+class CommandParameters(BaseModel, frozen=True, extra="forbid"):
     """A program that is run in each trial; the trial is its whole life, or several of them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     run: CommandLine = Field(description="Command line, split as a shell would but run without one.")
     directory: str | None = Field(None, description="Working directory (default: a fresh one per trial).")

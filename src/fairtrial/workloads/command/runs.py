@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import shlex
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from fairtrial.protocol import generated as wire
+from fairtrial.protocol.endpoints import Endpoint
+from fairtrial.protocol.generated import FileOutput, PostgresEndpoint
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 from fairtrial.workloads.command.parameters import CommandParameters
@@ -26,8 +27,8 @@ UNMEASURED = "log/load-unmeasured.log"  # of warm-up runs and of what prepares a
 ERRORS = "log/load-errors.log"
 LAST_LINES, MOST_CHARACTERS = 5, 1000
 # A service file goes before libpq's other variables, an address before its host: both would lead elsewhere.
-WITHOUT = {"postgres": ["env", "-u", "PGSERVICE", "-u", "PGSERVICEFILE", "-u", "PGHOSTADDR"]}
-ENDPOINT: Mapping[str, str] = {
+WITHOUT = ("env", "-u", "PGSERVICE", "-u", "PGSERVICEFILE", "-u", "PGHOSTADDR")
+ENDPOINT = {
     "socket": "FAIRTRIAL_SOCKET",
     "socket_directory": "FAIRTRIAL_SOCKET_DIRECTORY",
     "host": "FAIRTRIAL_HOST",
@@ -37,15 +38,13 @@ ENDPOINT: Mapping[str, str] = {
     "database": "FAIRTRIAL_DATABASE",
     "path": "FAIRTRIAL_PATH",
 }
-CLIENTS: Mapping[str, Mapping[str, str]] = {
-    "postgres": {
-        "socket_directory": "PGHOST",
-        "host": "PGHOST",
-        "port": "PGPORT",
-        "user": "PGUSER",
-        "password": "PGPASSWORD",
-        "database": "PGDATABASE",
-    },
+LIBPQ = {
+    "socket_directory": "PGHOST",
+    "host": "PGHOST",
+    "port": "PGPORT",
+    "user": "PGUSER",
+    "password": "PGPASSWORD",
+    "database": "PGDATABASE",
 }
 METRICS_VARIABLE = "FAIRTRIAL_METRICS_FILE"  # where a program is told to put its metrics
 LARGEST = "max_resident_bytes"  # of several runs the largest counts; of all other figures the mean
@@ -76,19 +75,25 @@ class Ran:
         return {**self.usage.model_dump(), "elapsed_s": self.elapsed_s}
 
 
-def reaching(endpoint: Mapping[str, Any] | None) -> dict[str, str]:
-    """Variables by which a program reaches the system: `FAIRTRIAL_*`, and those that libpq reads anyway (libpq-envars).
+def reaching(endpoint: Endpoint | None) -> dict[str, str]:
+    """Variables by which a program reaches the system: `FAIRTRIAL_*`, and those that libpq reads anyway.
 
     MariaDB's clients have such variables too, but what Debian's configuration file says goes before them.
     """
     if endpoint is None:
         return {}
-    told = {name: str(endpoint[name]) for name in ENDPOINT if endpoint.get(name) not in (None, "")}
-    own = CLIENTS.get(str(endpoint["kind"]), {})
-    return {
-        **{ENDPOINT[name]: value for name, value in told.items()},
-        **{variable: told[name] for name, variable in own.items() if name in told},
-    }
+    own = libpq(endpoint) if isinstance(endpoint, PostgresEndpoint) else {}
+    return {ENDPOINT[name]: value for name, value in _told(endpoint).items() if name in ENDPOINT} | own
+
+
+def libpq(endpoint: Endpoint) -> dict[str, str]:
+    """Libpq's variables (libpq-envars)."""
+    told = _told(endpoint)
+    return {variable: told[name] for name, variable in LIBPQ.items() if name in told}
+
+
+def _told(endpoint: Endpoint) -> dict[str, str]:
+    return {name: str(value) for name, value in endpoint.model_dump().items() if value not in (None, "")}
 
 
 def measured(place: OpenPlace, parameters: CommandParameters, drive: Drive) -> list[Ran]:
@@ -132,7 +137,7 @@ def run_once(place: OpenPlace, parameters: CommandParameters, drive: Drive, *, o
         starting["environment"][METRICS_VARIABLE] = str(drive.work_directory / "metrics-unmeasured.json")
     process = place.agent.spawn(
         name="load",
-        argv=[*WITHOUT.get((drive.endpoint or {}).get("kind", ""), []), *shlex.split(parameters.run)],
+        argv=[*(WITHOUT if isinstance(drive.endpoint, PostgresEndpoint) else []), *shlex.split(parameters.run)],
         directory=parameters.directory or str(drive.work_directory),
         **starting,
         stdout=_file(drive.directory / output),
@@ -157,5 +162,5 @@ def _last_words(place: OpenPlace, path: PurePosixPath) -> str:
     return f"; the end of {path.name}: {words}" if words else ""
 
 
-def _file(path: PurePosixPath) -> dict[str, str]:
-    return {"kind": "file", "path": str(path)}
+def _file(path: PurePosixPath) -> FileOutput:
+    return FileOutput(path=str(path))

@@ -6,11 +6,12 @@ Owns what a study may say of them and what the engine is told. Times count from 
 from __future__ import annotations
 
 import math
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from fairtrial.metrics.latency.percentiles import PERCENTILES
+from fairtrial.protocol import generated as wire
 from fairtrial.study.tree.quantities import Rate, Seconds, Share, format_rate, format_seconds
 from fairtrial.workloads.engine.replay import RecordingFile
 
@@ -26,6 +27,16 @@ PROBE_OVERHEAD_S: Final = 1.0  # to connect, and to end what was begun
 PROBE_GRACE_S: Final = 10.0  # the same where the server is overloaded
 
 Percentile = Literal["p50", "p95", "p99", "p999"]
+Spacing = Literal["constant", "exponential"]
+Offered = (
+    wire.ClosedArrivals
+    | wire.OpenArrivals
+    | wire.StepsArrivals
+    | wire.RampArrivals
+    | wire.SineArrivals
+    | wire.ReplayArrivals
+    | wire.SearchArrivals
+)
 
 
 class ArrivalsModel(BaseModel):
@@ -170,7 +181,7 @@ class Arrivals(ArrivalsModel):
         return self
 
 
-def task(arrivals: Arrivals, *, spacing: str, path: str) -> dict[str, Any]:
+def offered(arrivals: Arrivals, *, spacing: Spacing, path: str) -> Offered:
     """What the load generator gets.
 
     Args:
@@ -179,35 +190,33 @@ def task(arrivals: Arrivals, *, spacing: str, path: str) -> dict[str, Any]:
         path: of recorded times at the place.
     """
     if arrivals.replay is not None:
-        return {"kind": "replay", "path": path, "again": arrivals.replay.at_end == "again"}
+        return wire.ReplayArrivals(path=path, again=arrivals.replay.at_end == "again")
     if arrivals.search is not None:
-        return {"kind": "search", "search": _search(arrivals.search, spacing=spacing)}
-    return {**_curve(arrivals), "spacing": spacing}
-
-
-def _curve(arrivals: Arrivals) -> dict[str, Any]:
+        return wire.SearchArrivals(search=_search(arrivals.search, spacing=spacing))
     if arrivals.ramp is not None:
         ramp = arrivals.ramp
-        return {"kind": "ramp", "from_per_s": ramp.from_, "to_per_s": ramp.to, "over_s": ramp.over}
+        return wire.RampArrivals(from_per_s=ramp.from_, to_per_s=ramp.to, over_s=ramp.over, spacing=spacing)
     if arrivals.sine is not None:
         sine = arrivals.sine
-        return {"kind": "sine", "mean_per_s": sine.mean, "amplitude_per_s": sine.amplitude, "period_s": sine.period}
-    steps = [{"rate_per_s": step.rate, "length_s": step.length} for step in arrivals.steps or ()]
-    return {"kind": "steps", "steps": steps}
+        return wire.SineArrivals(
+            mean_per_s=sine.mean, amplitude_per_s=sine.amplitude, period_s=sine.period, spacing=spacing
+        )
+    steps = [wire.RateStep(rate_per_s=step.rate, length_s=step.length) for step in arrivals.steps or ()]
+    return wire.StepsArrivals(steps=steps, spacing=spacing)
 
 
-def _search(search: Search, *, spacing: str) -> dict[str, Any]:
+def _search(search: Search, *, spacing: Spacing) -> wire.Search:
     ((percentile, limit_s),) = search.objective.items()
-    return {
-        "percentile": percentile,
-        "limit_s": limit_s,
-        "lowest_per_s": search.from_,
-        "highest_per_s": search.to,
-        "precision": search.precision,
-        "window_s": search.window,
-        "settle_s": search.settle,
-        "spacing": spacing,
-    }
+    return wire.Search(
+        percentile=percentile,
+        limit_s=limit_s,
+        lowest_per_s=search.from_,
+        highest_per_s=search.to,
+        precision=search.precision,
+        window_s=search.window,
+        settle_s=search.settle,
+        spacing=spacing,
+    )
 
 
 def duration_s(search: Search) -> float:

@@ -19,6 +19,7 @@ from fairtrial.metrics.drive import FILE as RESULT
 from fairtrial.metrics.drive import NANOSECONDS_PER_SECOND, Outcomes, seconds
 from fairtrial.metrics.latency.percentiles import COUNT
 from fairtrial.metrics.series import stability, steadiness
+from fairtrial.protocol import generated
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
@@ -26,28 +27,8 @@ FILE: Final = "contention.json"
 ACQUISITION: Final = "acquisition"  # the one type of transaction
 
 
-class Turns(BaseModel):
-    """What one thread got inside the window."""
-
-    acquisitions: int
-    handed: int
-    sampled: int
-    contended: int
-    longest_gap_ns: int
-
-
-class Contention(BaseModel):
-    """`contention.json`; its owner is the `Contention` type of the protocol crate."""
-
-    threads: list[Turns]
-    sample_every: int
-    turn_ns: float
-    clock_ns: float
-    lock_bytes: int
-    acquired: int
-    guarded: int
-    intruded: int
-    torn_lines: int
+class Contention(generated.Contention):
+    """`contention.json`, as the engine wrote it."""
 
     @property
     def acquisitions(self) -> int:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
+
+from fairtrial.protocol import generated as wire
 
 Distribution = Literal["uniform", "gaussian", "special", "pareto", "zipfian"]
+Shape = (
+    wire.UniformDistribution
+    | wire.GaussianDistribution
+    | wire.SpecialDistribution
+    | wire.ParetoDistribution
+    | wire.ZipfianDistribution
+)
 
 
 class Shaped(Protocol):
@@ -32,17 +40,20 @@ class Shaped(Protocol):
         """How steeply frequency falls with rank."""
 
 
-def wire(kind: Distribution, shaped: Shaped) -> dict[str, Any]:
+def shape(kind: Distribution, shaped: Shaped) -> Shape:
     """A distribution as the engine takes it, with its own parameters only."""
-    own: Mapping[Distribution, Mapping[str, float]] = {
-        "uniform": {},
-        "gaussian": {"iterations": shaped.iterations},
-        "special": {
-            "iterations": shaped.iterations,
-            "hot_percent": shaped.hot_percent,
-            "hot_draws_percent": shaped.hot_draws_percent,
-        },
-        "pareto": {"h": shaped.pareto_h},
-        "zipfian": {"exponent": shaped.zipfian_exponent},
-    }
-    return {"kind": kind, **own[kind]}
+    match kind:
+        case "uniform":
+            return wire.UniformDistribution()
+        case "gaussian":
+            return wire.GaussianDistribution(iterations=shaped.iterations)
+        case "special":
+            return wire.SpecialDistribution(
+                iterations=shaped.iterations,
+                hot_percent=shaped.hot_percent,
+                hot_draws_percent=shaped.hot_draws_percent,
+            )
+        case "pareto":
+            return wire.ParetoDistribution(h=shaped.pareto_h)
+        case "zipfian":
+            return wire.ZipfianDistribution(exponent=shaped.zipfian_exponent)

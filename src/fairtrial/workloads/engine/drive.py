@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.metrics import consistency
+from fairtrial.metrics.drive import FILE
+from fairtrial.protocol import endpoints
+from fairtrial.protocol import generated as wire
+from fairtrial.protocol.subcommands import I, Subcommand
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.quantities import Rate, Seconds
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.engine import arrival_scalars, arrivals, replay, search_scalars
-from fairtrial.workloads.engine.arrivals import HIGHEST_PER_S, Arrivals, Search
+from fairtrial.workloads.engine.arrivals import HIGHEST_PER_S, Arrivals, Offered, Search, Spacing
 from fairtrial.workloads.workload import Drive, Driven, Workload
 
 DRIVE_GRACE_S = 300.0  # beyond ramp-up and window, for users to finish and files to be written
@@ -75,7 +78,7 @@ class DriveParameters(BaseModel):
         "out and has no latency (default: no limit). Only with `rate` or `arrivals`.",
     )
     think_time: Seconds = Field(0.0, ge=0, le=86_400, description="Mean pause of a virtual user after a transaction.")
-    spacing: Literal["constant", "exponential"] = Field(
+    spacing: Spacing = Field(
         "exponential",
         description="Distribution of the times between arrivals (of `rate` or `arrivals`) and of thinking times.",
     )
@@ -181,52 +184,58 @@ def duration_s(parameters: DriveParameters, *, guessed_per_s: float) -> float:
     return parameters.ramp_up + (parameters.duration or 0) + counted / (parameters.expected_rate or guessed_per_s)
 
 
+def task(place: OpenPlace, parameters: DriveParameters, drive: Drive) -> wire.Drive:
+    """What the engine is told of a drive, whatever its workload; recorded arrivals are sent to the place.
+
+    Raises:
+        PlaceError: the system is not a database.
+        InputError: a file of arrivals is not what it was when the study was read.
+    """
+    return wire.Drive(
+        endpoint=endpoints.database(drive.endpoint),
+        virtual_users=parameters.virtual_users,
+        seed=drive.seed,
+        ramp_up_s=parameters.ramp_up,
+        ramp_up_transactions=parameters.ramp_up_transactions,
+        duration_s=parameters.duration,
+        transactions=parameters.transactions,
+        arrivals=_arrivals(place, parameters, drive),
+        queue_timeout_s=parameters.queue_timeout,
+        retries=parameters.retries,
+        interval_ms=round(parameters.interval * 1000),
+        output_directory=str(drive.directory),
+    )
+
+
 def run(
-    place: OpenPlace, subcommand: str, parameters: DriveParameters, *, drive: Drive, own: Mapping[str, Any]
+    place: OpenPlace, subcommand: Subcommand[I, None], request: I, *, parameters: DriveParameters, drive: Drive
 ) -> Driven:
     """Drives; leaves `result.json`, `latency.hlog` and `timeline.arrows` in the drive's directory.
 
     Args:
         place: where.
         subcommand: of the agent.
+        request: what the subcommand takes.
         parameters: of the workload.
         drive: this trial's.
-        own: what the subcommand takes besides `drive`.
 
     Raises:
         PlaceError: the engine failed; its own words say why.
-        InputError: a file of arrivals is not what it was when the study was read.
     """
-    task = {
-        "drive": {
-            "endpoint": drive.endpoint,
-            "virtual_users": parameters.virtual_users,
-            "seed": drive.seed,
-            "ramp_up_s": parameters.ramp_up,
-            "ramp_up_transactions": parameters.ramp_up_transactions,
-            "duration_s": parameters.duration,
-            "transactions": parameters.transactions,
-            "arrivals": _arrivals(place, parameters, drive),
-            "queue_timeout_s": parameters.queue_timeout,
-            "retries": parameters.retries,
-            "interval_ms": round(parameters.interval * 1000),
-            "output_directory": str(drive.directory),
-        },
-        **own,
-    }
-    place.native(
-        subcommand,
-        task,
-        timeout_s=_limit_s(parameters),
-        on_progress=drive.on_progress,
-        **drive.starting,
-    )
-    result = json.loads(place.agent.get(str(drive.directory / "result.json")))
-    return Driven(
-        window=Window.model_validate(result["window"]),
-        effective=result["effective"],
-        invalid_reason=why_invalid(result, parameters),
-    )
+    limit_s = _limit_s(parameters)
+    place.native(subcommand, request, timeout_s=limit_s, on_progress=drive.on_progress, **drive.starting)
+    result = driven(place, drive)
+    return Driven(window=window(result), effective=result.effective, invalid_reason=why_invalid(result, parameters))
+
+
+def driven(place: OpenPlace, drive: Drive) -> wire.Driven:
+    """The `result.json` that a drive has left at the place."""
+    return wire.Driven.model_validate_json(place.agent.get(str(drive.directory / FILE)))
+
+
+def window(result: wire.Driven) -> Window:
+    """The measured window, as a record has it."""
+    return Window(start_ns=result.window.start_ns, end_ns=result.window.end_ns)
 
 
 def _limit_s(parameters: DriveParameters) -> float:
@@ -238,64 +247,58 @@ def _limit_s(parameters: DriveParameters) -> float:
     return duration_s(parameters, guessed_per_s=1.0) + DRIVE_GRACE_S
 
 
-def _arrivals(place: OpenPlace, parameters: DriveParameters, drive: Drive) -> dict[str, Any]:
+def _arrivals(place: OpenPlace, parameters: DriveParameters, drive: Drive) -> Offered:
     if parameters.arrivals is not None:
         path = drive.work_directory / "arrivals"
         if parameters.arrivals.replay is not None:
             place.agent.put(str(path), replay.content(parameters.arrivals.replay.file))
-        return arrivals.task(parameters.arrivals, spacing=parameters.spacing, path=str(path))
+        return arrivals.offered(parameters.arrivals, spacing=parameters.spacing, path=str(path))
     if parameters.rate is None:
-        return {"kind": "closed", "think_s": parameters.think_time, "spacing": parameters.spacing}
-    return {"kind": "open", "rate_per_s": parameters.rate, "spacing": parameters.spacing}
+        return wire.ClosedArrivals(think_s=parameters.think_time, spacing=parameters.spacing)
+    return wire.OpenArrivals(rate_per_s=parameters.rate, spacing=parameters.spacing)
 
 
-def why_invalid(result: Mapping[str, Any], parameters: DriveParameters) -> str:
+def why_invalid(result: wire.Driven, parameters: DriveParameters) -> str:
     """Why a trial is invalid by the study's rule, with the commonest error; empty if it is valid.
 
     A lost connection means that the server went away: what follows is not the same experiment, unless the study says
     how many may be lost. A trial without any commit measured nothing, whatever the study says.
     """
-    searched = result.get("search")
+    searched = result.search
     lost = (
-        sum(probe["connections_lost"] for probe in searched["probes"])
+        sum(probe.connections_lost for probe in searched.probes)
         if searched
-        else sum(error["count"] for error in result["errors"] if error["kind"] == "connection")
+        else sum(error.count for error in result.errors if error.kind == "connection")
     )
-    outcomes = result["transactions"].values()
-    failed = sum(outcome["failed"] for outcome in outcomes)
-    ended = failed + sum(outcome["committed"] + outcome["rolled_back"] for outcome in outcomes)
+    outcomes = result.transactions.values()
+    failed = sum(outcome.failed for outcome in outcomes)
+    ended = failed + sum(outcome.committed + outcome.rolled_back for outcome in outcomes)
     limit = parameters.lost_connections_limit
     if lost > limit:
         allowed = f", {limit} allowed" if limit else ""
         return f"{lost} connections to the server were lost or refused{allowed}{_commonest(result)}"
     if searched and (censored := search_scalars.why_censored(searched)):
-        return str(censored)
+        return censored
     if ended and failed / ended > parameters.failed_share_limit:
         return (
             f"{failed} of {ended} transactions failed, more than a share of "
             f"{parameters.failed_share_limit:g}{_commonest(result)}"
         )
-    if not any(outcome["committed"] for outcome in outcomes):
+    if not any(outcome.committed for outcome in outcomes):
         return f"no transaction committed inside the measurement window{_commonest(result)}"
     return ""
 
 
-def _commonest(result: Mapping[str, Any]) -> str:
-    errors = result["errors"]
-    if not errors:
+def _commonest(result: wire.Driven) -> str:
+    if not result.errors:
         return ""
-    most = max(errors, key=lambda error: int(error["count"]))
-    return f" ({most['count']} times {most['code']}: {most['message']})"
+    most = max(result.errors, key=lambda error: error.count)
+    return f" ({most.count} times {most.code}: {most.message})"
 
 
-def checks(result: Mapping[str, Any]) -> list[Check]:
+def checks(result: wire.Checked) -> list[Check]:
     """Conditions as the engine checked them."""
     return [
-        Check(
-            name=condition["clause"],
-            statement=condition["statement"],
-            violations=condition["violations"],
-            examples=condition["examples"],
-        )
-        for condition in result["conditions"]
+        Check(name=each.clause, statement=each.statement, violations=each.violations, examples=each.examples)
+        for each in result.conditions
     ]

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from fairtrial.metrics import consistency, latency
+from fairtrial.protocol import generated as wire
+from fairtrial.protocol.subcommands import FILE_DRIVE
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.quantities import Share
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import prepared_files
+from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.engine import file_scalars
 from fairtrial.workloads.prepared_files import FileParameters, skewed
 from fairtrial.workloads.workload import Drive, Driven
 
 DRIVE_GRACE_S = 300.0  # beyond what is asked for, for files to be opened and written
 COUNTED_PER_S = 100.0  # accesses of one job; slower storage is broken
-KEYS = {"zipf": "theta", "pareto": "h", "normal": "deviation_percent"}
+Distribution = (
+    wire.RandomFileDistribution | wire.ZipfFileDistribution | wire.ParetoFileDistribution | wire.NormalFileDistribution
+)
 
 
 class FileAccessParameters(FileParameters):
@@ -77,32 +81,34 @@ class FileAccess(prepared_files.FileWorkload[FileAccessParameters]):
             PlaceError: an access failed, or gave a block of another place.
         """
         asked = self.parameters
-        task = {
-            "directory": str(prepared_files.directory(drive.endpoint)),
-            "jobs": asked.jobs,
-            "bytes": asked.size,
-            "block_bytes": asked.block_size,
-            "engine": asked.engine,
-            "direct": asked.direct,
-            "depth": asked.iodepth,
-            "distribution": _distribution(asked.distribution),
-            "write_share": asked.write_share,
-            "accesses": asked.accesses,
-            "duration_s": asked.duration,
-            "warm_up_accesses": asked.warm_up_accesses,
-            "seed": drive.seed,
-            "interval_ms": round(asked.interval * 1000),
-            "output_directory": str(drive.directory),
-        }
+        task = wire.FileDrive(
+            directory=str(prepared_files.directory(drive.endpoint)),
+            jobs=asked.jobs,
+            bytes=asked.size,
+            block_bytes=asked.block_size,
+            engine=asked.engine,
+            direct=asked.direct,
+            depth=asked.iodepth,
+            distribution=_distribution(asked.distribution),
+            write_share=asked.write_share,
+            accesses=asked.accesses,
+            duration_s=asked.duration,
+            warm_up_accesses=asked.warm_up_accesses,
+            seed=drive.seed,
+            interval_ms=round(asked.interval * 1000),
+            output_directory=str(drive.directory),
+        )
         counted = (asked.accesses or 0) + asked.warm_up_accesses
         limit_s = (asked.duration or 0) + counted / COUNTED_PER_S + DRIVE_GRACE_S
-        place.native("file-drive", task, timeout_s=limit_s, on_progress=drive.on_progress, **drive.starting)
-        result = json.loads(place.agent.get(str(drive.directory / "result.json")))
-        medium = json.loads(place.agent.get(str(drive.directory / file_scalars.COUNTERS)))[0]["medium"]
-        done = sum(outcome["committed"] for outcome in result["transactions"].values())
+        place.native(FILE_DRIVE, task, timeout_s=limit_s, on_progress=drive.on_progress, **drive.starting)
+        result = native.driven(place, drive)
+        before, _after = file_scalars.COUNTED.validate_json(
+            place.agent.get(str(drive.directory / file_scalars.COUNTERS))
+        )
+        done = sum(outcome.committed for outcome in result.transactions.values())
         return Driven(
-            window=Window.model_validate(result["window"]),
-            effective={**result["effective"], **file_scalars.said_of(medium)},
+            window=native.window(result),
+            effective={**result.effective, **file_scalars.said_of(before.medium)},
             invalid_reason="" if done else "no access ended inside the measurement window",
         )
 
@@ -116,6 +122,13 @@ class FileAccess(prepared_files.FileWorkload[FileAccessParameters]):
         return consistency.contradictions(directory)
 
 
-def _distribution(text: str) -> Mapping[str, Any]:
-    found = skewed(text)
-    return {"kind": "random"} if found is None else {"kind": found[0], KEYS[found[0]]: found[1]}
+def _distribution(text: str) -> Distribution:
+    match skewed(text):
+        case ("zipf", theta, _):
+            return wire.ZipfFileDistribution(theta=theta)
+        case ("pareto", h, _):
+            return wire.ParetoFileDistribution(h=h)
+        case ("normal", percent, _):
+            return wire.NormalFileDistribution(deviation_percent=percent)
+        case _:
+            return wire.RandomFileDistribution()

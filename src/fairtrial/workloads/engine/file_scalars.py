@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -23,12 +23,14 @@ from fairtrial.metrics.drive import Outcomes, seconds
 from fairtrial.metrics.series import stability, steadiness
 from fairtrial.metrics.telemetry.definition import either
 from fairtrial.metrics.telemetry.definitions import RECLAIMED, SCANNED, SECTOR_BYTES
+from fairtrial.protocol.generated import FileCounters, Medium
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
 COUNTERS: Final = "counters.json"  # the kernel's counters before and after the window
 PGPGIN_BYTES: Final = 1024  # pgpgin and pgpgout count KiB (mm/vmstat.c)
 NANOSECONDS_PER_SECOND: Final = 1e9
+COUNTED: Final[TypeAdapter[tuple[FileCounters, FileCounters]]] = TypeAdapter(tuple[FileCounters, FileCounters])
 
 # Counters per access: the first group of names that a kernel has, since kernels have split and joined them.
 PER_ACCESS: Final[Mapping[str, tuple[str, Sequence[Sequence[str]], str]]] = {
@@ -39,33 +41,6 @@ PER_ACCESS: Final[Mapping[str, tuple[str, Sequence[Sequence[str]], str]]] = {
     "swapped_in_pages_per_access": ("pages swapped in", [["pswpin"]], "pages"),
     "major_faults_per_access": ("major faults", [["pgmajfault"]], "faults"),
 }
-
-
-class Sectors(BaseModel):
-    """What a device has moved, in sectors of 512 bytes."""
-
-    read: int
-    written: int
-
-
-class Medium(BaseModel):
-    """What files lie on."""
-
-    file_system: str
-    options: str
-    device: str
-    is_dax: bool
-    is_counted: bool | None = None
-
-
-class Counters(BaseModel):
-    """The kernel's counters at one moment; the owner is `FileCounters` of the protocol crate."""
-
-    time_ns: int
-    vmstat: dict[str, int]
-    devices: dict[str, Sectors]
-    accounts_processes: bool
-    medium: Medium
 
 
 class Moved(BaseModel):
@@ -114,8 +89,8 @@ _SIDES: Final = {"read": "read", "written": "write"}
 class Edges:
     """Counters right before and right after the window."""
 
-    before: Counters
-    after: Counters
+    before: FileCounters
+    after: FileCounters
 
     def grown(self, *names: str) -> float | None:
         """What counters of vmstat grew by, summed over those that the kernel has; None if it has none."""
@@ -147,15 +122,14 @@ def source_of(medium: Medium) -> str | None:
     return medium.device if medium.device and medium.is_counted else None
 
 
-def said_of(medium: Mapping[str, Any]) -> dict[str, str]:
+def said_of(medium: Medium) -> dict[str, str]:
     """What a medium is, and where block-layer bytes come from, as text for the record."""
-    found = Medium.model_validate(medium)
-    device = source_of(found)
+    device = source_of(medium)
     return {
-        "file_system": found.file_system,
-        "mount_options": found.options,
-        "device": found.device,
-        "dax": "yes" if found.is_dax else "no",
+        "file_system": medium.file_system,
+        "mount_options": medium.options,
+        "device": medium.device,
+        "dax": "yes" if medium.is_dax else "no",
         "block_bytes_from": f"sectors of {device}" if device else "pgpgin and pgpgout of the whole machine",
     }
 
@@ -170,7 +144,7 @@ def read(directory: Path) -> tuple[Accessed, Edges]:
     try:
         accessed = Accessed.model_validate_json(path.read_bytes())
         path = directory / COUNTERS
-        before, after = TypeAdapter(tuple[Counters, Counters]).validate_json(path.read_bytes())
+        before, after = COUNTED.validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError) as error:
         raise RecordError(
             f"cannot read {path}: {error}", hint="restore the trial from a backup, or run it again"

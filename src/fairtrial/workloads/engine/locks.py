@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -11,11 +10,14 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.metrics import consistency
+from fairtrial.protocol import generated as wire
+from fairtrial.protocol.subcommands import LOCK_DRIVE
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.quantities import Seconds
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.engine import contention
+from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.workload import Drive, Driven, Workload
 
 DRIVE_GRACE_S = 300.0  # beyond ramp-up and window, for many threads to start and to leave their queues
@@ -134,33 +136,29 @@ class Locks(Workload[LocksParameters]):
         Raises:
             PlaceError: the engine could not start its threads or write its files.
         """
-        task = {
-            "kind": self.parameters.kind,
-            "threads": self.parameters.threads,
-            "locks": self.parameters.locks,
-            "padding": self.parameters.padding,
-            "spins": self.parameters.spins,
-            "critical_turns": self.parameters.critical,
-            "outside_turns": self.parameters.outside,
-            "spacing": self.parameters.spacing,
-            "lines": self.parameters.lines,
-            "sample_every": self.parameters.sample_every,
-            "ramp_up_s": self.parameters.ramp_up,
-            "duration_s": self.parameters.duration,
-            "acquisitions": self.parameters.acquisitions,
-            "seed": drive.seed,
-            "interval_ms": round(self.parameters.interval * 1000),
-            "output_directory": str(drive.directory),
-        }
-        place.native("lock-drive", task, timeout_s=self._limit_s(), on_progress=drive.on_progress, **drive.starting)
-        result = json.loads(place.agent.get(str(drive.directory / "result.json")))
-        text = place.agent.get(str(drive.directory / contention.FILE))
-        measured = contention.Contention.model_validate_json(text)
-        return Driven(
-            window=Window.model_validate(result["window"]),
-            effective=result["effective"],
-            invalid_reason=_why_invalid(measured),
+        request = wire.LockDrive(
+            kind=self.parameters.kind,
+            threads=self.parameters.threads,
+            locks=self.parameters.locks,
+            padding=self.parameters.padding,
+            spins=self.parameters.spins,
+            critical_turns=self.parameters.critical,
+            outside_turns=self.parameters.outside,
+            spacing=self.parameters.spacing,
+            lines=self.parameters.lines,
+            sample_every=self.parameters.sample_every,
+            ramp_up_s=self.parameters.ramp_up,
+            duration_s=self.parameters.duration,
+            acquisitions=self.parameters.acquisitions,
+            seed=drive.seed,
+            interval_ms=round(self.parameters.interval * 1000),
+            output_directory=str(drive.directory),
         )
+        place.native(LOCK_DRIVE, request, timeout_s=self._limit_s(), on_progress=drive.on_progress, **drive.starting)
+        result = native.driven(place, drive)
+        text = place.agent.get(str(drive.directory / contention.FILE))
+        reason = _why_invalid(contention.Contention.model_validate_json(text))
+        return Driven(window=native.window(result), effective=result.effective, invalid_reason=reason)
 
     def _limit_s(self) -> float:
         counted = (self.parameters.acquisitions or 0) / COUNTED_PER_S

@@ -9,13 +9,17 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from fairtrial.metrics import latency
+from fairtrial.protocol import generated as wire
+from fairtrial.protocol import subcommands
+from fairtrial.protocol.endpoints import Endpoint, database
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.wire.native import OnProgress
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.engine import distributions, oltp_scalars
 from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.engine.distributions import Distribution
-from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, When
+from fairtrial.workloads.workload import Drive, Driven, When
 
 LOADER_VERSION = 1  # part of the key of prepared data: raise it when the loader writes other data
 LOAD_ROWS_PER_S = 500.0  # a hung load ends some day; the slowest disk seen loads ten times as fast
@@ -121,27 +125,27 @@ class OltpParameters(native.DriveParameters):
         return self.tables * self.table_size
 
     @property
-    def layout(self) -> str:
+    def layout(self) -> Literal["rows", "bulk"]:
         """What columns the tables have, as the loader names it."""
         return "bulk" if self.profile == "bulk_insert" else "rows"
 
     @property
-    def mix(self) -> Mapping[str, int]:
+    def mix(self) -> wire.Mix:
         """What a transaction is made of, as the engine takes it."""
-        return {
-            "point_selects": self.point_selects,
-            "simple_ranges": self.simple_ranges,
-            "sum_ranges": self.sum_ranges,
-            "order_ranges": self.order_ranges,
-            "distinct_ranges": self.distinct_ranges,
-            "range_size": self.range_size,
-            "index_updates": self.index_updates,
-            "non_index_updates": self.non_index_updates,
-            "delete_inserts": self.delete_inserts,
-            "random_points": self.random_points,
-            "random_ranges": self.random_ranges,
-            "random_range_delta": self.random_range_delta,
-        }
+        return wire.Mix(
+            point_selects=self.point_selects,
+            simple_ranges=self.simple_ranges,
+            sum_ranges=self.sum_ranges,
+            order_ranges=self.order_ranges,
+            distinct_ranges=self.distinct_ranges,
+            range_size=self.range_size,
+            index_updates=self.index_updates,
+            non_index_updates=self.non_index_updates,
+            delete_inserts=self.delete_inserts,
+            random_points=self.random_points,
+            random_ranges=self.random_ranges,
+            random_range_delta=self.random_range_delta,
+        )
 
 
 class Oltp(native.NativeWorkload[OltpParameters]):
@@ -161,7 +165,7 @@ class Oltp(native.NativeWorkload[OltpParameters]):
         """Of all rows."""
         return self.parameters.rows * BYTES_PER_ROW
 
-    def data(self) -> Mapping[str, Any]:
+    def data(self) -> Mapping[str, object]:
         """Layout, scale, seed and version of the loader."""
         return {
             "workload": "oltp",
@@ -173,34 +177,34 @@ class Oltp(native.NativeWorkload[OltpParameters]):
             "loader_version": LOADER_VERSION,
         }
 
-    def load(self, place: OpenPlace, endpoint: Mapping[str, Any], *, on_progress: OnProgress) -> Loaded:
+    def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> wire.Loaded:
         """Loads the tables `sbtest1`, `sbtest2` and so on."""
-        task = {
-            "endpoint": endpoint,
-            "layout": self.parameters.layout,
-            "tables": self.parameters.tables,
-            "table_size": self.parameters.table_size,
-            "distribution": distributions.wire(self.parameters.data_distribution, OltpParameters.model_construct()),
-            "seed": self.parameters.data_seed,
-            "threads": self.parameters.load_threads,
-        }
-        limit = LOAD_GRACE_S + self.parameters.rows / LOAD_ROWS_PER_S
-        result = place.native("oltp-load", task, timeout_s=limit, on_progress=on_progress)
-        return Loaded(content_sha256=result["content_sha256"], rows=result["rows"])
+        request = wire.OltpLoad(
+            endpoint=database(endpoint),
+            layout=self.parameters.layout,
+            tables=self.parameters.tables,
+            table_size=self.parameters.table_size,
+            distribution=distributions.shape(self.parameters.data_distribution, OltpParameters.model_construct()),
+            seed=self.parameters.data_seed,
+            threads=self.parameters.load_threads,
+        )
+        limit_s = LOAD_GRACE_S + self.parameters.rows / LOAD_ROWS_PER_S
+        return place.native(subcommands.OLTP_LOAD, request, timeout_s=limit_s, on_progress=on_progress)
 
     def drive(self, place: OpenPlace, drive: Drive) -> Driven:
         """Runs the profile; leaves `result.json`, `latency.hlog` and `timeline.arrows` in the drive's directory."""
-        own = {
-            "profile": self.parameters.profile,
-            "tables": self.parameters.tables,
-            "table_size": self.parameters.table_size,
-            "protocol": self.parameters.protocol,
-            "skip_transactions": self.parameters.skip_transactions,
-            "pipelining": self.parameters.pipelining,
-            "distribution": distributions.wire(self.parameters.distribution, self.parameters),
-            "mix": self.parameters.mix,
-        }
-        return native.run(place, "oltp-drive", self.parameters, drive=drive, own=own)
+        request = wire.OltpDrive(
+            drive=native.task(place, self.parameters, drive),
+            profile=self.parameters.profile,
+            tables=self.parameters.tables,
+            table_size=self.parameters.table_size,
+            protocol=self.parameters.protocol,
+            skip_transactions=self.parameters.skip_transactions,
+            pipelining=self.parameters.pipelining,
+            distribution=distributions.shape(self.parameters.distribution, self.parameters),
+            mix=self.parameters.mix,
+        )
+        return native.run(place, subcommands.OLTP_DRIVE, request, parameters=self.parameters, drive=drive)
 
     def checks_after(self) -> When:
         """A check reads all data, so large scales are checked once per cell; bulk inserts leave nothing to check."""
@@ -208,15 +212,15 @@ class Oltp(native.NativeWorkload[OltpParameters]):
             return "never"
         return "every_trial" if self.parameters.rows <= CHECKED_EACH_TRIAL_ROWS else "once_per_cell"
 
-    def check_data(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> list[Check]:
+    def check_data(self, place: OpenPlace, endpoint: Endpoint) -> list[Check]:
         """What every profile leaves true of its tables."""
-        asked = {
-            "endpoint": endpoint,
-            "profile": self.parameters.profile,
-            "tables": self.parameters.tables,
-            "table_size": self.parameters.table_size,
-        }
-        return native.checks(place.native("oltp-check", asked, timeout_s=CHECK_S))
+        request = wire.OltpCheck(
+            endpoint=database(endpoint),
+            profile=self.parameters.profile,
+            tables=self.parameters.tables,
+            table_size=self.parameters.table_size,
+        )
+        return native.checks(place.native(subcommands.OLTP_CHECK, request, timeout_s=CHECK_S))
 
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:
         """Throughput, errors and latency from `result.json` and `latency.hlog`."""

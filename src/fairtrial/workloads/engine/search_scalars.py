@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fairtrial.errors import RecordError
 from fairtrial.metrics import drive, latency
 from fairtrial.metrics.latency import percentiles
+from fairtrial.protocol.generated import Searched
 from fairtrial.study.catalogue import MetricDefinition
 
 ACHIEVED_SHARE: Final = 0.99
@@ -63,20 +64,20 @@ def bounds(verdicts: Iterable[tuple[float, bool]]) -> tuple[float | None, float 
     return met, missed
 
 
-def why_censored(searched: Mapping[str, Any]) -> str:
+def why_censored(searched: Searched) -> str:
     """Why a search of a `result.json` has no result; empty if it has one."""
-    asked = searched["asked"]
-    objective = f"{asked['percentile']} within {asked['limit_s'] * 1000:g} ms"
-    if not searched["complete"]:
-        return f"the search ended after {len(searched['probes'])} probes, before its bounds were known"
-    if searched["met_per_s"] is None:
+    asked = searched.asked
+    objective = f"{asked.percentile} within {asked.limit_s * 1000:g} ms"
+    if not searched.complete:
+        return f"the search ended after {len(searched.probes)} probes, before its bounds were known"
+    if searched.met_per_s is None:
         return (
-            f"not even the lowest rate of the search, {asked['lowest_per_s']:g}/s, meets the objective ({objective}): "
+            f"not even the lowest rate of the search, {asked.lowest_per_s:g}/s, meets the objective ({objective}): "
             "lower its `from`"
         )
-    if searched["missed_per_s"] is None:
+    if searched.missed_per_s is None:
         return (
-            f"even the highest rate of the search, {asked['highest_per_s']:g}/s, meets the objective ({objective}): "
+            f"even the highest rate of the search, {asked.highest_per_s:g}/s, meets the objective ({objective}): "
             "raise its `to`"
         )
     return ""

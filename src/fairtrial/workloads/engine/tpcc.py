@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from fairtrial.metrics import fidelity, latency
+from fairtrial.protocol import generated as wire
+from fairtrial.protocol import subcommands
+from fairtrial.protocol.endpoints import Endpoint, database
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.wire.native import OnProgress
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.engine import tpcc_scalars
-from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, When
+from fairtrial.workloads.workload import Drive, Driven, When
 
 LOADER_VERSION = 1  # part of the key of prepared data: raise it when the loader writes other data
 LOAD_S_PER_WAREHOUSE = 600.0  # a hung load ends some day; the slowest disk seen needs a tenth of this
@@ -68,7 +72,7 @@ class Tpcc(native.NativeWorkload[TpccParameters]):
         """Of all warehouses."""
         return self.parameters.warehouses * BYTES_PER_WAREHOUSE
 
-    def data(self) -> Mapping[str, Any]:
+    def data(self) -> Mapping[str, object]:
         """Scale, seed and version of the loader."""
         return {
             "workload": "tpcc",
@@ -77,40 +81,37 @@ class Tpcc(native.NativeWorkload[TpccParameters]):
             "loader_version": LOADER_VERSION,
         }
 
-    def load(self, place: OpenPlace, endpoint: Mapping[str, Any], *, on_progress: OnProgress) -> Loaded:
+    def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> wire.Loaded:
         """Loads the nine tables."""
-        result = place.native(
-            "load",
-            {
-                "endpoint": endpoint,
-                "warehouses": self.parameters.warehouses,
-                "seed": self.parameters.data_seed,
-                "threads": self.parameters.load_threads,
-            },
-            timeout_s=LOAD_S_PER_WAREHOUSE * self.parameters.warehouses,
-            on_progress=on_progress,
+        request = wire.TpccLoad(
+            endpoint=database(endpoint),
+            warehouses=self.parameters.warehouses,
+            seed=self.parameters.data_seed,
+            threads=self.parameters.load_threads,
         )
-        return Loaded(content_sha256=result["content_sha256"], rows=result["rows"])
+        limit_s = LOAD_S_PER_WAREHOUSE * self.parameters.warehouses
+        return place.native(subcommands.TPCC_LOAD, request, timeout_s=limit_s, on_progress=on_progress)
 
     def drive(self, place: OpenPlace, drive: Drive) -> Driven:
         """Runs the mix; leaves `result.json`, `latency.hlog` and `timeline.arrows` in the drive's directory."""
-        own = {
-            "warehouses": self.parameters.warehouses,
-            "load_seed": self.parameters.data_seed,
-            "think_time_scale": self.parameters.think_time_scale,
-            "procedures": self.parameters.procedures,
-            "all_warehouses": self.parameters.all_warehouses,
-        }
-        return native.run(place, "drive", self.parameters, drive=drive, own=own)
+        request = wire.TpccDrive(
+            drive=native.task(place, self.parameters, drive),
+            warehouses=self.parameters.warehouses,
+            load_seed=self.parameters.data_seed,
+            think_time_scale=self.parameters.think_time_scale,
+            procedures=self.parameters.procedures,
+            all_warehouses=self.parameters.all_warehouses,
+        )
+        return native.run(place, subcommands.TPCC_DRIVE, request, parameters=self.parameters, drive=drive)
 
     def checks_after(self) -> When:
         """A check reads all data, so large scales are checked once per cell."""
         return "every_trial" if self.parameters.warehouses <= CHECKED_EACH_TRIAL_WAREHOUSES else "once_per_cell"
 
-    def check_data(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> list[Check]:
+    def check_data(self, place: OpenPlace, endpoint: Endpoint) -> list[Check]:
         """The specification's consistency conditions (clause 3.3.2)."""
-        asked = {"endpoint": endpoint, "warehouses": self.parameters.warehouses}
-        return native.checks(place.native("check", asked, timeout_s=CHECK_S))
+        request = wire.TpccCheck(endpoint=database(endpoint), warehouses=self.parameters.warehouses)
+        return native.checks(place.native(subcommands.TPCC_CHECK, request, timeout_s=CHECK_S))
 
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:
         """Throughput, errors and latency from `result.json` and `latency.hlog`."""

@@ -15,9 +15,10 @@ from typing import Final
 from fairtrial.study.tree.nodes import Branch
 from fairtrial.study.tree.problems import Problems
 from fairtrial.workloads.fio import job_file
-from fairtrial.workloads.fio.job_file import Life
 from fairtrial.workloads.fio.parameters import RESERVED, FioParameters
-from fairtrial.workloads.prepared_files import skewed
+from fairtrial.workloads.prepared_files import SHAPES, skewed
+from fairtrial.workloads.text_files import refuse_kept
+from fairtrial.workloads.tool import Life
 
 PARSE_S: Final = 10.0
 SAID: Final = 300  # characters of fio's words in a message
@@ -29,18 +30,8 @@ FIELDS: Final = {"ioengine": "engine", "random_distribution": "distribution", "b
 
 def check(parameters: FioParameters, branch: Branch, problems: Problems) -> None:
     """Notes every option that cannot be."""
-    options = branch.below("options")
-    for name in parameters.options:
-        if name in RESERVED:
-            key = RESERVED[name]
-            problems.add(
-                f"fio's `{name}` is set by the run",
-                options.node.where(name),
-                field=options.field(name),
-                suggestion=f"use `{key}` instead" if key else "leave it out",
-            )
-    found = skewed(parameters.distribution)
-    if found is None and parameters.distribution.split(":")[0] in {"zipf", "pareto", "normal"}:
+    refuse_kept(parameters.options, branch.below("options"), problems, program="fio", kept=RESERVED.get)
+    if skewed(parameters.distribution) is None and parameters.distribution.split(":")[0] in SHAPES:
         problems.add(
             f"fio's distribution `{parameters.distribution}` does not have a valid parameter",
             branch.node.where("distribution"),
@@ -74,7 +65,7 @@ def _ask_fio(parameters: FioParameters, branch: Branch, problems: Problems) -> N
 
 def _text(parameters: FioParameters, options: Mapping[str, str | None]) -> str:
     asked = parameters.model_copy(update={"options": options})
-    life = Life(accesses=parameters.accesses, duration_s=parameters.duration, seed=1)
+    life = Life(parameters.duration, parameters.accesses, seed=1)
     return job_file.text(asked, life, directory="/", chosen=parameters.distribution)
 
 

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Final
 
 from fairtrial.workloads import tool
 from fairtrial.workloads.fio.parameters import FioParameters
 from fairtrial.workloads.prepared_files import skewed
+from fairtrial.workloads.tool import Life
 
 JOB: Final = "job"  # its files are `job.0`, `job.1` and so on, as the loader names them
-HISTOGRAMS: Final = "histograms"
 ENDLESS_BYTES: Final = "1000t"  # fio ends a job after `size` bytes otherwise, however many accesses are asked for
 CENTRED: Final = ("zipf", "pareto")  # their centre is drawn by fio, from its seed, where it is not given
-
-
-@dataclass(frozen=True)
-class Life:
-    """One process of fio's: how long, and with which seed.
-
-    Attributes:
-        accesses, duration_s: of each job; one of them is None.
-        seed: fio's `randseed`.
-        logs: directory for interval histograms; None: none are written.
-    """
-
-    accesses: int | None
-    duration_s: float | None
-    seed: int
-    logs: PurePosixPath | None = None
 
 
 def distribution(asked: str, *, trial_seed: int) -> str:
@@ -70,10 +52,10 @@ def text(parameters: FioParameters, life: Life, *, directory: str, chosen: str) 
     if life.duration_s is not None:
         options |= {"time_based": 1, "runtime": f"{round(life.duration_s * 1000)}ms"}
     else:
-        options |= {"number_ios": life.accesses, "io_size": ENDLESS_BYTES}
-    if life.logs is not None:
+        options |= {"number_ios": life.count, "io_size": ENDLESS_BYTES}
+    if life.log is not None:
         options |= {
-            "write_hist_log": str(life.logs / HISTOGRAMS),
+            "write_hist_log": str(life.log),
             "log_hist_msec": round(parameters.interval * 1000),
             "per_job_logs": 1,
         }

@@ -9,28 +9,32 @@ the `json+` bins, bin by bin. Source: fio's stat.h and stat.c (`plat_val_to_idx`
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
+from pydantic import BaseModel, Field
 
 from fairtrial.errors import PlaceError
-from fairtrial.workloads.latency_log import Line, written
+from fairtrial.metrics import latency
+from fairtrial.metrics.drive import ErrorCount, Outcomes
+from fairtrial.record.models import Window
+from fairtrial.workloads import agreement, made_files
+from fairtrial.workloads.fio.document import Document, Latency, weighed_mean
+from fairtrial.workloads.made_files import Line
 
 BITS: Final = 6  # FIO_IO_U_PLAT_BITS
 GROUPS: Final = 29  # FIO_IO_U_PLAT_GROUP_NR
 BINS: Final = GROUPS << BITS
+DOCUMENT: Final = "fio.json"
 RESOLUTION: Final = 1 / (1 << BITS)  # widest bin as a share of its value
 SIDES: Final = {"read": 0, "write": 1}  # fio's directions, by their numbers in logs
 FIELDS: Final = 3  # of a log's line before its bins: time, direction, block
 NANOSECONDS_PER_MS: Final = 1_000_000
 MILLISECONDS_PER_SECOND: Final = 1000
-CLASSES: Final = {"user": "usr", "system": "sys"}  # of processor time, ours and fio's names
 COMMENT: Final = (
     "Completion latencies of fio, nanoseconds, by interval and direction; values are upper ends of fio's bins"
 )
@@ -45,6 +49,23 @@ class Interval:
     start_ns: int
     end_ns: int
     bins: Mapping[str, Counts]
+
+
+class Exact(BaseModel):
+    """Mean and maximum as fio keeps them, without bins; nothing is given of a direction without accesses."""
+
+    n: int = 0
+    mean_ns: float = 0.0
+    max_ns: float = 0.0
+
+
+class Result(made_files.Result):
+    """`result.json`, with the processor time of jobs alone: fio's own start and end take longer than many a window."""
+
+    bytes_moved: dict[str, int] = Field(default_factory=dict)
+    iops: float = 0.0
+    latency: dict[str, Exact]
+    runtime_ms: int = 0
 
 
 def index_of(value: int) -> int:
@@ -66,54 +87,47 @@ def upper_end(index: int) -> int:
     return low + (1 << error_bits) - 1
 
 
-def document(text: str) -> dict[str, Any]:
-    """The JSON document in fio's output, which may have notes before it.
+def document(text: str) -> Document:
+    """The document in fio's output.
 
     Raises:
         PlaceError: there is none, with what there is.
     """
     try:
-        found, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
+        return Document.of(text)
     except ValueError as error:
-        raise PlaceError(
-            f"fio did not print a complete JSON document: {text[-500:]}", hint="see log/load.log"
-        ) from error
-    return dict(found)
+        said = f"fio did not print a complete JSON document: {text[-500:]}"
+        raise PlaceError(said, hint="see log/load.log") from error
 
 
-def failure(found: Mapping[str, Any]) -> str:
+def failure(found: Document) -> str:
     """Which job failed, empty if none did."""
-    failed = [job for job in found["jobs"] if job.get("error")]
-    if not failed:
-        return ""
-    return f"fio: error {failed[0]['error']} in {len(failed)} of {len(found['jobs'])} jobs"
+    failed = [job.error for job in found.jobs if job.error]
+    return f"fio: error {failed[0]} in {len(failed)} of {len(found.jobs)} jobs" if failed else ""
 
 
-def whole(found: Mapping[str, Any]) -> dict[str, Counts]:
+def whole(found: Document) -> dict[str, Counts]:
     """The bins of the whole run by direction, all jobs together."""
     sums = {side: np.zeros(BINS, dtype=np.int64) for side in SIDES}
-    for job in found["jobs"]:
+    for job in found.jobs:
         for side, counts in sums.items():
-            for middle, count in job[side]["clat_ns"].get("bins", {}).items():
-                counts[index_of(int(middle))] += int(count)
+            for middle, count in job.side(side).clat_ns.bins.items():
+                counts[index_of(middle)] += count
     return sums
 
 
-def intervals(
-    logs: Iterable[str], total: Mapping[str, Counts], *, width_ms: int, life_ns: tuple[int, int]
-) -> list[Interval]:
+def intervals(logs: Iterable[str], total: Mapping[str, Counts], *, width_ms: int, life: Window) -> list[Interval]:
     """The bins of each interval, all jobs together, and what the whole run has beyond them.
 
     Args:
         logs: the jobs' histogram logs.
         total: from `whole`.
         width_ms: of an interval.
-        life_ns: when jobs began and ended, on the place's clock.
+        life: when jobs began and ended, on the place's clock.
 
     Raises:
         PlaceError: a log has more than the whole run, or is no such log.
     """
-    start_ns, end_ns = life_ns
     sums: dict[int, dict[str, Counts]] = {}
     names = {number: side for side, number in SIDES.items()}
     for line in (line for log in logs for line in log.splitlines()):
@@ -133,18 +147,18 @@ def intervals(
     for at, bins in sorted(sums.items()):
         for side, counts in bins.items():
             left[side] -= counts
-        found.append(Interval(start_ns + at * width_ns, start_ns + (at + 1) * width_ns, bins))
+        found.append(Interval(life.start_ns + at * width_ns, life.start_ns + (at + 1) * width_ns, bins))
     if any((counts < 0).any() for counts in left.values()):
         raise PlaceError("fio's interval histograms hold more than its whole run", hint="report this fio version")
-    last_ns = found[-1].end_ns if found else start_ns
+    last_ns = found[-1].end_ns if found else life.start_ns
     if not found or any(counts.any() for counts in left.values()):
-        found.append(Interval(last_ns, max(end_ns, last_ns + 1), left))
+        found.append(Interval(last_ns, max(life.end_ns, last_ns + 1), left))
     return found
 
 
 def latency_log(found: Sequence[Interval]) -> str:
     """`latency.hlog`: a line per interval and direction with observations."""
-    return written(
+    return made_files.latency_log(
         COMMENT, (_line(interval, side) for interval in found for side in SIDES if interval.bins[side].any())
     )
 
@@ -157,51 +171,47 @@ def _line(interval: Interval, side: str) -> Line:
 
 def timeline(found: Sequence[Interval]) -> bytes:
     """`timeline.parquet`: accesses that ended in each interval."""
-    columns: dict[str, pl.Series] = {
-        "time_ns": pl.Series([interval.start_ns for interval in found], dtype=pl.Int64),
-        "measured": pl.Series([True] * len(found), dtype=pl.Boolean),
+    counts = {side: {"committed": [int(interval.bins[side].sum()) for interval in found]} for side in SIDES}
+    return made_files.timeline([interval.start_ns for interval in found], counts)
+
+
+def result(found: Document, *, life: Window) -> Result:
+    """What fio's document says of all its jobs."""
+    jobs = found.jobs
+    sides = {name: [job.side(name) for job in jobs] for name in SIDES}
+    errors = sum(job.total_err for job in jobs)
+    done = {name: sum(side.total_ios for side in each) for name, each in sides.items()}
+    moved = {name: sum(side.io_bytes for side in each) for name, each in sides.items()}
+    spent = {
+        "user_s": sum(job.usr_cpu / 100 * job.job_runtime / MILLISECONDS_PER_SECOND for job in jobs),
+        "system_s": sum(job.sys_cpu / 100 * job.job_runtime / MILLISECONDS_PER_SECOND for job in jobs),
     }
-    for side in SIDES:
-        done = [int(interval.bins[side].sum()) for interval in found]
-        none = [0] * len(found)
-        columns[f"{side}_committed"] = pl.Series(done, dtype=pl.UInt64)
-        columns |= {
-            f"{side}_{outcome}": pl.Series(none, dtype=pl.UInt64) for outcome in ("rolled_back", "failed", "retried")
-        }
-    content = io.BytesIO()
-    pl.DataFrame(columns).write_parquet(content)
-    return content.getvalue()
+    return Result(
+        window=life,
+        transactions={
+            name: Outcomes(committed=count, rolled_back=0, failed=0, retried=0) for name, count in done.items()
+        },
+        bytes_moved={"read": moved["read"], "written": moved["write"]},
+        iops=sum(sum(side.iops for side in each) for each in sides.values()),
+        errors=[ErrorCount(kind="io", count=errors)] if errors else [],
+        latency={name: _exact([side.clat_ns for side in each]) for name, each in sides.items()},
+        client=spent,
+        runtime_ms=max(job.job_runtime for job in jobs),
+    )
 
 
-def result(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of `result.json` that fio's document gives, in the shape of the load engine's."""
-    jobs = found["jobs"]
-
-    def added(side: str, field: str) -> Any:
-        return sum(job[side][field] for job in jobs)
-
-    outcomes = {"rolled_back": 0, "failed": 0, "retried": 0}
-    errors = sum(job.get("total_err", 0) for job in jobs)
-    return {
-        "transactions": {side: {"committed": added(side, "total_ios"), **outcomes} for side in SIDES},
-        "bytes_moved": {"read": added("read", "io_bytes"), "written": added("write", "io_bytes")},
-        "iops": float(added("read", "iops") + added("write", "iops")),
-        "errors": [{"kind": "io", "count": errors}] if errors else [],
-        "latency": {side: _latency([job[side]["clat_ns"] for job in jobs]) for side in SIDES},
-        "client": {f"{kind}_s": sum(_busy_s(job, short) for job in jobs) for kind, short in CLASSES.items()},
-        "runtime_ms": max(job["job_runtime"] for job in jobs),
-    }
+def _exact(latencies: list[Latency]) -> Exact:
+    if count := sum(each.count for each in latencies):
+        return Exact(n=count, mean_ns=weighed_mean(latencies), max_ns=max(each.max for each in latencies))
+    return Exact()
 
 
-def _busy_s(job: Mapping[str, Any], kind: str) -> float:
-    """Processor time of a job alone, without fio's own start and end, which take longer than many a window."""
-    return float(job[f"{kind}_cpu"]) / 100 * float(job["job_runtime"]) / MILLISECONDS_PER_SECOND
-
-
-def _latency(sides: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Mean and maximum as fio keeps them, without bins."""
-    count = sum(int(side["N"]) for side in sides)
-    if not count:
-        return {}
-    total = sum(side["mean"] * side["N"] for side in sides)
-    return {"n": count, "mean_ns": total / count, "max_ns": float(max(side["max"] for side in sides))}
+def contradictions(directory: Path) -> list[str]:
+    """Where `result.json` or `latency.hlog` is not what `fio.json` gives, a sentence each."""
+    found = document((directory / DOCUMENT).read_text(encoding="utf-8"))
+    stored = agreement.stored(directory)
+    life = Window.model_validate(stored["window"])
+    given = result(found, life=life).given()
+    own = {**stored, "client": {name: stored["client"].get(name) for name in given["client"]}}  # has the kernel's too
+    logs = {latency.FILE: latency_log([Interval(life.start_ns, life.end_ns, whole(found))])}
+    return list(agreement.Given(DOCUMENT, given, logs).contradictions(directory, own))

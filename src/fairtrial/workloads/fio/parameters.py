@@ -8,6 +8,7 @@ from pydantic import Field, WithJsonSchema, model_validator
 
 from fairtrial.study.tree.quantities import Seconds
 from fairtrial.workloads.prepared_files import FileParameters, skewed
+from fairtrial.workloads.text_files import reserving
 
 OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 OptionValue = Annotated[
@@ -16,67 +17,29 @@ OptionValue = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string", "pattern": r"^[^\n]*$"}, {"type": "number"}]}),
 ]
 
-# What the run sets itself, and under which key of the study it is asked for; empty: not to be had.
-RESERVED = {
-    "numjobs": "jobs",
-    "size": "size",
-    "filesize": "size",
-    "file_size": "size",
-    "bs": "block_size",
-    "blocksize": "block_size",
-    "rw": "rw",
-    "readwrite": "rw",
-    "random_distribution": "distribution",
-    "ioengine": "engine",
-    "iodepth": "iodepth",
-    "direct": "direct",
-    "buffered": "direct",
-    "number_ios": "accesses",
-    "io_size": "accesses",
-    "io_limit": "accesses",
-    "loops": "accesses",
-    "runtime": "duration",
-    "timeout": "duration",
-    "time_based": "duration",
-    "ramp_time": "warm_up or warm_up_accesses",
-    "log_hist_msec": "interval",
-    **dict.fromkeys(("randseed", "randrepeat", "allrandrepeat"), "trials.seed"),
-    **dict.fromkeys(
-        (
-            "name",
-            "directory",
-            "filename",
-            "filename_format",
-            "nrfiles",
-            "nr_files",
-            "unified_rw_reporting",
-            "log_unix_epoch",
-            "log_alternate_epoch",
-            "wait_for_previous",
-            "create_on_open",
-            "allow_file_create",
-            "unlink",
-            "invalidate",
-            "group_reporting",
-            "new_group",
-            "write_hist_log",
-            "log_hist_coarseness",
-            "per_job_logs",
-            "clat_percentiles",
-            "lat_percentiles",
-            "disable_clat",
-            "disable_lat",
-            "gtod_reduce",
-            "output",
-            "readonly",
-            "stonewall",
-            "wait_for",
-            "exec_prerun",
-            "exec_postrun",
-        ),
-        "",
-    ),
-}
+RESERVED = reserving(
+    {
+        "jobs": "numjobs",
+        "size": "size filesize file_size",
+        "block_size": "bs blocksize",
+        "rw": "rw readwrite",
+        "distribution": "random_distribution",
+        "engine": "ioengine",
+        "iodepth": "iodepth",
+        "direct": "direct buffered",
+        "accesses": "number_ios io_size io_limit loops",
+        "duration": "runtime timeout time_based",
+        "warm_up or warm_up_accesses": "ramp_time",
+        "interval": "log_hist_msec",
+        "trials.seed": "randseed randrepeat allrandrepeat",
+    },
+    """
+    name directory filename filename_format nrfiles nr_files unified_rw_reporting log_unix_epoch log_alternate_epoch
+    wait_for_previous create_on_open allow_file_create unlink invalidate group_reporting new_group write_hist_log
+    log_hist_coarseness per_job_logs clat_percentiles lat_percentiles disable_clat disable_lat gtod_reduce output
+    readonly stonewall wait_for exec_prerun exec_postrun
+    """,
+)
 
 
 class FioParameters(FileParameters):

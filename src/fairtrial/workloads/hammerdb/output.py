@@ -8,17 +8,19 @@ mysqloltp.tcl, pgoltp.tcl, gentccli.tcl and xtprof-1.0.tm.
 
 from __future__ import annotations
 
-import io
 import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, TypedDict
-
-import polars as pl
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from fairtrial.errors import PlaceError
-from fairtrial.workloads.tool import WORDS
+from fairtrial.metrics.drive import ErrorCount, Outcomes
+from fairtrial.protocol import generated as wire
+from fairtrial.record.models import Window
+from fairtrial.workloads import agreement, made_files
+from fairtrial.workloads.tool import OUTPUT, WORDS
 
 TYPE: Final = "transaction"  # HammerDB counts what the server ended, of whatever type
 PROCEDURES: Final = {
@@ -56,6 +58,11 @@ class Clock:
     before_ns: int
     after_ns: int
 
+    @classmethod
+    def of(cls, before: wire.Reading, after: wire.Reading) -> Clock:
+        """From looks at both clocks."""
+        return cls(before.realtime_ns - before.monotonic_ns, after.realtime_ns - after.monotonic_ns)
+
     @property
     def moved_ns(self) -> int:
         """By so much the clock of the day was set while HammerDB ran."""
@@ -66,8 +73,7 @@ class Clock:
         return time_us * NANOSECONDS_PER_US - (self.before_ns + self.after_ns) // 2
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(NamedTuple):
     """A line of `observing.tcl`: `counting`, `begun`, `ended`, `counted`, `tpm` with its number, `complete`."""
 
     time_us: int
@@ -75,30 +81,18 @@ class Note:
     number: int | None
 
 
-@dataclass(frozen=True)
-class Edges:
-    """The measured window: after the first count, before the second.
+class Result(made_files.Result):
+    """`result.json`.
 
     Attributes:
-        counting_ns: what both counts took; HammerDB's own window is longer than this one by at most so much.
+        counting_ns: what both counts took; HammerDB's own window is longer than the trial's by at most so much.
     """
 
-    start_ns: int
-    end_ns: int
-    counting_ns: int
-
-
-class Result(TypedDict):
-    """The part of `result.json` that HammerDB's output gives, in the shape of the load engine's."""
-
-    window: dict[str, int]
     counting_ns: int
     clock: dict[str, int]
     nopm: int
     tpm: int
     minutes: int
-    transactions: dict[str, dict[str, int]]
-    errors: list[dict[str, str | int]]
     latency_ms: dict[str, dict[str, float]]
 
 
@@ -107,17 +101,17 @@ def notes(text: str) -> list[Note]:
     return [Note(int(time), name, int(number) if number else None) for time, name, number in _NOTE.findall(text)]
 
 
-def edges(text: str, clock: Clock) -> Edges:
-    """When HammerDB measured, on the place's monotonic clock.
+def edges(text: str, clock: Clock) -> tuple[Window, int]:
+    """The measured window: after the first count, before the second; and what both counts took, nanoseconds.
 
     Raises:
-        PlaceError: it said no such thing.
+        PlaceError: HammerDB said no such thing.
     """
     found = {note.name: clock.monotonic_ns(note.time_us) for note in notes(text)}
     if missing := [name for name in ("counting", "begun", "ended", "counted") if name not in found]:
         raise PlaceError(f"HammerDB's output lacks the line `{missing[0]}`", hint="see log/load.log")
-    start_ns, end_ns = found["begun"], found["ended"]
-    return Edges(start_ns, end_ns, start_ns - found["counting"] + found["counted"] - end_ns)
+    window = Window(start_ns=found["begun"], end_ns=found["ended"])
+    return window, found["begun"] - found["counting"] + found["counted"] - found["ended"]
 
 
 def result(text: str, clock: Clock) -> Result:
@@ -130,21 +124,20 @@ def result(text: str, clock: Clock) -> Result:
     minutes = _MINUTES.search(text)
     if match is None or minutes is None:
         raise PlaceError(f"HammerDB did not print a TEST RESULT: {text[-WORDS:]}", hint="see log/load.log")
-    nopm, tpm, length_min = int(match["nopm"]), int(match["tpm"]), int(minutes[1])
-    outcome = {"committed": tpm * length_min, "rolled_back": 0, "failed": 0, "retried": 0, "statements": 0}
-    window = edges(text, clock)
+    tpm, length_min = int(match["tpm"]), int(minutes[1])
+    window, counting_ns = edges(text, clock)
     failures = errors(text)
-    return {
-        "window": {"start_ns": window.start_ns, "end_ns": window.end_ns},
-        "counting_ns": window.counting_ns,
-        "clock": {"before_ns": clock.before_ns, "after_ns": clock.after_ns},
-        "nopm": nopm,
-        "tpm": tpm,
-        "minutes": length_min,
-        "transactions": {TYPE: outcome},
-        "errors": [{"kind": "transaction", "count": len(failures)}] if failures else [],
-        "latency_ms": profile(text),
-    }
+    return Result(
+        window=window,
+        counting_ns=counting_ns,
+        clock={"before_ns": clock.before_ns, "after_ns": clock.after_ns},
+        nopm=int(match["nopm"]),
+        tpm=tpm,
+        minutes=length_min,
+        transactions={TYPE: Outcomes(committed=tpm * length_min, rolled_back=0, failed=0, retried=0, statements=0)},
+        errors=[ErrorCount(kind="transaction", count=len(failures))] if failures else [],
+        latency_ms=profile(text),
+    )
 
 
 def errors(text: str) -> list[str]:
@@ -186,22 +179,25 @@ def timeline(text: str, clock: Clock, *, interval_s: int) -> bytes:
 
     Intervals that lie in the window only in part are not measured ones: their counts are of both sides.
     """
-    found = edges(text, clock)
+    window, _counting_ns = edges(text, clock)
     counted = [(clock.monotonic_ns(each.time_us), each.number or 0) for each in notes(text) if each.name == "tpm"]
     rows = [
-        (start_ns, found.start_ns <= start_ns and end_ns <= found.end_ns, tpm // (SECONDS_PER_MINUTE // interval_s))
+        (start_ns, window.start_ns <= start_ns and end_ns <= window.end_ns, tpm // (SECONDS_PER_MINUTE // interval_s))
         for (start_ns, _before), (end_ns, tpm) in itertools.pairwise(counted)
-        if start_ns < found.end_ns
+        if start_ns < window.end_ns
     ]
-    nothing = pl.Series([0] * len(rows), dtype=pl.UInt64)
-    frame = pl.DataFrame(
-        {
-            "time_ns": pl.Series([row[0] for row in rows], dtype=pl.Int64),
-            "measured": pl.Series([row[1] for row in rows], dtype=pl.Boolean),
-            f"{TYPE}_committed": pl.Series([row[2] for row in rows], dtype=pl.UInt64),
-            **{f"{TYPE}_{name}": nothing for name in ("rolled_back", "failed", "retried")},
-        }
-    )
-    content = io.BytesIO()
-    frame.write_parquet(content)
-    return content.getvalue()
+    counts = {TYPE: {"committed": [row[2] for row in rows]}}
+    return made_files.timeline([row[0] for row in rows], counts, measured=[row[1] for row in rows])
+
+
+def contradictions(directory: Path, *, interval_s: int) -> list[str]:
+    """Where `result.json` or `timeline.parquet` is not what the output gives, a sentence each.
+
+    How far the place's two clocks were apart is in `result.json` alone.
+    """
+    text = (directory / OUTPUT).read_text(encoding="utf-8")
+    stored = agreement.stored(directory)
+    clock = Clock(**stored["clock"])
+    counted = timeline(text, clock, interval_s=interval_s)
+    found = agreement.Given(OUTPUT, result(text, clock).given(), timeline=counted)
+    return list(found.contradictions(directory, stored))

@@ -4,59 +4,47 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BaseModel, Field, WithJsonSchema, field_validator, model_validator
 
 from fairtrial.study.tree.quantities import Seconds
+from fairtrial.workloads.text_files import reserving, spelt
 
 MINUTE_S: Final = 60
 SETTABLE: Final = r"[A-Za-z0-9_./:@%+=,-]*"  # what means itself in a script of Tcl, however often it is read
-
-
-def _spelt(value: object) -> object:
-    """YAML's booleans and numbers as HammerDB reads them."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else value
 
 
 OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 OptionValue = Annotated[
     str,
     Field(pattern=rf"^{SETTABLE}$"),
-    BeforeValidator(_spelt),
+    spelt(yes="true", no="false"),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
 ]
 
 PREFIXES: Final = ("mysql_", "maria_", "pg_")
 MAKING_DATA: Final = ("cituscompat", "history_pk", "oracompat", "partition", "storage_engine", "tspace")
-# What the run sets itself, and the key of the study under which it is asked for; empty: not to be had.
-RESERVED: Final = {
-    "count_ware": "warehouses",
-    "num_vu": "load_users",
-    "rampup": "ramp_up",
-    "duration": "duration",
-    "total_iterations": "duration",
-    "allwarehouse": "all_warehouses",
-    "keyandthink": "key_and_think",
-    "no_stored_procs": "procedures",
-    "storedprocs": "procedures",
-    "prepared": "prepared",
-    "raiseerror": "raise_error",
-    "timeprofile": "time_profile",
-    **dict.fromkeys(
-        (
-            *("user", "pass", "dbase", "superuser", "superuserpass", "defaultdbase", "driver"),
-            *("async_scale", "async_client", "async_verbose", "async_delay", "connect_pool"),
-        ),
-        "",
-    ),
-}
+RESERVED: Final = reserving(
+    {
+        "warehouses": "count_ware",
+        "load_users": "num_vu",
+        "ramp_up": "rampup",
+        "duration": "duration total_iterations",
+        "all_warehouses": "allwarehouse",
+        "key_and_think": "keyandthink",
+        "procedures": "no_stored_procs storedprocs",
+        "prepared": "prepared",
+        "raise_error": "raiseerror",
+        "time_profile": "timeprofile",
+    },
+    """
+    user pass dbase superuser superuserpass defaultdbase driver
+    async_scale async_client async_verbose async_delay connect_pool
+    """,
+)
 
 
-class HammerdbParameters(BaseModel):
+class HammerdbParameters(BaseModel, frozen=True, extra="forbid"):
     """TPROC-C by HammerDB's CLI; defaults are HammerDB's own unless a description says otherwise."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     directory: str | None = Field(
         None,
@@ -149,8 +137,3 @@ class HammerdbParameters(BaseModel):
         if twice := sorted(self.data.keys() & self.options.keys()):
             raise ValueError(f"`{twice[0]}` is given twice, in `data` and in `options`: leave one out")
         return self
-
-
-def reserved(option: str) -> str | None:
-    """The key under which the run takes a setting; empty: under none; None for any other setting."""
-    return RESERVED.get(option)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import ClassVar, Final
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol import generated as wire
+from fairtrial.protocol.endpoints import Server
+from fairtrial.protocol.generated import MeasuringProgress, RampUpProgress
+from fairtrial.record.models import Window
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads.hammerdb import script
+from fairtrial.workloads import tool
+from fairtrial.workloads.hammerdb import output, script
 from fairtrial.workloads.hammerdb.output import Clock
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters
-from fairtrial.workloads.tool import GRACE_S, LOAD_S, WORDS, OnLine, Ran, Running, Tool, keep, last_words
+from fairtrial.workloads.tool import LOAD_S, WORDS, Life, OnLine, Ran, Running, Tool, last_words
 from fairtrial.workloads.workload import Drive, Starting
 
 HINT: Final = (
@@ -32,6 +38,10 @@ TROUBLE: Final = re.compile(
     r"|^fairtrial: [0-9]+ too many lines"
 )
 BEGUN: Final = re.compile(r"fairtrial: ([0-9]+) begun")
+# Beyond it the window's place on the monotonic clock is a guess; slewing moves a clock by 500 millionths at most.
+CLOCK_MOVES_NS: Final = 20_000_000
+SLEWED: Final = 5e-4
+WINDOW_DEVIATION: Final = 0.01  # of the length it divides by; what lies between its counts is 0.1 % longer
 PASSWORD: Final = re.compile(r"_(super)?(user)?pass\b")
 
 
@@ -40,18 +50,20 @@ def _trouble(lines: Sequence[str]) -> str:
     return "; ".join(dict.fromkeys(line for line in plain if TROUBLE.search(line)))[:WORDS]
 
 
-def _words(lines: Sequence[str]) -> str:
-    return _trouble(lines) or last_words(lines)
-
-
-def _without_passwords(lines: Sequence[str], password: str | None) -> list[str]:
+def _without_passwords(lines: Sequence[str], password: str) -> list[str]:
     """What HammerDB printed, which repeats every setting; it ends its own lines as for a terminal."""
     plain = [line.strip("\r") for line in lines if not PASSWORD.search(line)]
     return [line for line in plain if not password or password not in line]
 
 
 # By a path below the directory in which it runs: it finds its own files in no other.
-PROGRAM: Final = Tool("./hammerdbcli", HINT, words=_words)
+PROGRAM: Final = Tool(
+    "HammerDB",
+    HINT,
+    words=lambda lines: _trouble(lines) or last_words(lines),
+    command=("./hammerdbcli",),
+    trouble=_trouble,  # a script goes on after most of what its commands refuse
+)
 
 
 def find(place: OpenPlace, parameters: HammerdbParameters) -> PurePosixPath:
@@ -85,7 +97,7 @@ def identify(place: OpenPlace, directory: PurePosixPath) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Bench:
+class Bench(tool.Bench):
     """HammerDB with its files in a directory of the place that only its user can read.
 
     Attributes:
@@ -93,22 +105,22 @@ class Bench:
         scratch: ours; HammerDB keeps its settings there, the password among them.
     """
 
-    place: OpenPlace
     parameters: HammerdbParameters
-    endpoint: Mapping[str, Any]
+    endpoint: Server
     home: PurePosixPath
     scratch: PurePosixPath
+    begins: ClassVar[type[MeasuringProgress | RampUpProgress]] = RampUpProgress
 
     @classmethod
     def set_up(
-        cls, place: OpenPlace, parameters: HammerdbParameters, *, endpoint: Mapping[str, Any], directory: PurePosixPath
+        cls, place: OpenPlace, parameters: HammerdbParameters, *, endpoint: Server, directory: PurePosixPath
     ) -> Bench:
         """Makes the directory, and puts what observes HammerDB there."""
         scratch = directory / "hammerdb"
         place.require(["mkdir", "-p", "-m", "700", str(scratch)], hint="check the disk of the place")
         observer = resources.files("fairtrial.workloads.hammerdb").joinpath(OBSERVER).read_bytes()
         place.agent.put(str(scratch / OBSERVER), observer)
-        return cls(place, parameters, endpoint, find(place, parameters), scratch)
+        return cls(place, parameters, endpoint, home=find(place, parameters), scratch=scratch)
 
     def build(self) -> Ran:
         """Fills the database."""
@@ -116,26 +128,49 @@ class Bench:
         starting: Starting = {"environment": {}, "processors": None, "groups": ()}
         return self._execute(text, name="build", limit_s=LOAD_S, starting=starting)
 
-    def run(self, drive: Drive) -> tuple[Ran, Clock]:
-        """Drives; what HammerDB prints becomes part of the trial's record."""
-        text = script.driving(self.parameters, self.endpoint, observer=self.scratch / OBSERVER)
+    @property
+    def window(self) -> Life:
+        """Ramp-up, window, and the users' late end, in one process."""
         late_s = script.PROFILE_S if self.parameters.time_profile else script.END_S
-        limit_s = self.parameters.ramp_up + self.parameters.duration + late_s + GRACE_S
-        before_ns = self._ahead_ns()
+        return Life(self.parameters.ramp_up + self.parameters.duration + late_s, None, seed=None)
+
+    def run(self, life: Life, drive: Drive, *, name: str) -> Ran:
+        """Its one life, which says itself when it begins to measure."""
+        text = script.driving(self.parameters, self.endpoint, observer=self.scratch / OBSERVER)
+        clock = self.place.agent.clock()
 
         def hear(line: str) -> None:
             if begun := BEGUN.match(line):
-                time_ns = int(begun[1]) * 1000 - before_ns
-                drive.on_progress({"progress": "measuring", "time_ns": time_ns})
+                time_ns = Clock.of(clock, clock).monotonic_ns(int(begun[1]))
+                drive.on_progress(MeasuringProgress(time_ns=time_ns))
 
-        ran = self._execute(text, name="load", limit_s=limit_s, starting=drive.starting, on_line=hear)
-        clock = Clock(before_ns, self._ahead_ns())
-        keep(self.place, drive, {"log/load.log": ran.text.encode()})
-        return ran, clock
+        return self._execute(text, name=name, limit_s=life.limit_s, starting=drive.starting, on_line=hear)
 
-    def _ahead_ns(self) -> int:
-        now = self.place.agent.clock()
-        return now.realtime_ns - now.monotonic_ns
+    def measured(self, ran: Ran, drive: Drive, clock: wire.Reading) -> tuple[Window, str]:
+        """Keeps what HammerDB counted in its window, and its counter's intervals."""
+        clocks = Clock.of(clock, self.place.agent.clock())
+        if clocks.moved_ns > CLOCK_MOVES_NS + SLEWED * (ran.life.end_ns - ran.life.start_ns):
+            moved_s = clocks.moved_ns / 1e9
+            return ran.life, f"the place's clock, which HammerDB's window depends on, was set by {moved_s:.2f} s"
+        try:
+            result = output.result(ran.text, clocks)
+        except PlaceError as error:
+            return ran.life, str(error)
+        timeline = output.timeline(ran.text, clocks, interval_s=int(self.parameters.interval))
+        self.leave(drive, ran, result=result, files={"timeline.parquet": timeline})
+        return result.window, self._why_invalid(result)
+
+    def _why_invalid(self, result: output.Result) -> str:
+        """Why a trial is invalid; empty if it is valid."""
+        if result.nopm <= 0:
+            return "HammerDB counted no new order inside its window"
+        window_s = (result.window.end_ns - result.window.start_ns) / 1e9
+        asked_s = 60.0 * result.minutes
+        if abs(window_s / asked_s - 1) > WINDOW_DEVIATION:
+            return f"HammerDB divides its counts by {asked_s:.0f} s, and {window_s:.1f} s lay between them"
+        if self.parameters.time_profile and not result.latency_ms:
+            return "HammerDB printed no time profile"
+        return ""
 
     def _execute(
         self, text: str, *, name: str, limit_s: float, starting: Starting, on_line: OnLine | None = None
@@ -143,12 +178,6 @@ class Bench:
         path = self.scratch / f"{name}.tcl"
         self.place.agent.put(str(path), text.encode(), mode=0o600)
         starting["environment"] = {**starting["environment"], "TMP": str(self.scratch)}
-        password = self.endpoint.get("password")
-        program = replace(PROGRAM, words=lambda lines: _words(_without_passwords(lines, password)))
+        program = replace(PROGRAM, clean=partial(_without_passwords, password=self.endpoint.password))
         running = Running(name, self.home, limit_s, starting, on_line=on_line)
-        ran = program.run(self.place, ["tcl", "auto", str(path)], running)
-        ran = replace(ran, lines=_without_passwords(ran.lines, password))
-        said = _trouble(ran.lines)
-        if said and said not in ran.failure:  # a script goes on after most of what its commands refuse
-            return replace(ran, failure=f"{ran.failure or 'HammerDB ended with exit code 0'}, and printed: {said}")
-        return ran
+        return program.run(self.place, ["tcl", "auto", str(path)], running)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -10,107 +9,73 @@ from typing import Final
 from fairtrial.metrics import drive, per_transaction
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.workloads import made_files, tool_scalars
 from fairtrial.workloads.engine import tpcc_scalars as tpcc
+from fairtrial.workloads.hammerdb.output import NANOSECONDS_PER_MS, Result
 
-NANOSECONDS_PER_MS: Final = 1e6
-# Of the engine's own: HammerDB tells neither kinds of errors nor attempts, and its loops are its own.
-UNKNOWN: Final = (
-    "client_busy_share",
-    "client_longest_turn_s",
-    "deadlocks",
-    "failed_share",
-    "retries",
-    per_transaction.RETRIES,
-    "saturated_latencies",
-)
-# xtprof's statistics as ours are called.
+UNKNOWN: Final = (*tool_scalars.UNKNOWN, "failed_share", "retries", per_transaction.RETRIES)  # HammerDB tells none
+# xtprof's statistics, and how ours are called.
 STATISTICS: Final = {"p50": "median", "p95": "p95", "p99": "p99", "max": "maximum", "avg": "mean"}
-RENAMED: Final = {"avg": "mean"}
 
 
 def compute(directory: Path, *, window: Window) -> dict[str, float]:
-    """Scalars of one trial, by metric name; see `definitions`.
-
-    Raises:
-        RecordError: a file is damaged.
-    """
-    driven = drive.read(directory)
-    told = json.loads((directory / drive.FILE).read_bytes())
-    client = told["client"]
-    common = drive.compute(directory, driven, window=window)
-    return (
-        {name: value for name, value in common.items() if name not in UNKNOWN}
-        | {
-            "throughput_nopm": float(told["nopm"]),
-            "throughput_tpm": float(told["tpm"]),
-            "client_counting_s": told["counting_ns"] / drive.NANOSECONDS_PER_SECOND,
-            "client_cpu_s": client["user_s"] + client["system_s"],
-        }
-        | {
-            _latency(kind, name): figures[name] * NANOSECONDS_PER_MS
-            for kind, figures in told["latency_ms"].items()
-            for name in STATISTICS
-        }
-        | {f"{kind}_calls": figures["calls"] for kind, figures in told["latency_ms"].items()}
-    )
+    """Scalars of one trial, by metric name; see `definitions`."""
+    told = made_files.result(directory, Result)
+    own = {
+        "throughput_nopm": float(told.nopm),
+        "throughput_tpm": float(told.tpm),
+        "client_counting_s": told.counting_ns / drive.NANOSECONDS_PER_SECOND,
+    }
+    for kind, figures in told.latency_ms.items():
+        own |= {_latency(kind, name): figures[name] * NANOSECONDS_PER_MS for name in STATISTICS}
+        own[f"{kind}_calls"] = figures["calls"]
+    return tool_scalars.compute(directory, told, window=window, unknown=UNKNOWN) | own
 
 
 def _latency(kind: str, statistic: str) -> str:
-    return f"{kind}_latency_ns_{RENAMED.get(statistic, statistic)}"
+    return f"{kind}_latency_ns_{'mean' if statistic == 'avg' else statistic}"
 
 
 def definitions(*, profiled: bool) -> Mapping[str, MetricDefinition]:
     """Every metric; latencies only where HammerDB was asked for its time profile."""
-    common = {name: each for name, each in drive.DEFINITIONS.items() if name not in UNKNOWN}
-    return {**common, **_OWN, **(_PROFILED if profiled else {})}
+    own = (*_OWN, *(_PROFILED if profiled else ()))
+    return tool_scalars.definitions(own, latencies={}, unknown=UNKNOWN)
 
 
-_OWN: Final = {
-    each.name: each
-    for each in (
-        drive.definition(
-            "throughput_nopm",
-            "new-order throughput",
-            unit="new orders/min",
-            better="higher",
-            source="HammerDB's NOPM: growth of the sum of d_next_o_id, by the minutes it was asked for, rounded down",
-        ),
-        drive.definition(
-            "throughput_tpm",
-            "throughput",
-            unit="transactions/min",
-            better="higher",
-            source="HammerDB's TPM: the server's commits and rollbacks, whoever asked for them, by the same minutes",
-        ),
-        drive.definition(
-            "transactions",
-            "transactions",
-            unit="transactions",
-            better="higher",
-            source="HammerDB's TPM times its minutes",
-        ),
-        drive.definition(
-            "errors",
-            "errors",
-            unit="errors",
-            source="lines of users inside the window that are errors; with `raise_error` the first ends the trial",
-        ),
-        drive.definition(
-            "client_cpu_s",
-            "client's processor time",
-            unit="s",
-            source="the kernel's accounting of HammerDB's process, from its start to its end, ramp-up included",
-        ),
-        drive.definition(
-            "client_counting_s",
-            "HammerDB's counting",
-            unit="s",
-            source="what its two counts took: by at most so much its window is longer than the trial's",
-        ),
-    )
-}
-_PROFILED: Final = {
-    each.name: each
+_OWN: Final = (
+    drive.definition(
+        "throughput_nopm",
+        "new-order throughput",
+        unit="new orders/min",
+        better="higher",
+        source="HammerDB's NOPM: growth of the sum of d_next_o_id, by the minutes it was asked for, rounded down",
+    ),
+    drive.definition(
+        "throughput_tpm",
+        "throughput",
+        unit="transactions/min",
+        better="higher",
+        source="HammerDB's TPM: the server's commits and rollbacks, whoever asked for them, by the same minutes",
+    ),
+    drive.definition(
+        "transactions", "transactions", unit="transactions", better="higher", source="HammerDB's TPM times its minutes"
+    ),
+    drive.definition(
+        "errors",
+        "errors",
+        unit="errors",
+        source="lines of users inside the window that are errors; with `raise_error` the first ends the trial",
+    ),
+    tool_scalars.client_cpu("HammerDB's process, from its start to its end, ramp-up included"),
+    drive.definition(
+        "client_counting_s",
+        "HammerDB's counting",
+        unit="s",
+        source="what its two counts took: by at most so much its window is longer than the trial's",
+    ),
+)
+_PROFILED: Final = tuple(
+    each
     for kind in tpcc.TYPES
     for each in (
         *(
@@ -132,4 +97,4 @@ _PROFILED: Final = {
             source="calls that xtprof timed, of all users, ramp-up and their late end included",
         ),
     )
-}
+)

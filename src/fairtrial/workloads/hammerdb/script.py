@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.endpoints import Server
+from fairtrial.protocol.generated import PostgresEndpoint
 from fairtrial.workloads.hammerdb.parameters import MINUTE_S, SETTABLE, HammerdbParameters
 
 HERE: Final = "127.0.0.1"  # with this host, and a socket that is not `null`, HammerDB takes the socket
@@ -24,18 +26,18 @@ DELAYS: Final = ("delay", "repeat")  # before 6.0 each of them sets the other; u
 Setting = tuple[str, str, object]
 
 
-def prefix(parameters: HammerdbParameters, endpoint: Mapping[str, Any]) -> str:
+def prefix(parameters: HammerdbParameters, endpoint: Server) -> str:
     """What HammerDB calls the server."""
-    return "pg" if endpoint["kind"] == "postgres" else parameters.db or "mysql"
+    return "pg" if isinstance(endpoint, PostgresEndpoint) else parameters.db or "mysql"
 
 
-def building(parameters: HammerdbParameters, endpoint: Mapping[str, Any], *, observer: PurePosixPath) -> str:
+def building(parameters: HammerdbParameters, endpoint: Server, *, observer: PurePosixPath) -> str:
     """Fills an empty database."""
     asked = _asked(parameters, endpoint)
     return _script(observer, _settings(prefix(parameters, endpoint), asked), ["buildschema", f"fairtrial_end {END_S}"])
 
 
-def driving(parameters: HammerdbParameters, endpoint: Mapping[str, Any], *, observer: PurePosixPath) -> str:
+def driving(parameters: HammerdbParameters, endpoint: Server, *, observer: PurePosixPath) -> str:
     """Ramps up, counts, waits for the window, counts again, and ends."""
     users = parameters.virtual_users
     chosen = {
@@ -71,13 +73,13 @@ def start_delay_ms(ramp_up_s: float, users: int) -> int:
     return max(1, min(START_DELAY_MS, int(ramp_up_s * 1000 / 2 / users)))
 
 
-def _asked(parameters: HammerdbParameters, endpoint: Mapping[str, Any]) -> list[Setting]:
+def _asked(parameters: HammerdbParameters, endpoint: Server) -> list[Setting]:
     """Where the server is, and what both the build and the run are told."""
     name = prefix(parameters, endpoint)
     own = {
-        "dbase": endpoint["database"],
-        "user": endpoint["user"],
-        "pass": endpoint.get("password") or NO_PASSWORD[name],
+        "dbase": endpoint.database,
+        "user": endpoint.user,
+        "pass": endpoint.password or NO_PASSWORD[name],
         "count_ware": parameters.warehouses,
         "num_vu": min(parameters.load_users, parameters.warehouses),
     }
@@ -90,12 +92,12 @@ def _asked(parameters: HammerdbParameters, endpoint: Mapping[str, Any]) -> list[
     return [*reached, *(("tpcc", key, value) for key, value in {**own, **parameters.data}.items())]
 
 
-def _server(endpoint: Mapping[str, Any]) -> dict[str, object]:
-    if endpoint["kind"] == "postgres":
-        return {"host": endpoint.get("host") or endpoint["socket_directory"], "port": endpoint["port"]}
-    if endpoint.get("socket"):
-        return {"host": HERE, "socket": endpoint["socket"]}
-    return {"host": endpoint["host"], "port": endpoint["port"], "socket": "null"}
+def _server(endpoint: Server) -> dict[str, object]:
+    if isinstance(endpoint, PostgresEndpoint):
+        return {"host": endpoint.host or endpoint.socket_directory, "port": endpoint.port}
+    if endpoint.socket:
+        return {"host": HERE, "socket": endpoint.socket}
+    return {"host": endpoint.host, "port": endpoint.port, "socket": "null"}
 
 
 def _script(observer: PurePosixPath, settings: Iterable[str], commands: Iterable[str]) -> str:

@@ -14,10 +14,13 @@ from typing import Any, Final
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency
 from fairtrial.programs import Program
+from fairtrial.protocol.endpoints import Endpoint, server
+from fairtrial.protocol.generated import Loaded
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.nodes import Branch, Position
 from fairtrial.study.tree.problems import Problems
+from fairtrial.wire.native import OnProgress
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import contents
 from fairtrial.workloads.pgbench import agreeing
@@ -27,7 +30,7 @@ from fairtrial.workloads.pgbench.running import PROGRAM, Bench
 from fairtrial.workloads.pgbench.scripts import faults
 from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.tool import Life, seed_of
-from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, Workload
+from fairtrial.workloads.workload import Drive, Driven, Workload
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
 GUESSED_PER_S: Final = 500.0  # to estimate a window by count before anything was measured
@@ -64,9 +67,7 @@ class Pgbench(Workload[PgbenchParameters]):
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """Throughput, failures and latency, by script if there are several; those of an open loop or a limit."""
         return pgbench_scalars.definitions(
-            self.parameters.types,
-            is_open=self.parameters.rate is not None,
-            has_limit=self.parameters.latency_limit is not None,
+            self.parameters.types, is_open=self.parameters.is_open, has_limit=self.parameters.latency_limit is not None
         )
 
     def duration_s(self) -> float:
@@ -96,14 +97,16 @@ class Pgbench(Workload[PgbenchParameters]):
             "loader_version": LOADER_VERSION,
         }
 
-    def load(self, place: OpenPlace, endpoint: Mapping[str, Any], *, on_progress: OnProgress) -> Loaded:
+    def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> Loaded:
         """Fills an empty database by pgbench and by the SQL of `init`, after which all that they made is read."""
         path = PROGRAM.identify(place)["pgbench"]
         made = contents.fill(
             place,
             endpoint,
             program="pgbench",
-            by=lambda own: Bench.set_up(place, self.parameters, path, endpoint=endpoint, directory=own).prepare(),
+            by=lambda own: Bench.set_up(
+                place, self.parameters, path, endpoint=server(endpoint), directory=own
+            ).prepare(),
             on_progress=on_progress,
         )
         if not made.rows:
@@ -112,19 +115,14 @@ class Pgbench(Workload[PgbenchParameters]):
 
     def drive(self, place: OpenPlace, drive: Drive) -> Driven:
         """Ramps up, then measures one life of pgbench; leaves its output, and our files made from it and its log."""
-        if drive.endpoint is None:
-            raise PlaceError("pgbench needs a database", hint="name one under `system`")
         asked = self.parameters
         identity = PROGRAM.identify(place)
         directory = drive.work_directory / "pgbench"
-        bench = Bench.set_up(place, asked, identity["pgbench"], endpoint=drive.endpoint, directory=directory)
+        bench = Bench.set_up(place, asked, identity["pgbench"], endpoint=server(drive.endpoint), directory=directory)
         each = None if asked.transactions is None else asked.transactions // asked.clients
-        return bench.drive(
-            drive,
-            identity,
-            ramp_up=Life(asked.ramp_up, None, seed=seed_of(drive.seed, "ramp-up")),
-            window=Life(asked.duration, each, seed=seed_of(drive.seed, "window"), log=bench.log),
-        )
+        ramp_up = Life(asked.ramp_up, None, seed=seed_of(drive.seed, "ramp-up"))
+        window = Life(asked.duration, each, seed=seed_of(drive.seed, "window"), log=bench.log)
+        return bench.drive(drive, identity, window=window, ramp_up=ramp_up)
 
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:
         """Throughput, failures, latency and lateness from the files made of pgbench's output and log."""

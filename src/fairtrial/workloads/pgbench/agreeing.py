@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
-
-import polars as pl
+from typing import Final
 
 from fairtrial.metrics import latency
-from fairtrial.metrics.series import timeline
-from fairtrial.workloads import latency_log
+from fairtrial.workloads import agreement, made_files
+from fairtrial.workloads.agreement import Figure
 from fairtrial.workloads.pgbench import output
 from fairtrial.workloads.pgbench.output import ROUNDED_MS
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters
-from fairtrial.workloads.pgbench.transactions import FILE, Counted, Layout
+from fairtrial.workloads.pgbench.transactions import FILE, Counted, Outcomes, Result, Sums
+from fairtrial.workloads.tool import OUTPUT
 
-OUTPUT: Final = "log/load.log"
 LATENESS: Final = "lateness.hlog"
 ROUNDED: Final = ROUNDED_MS * (1 + 1e-6)  # sums are of whole numbers, their quotient is of floating point
 
@@ -28,81 +23,48 @@ def contradictions(directory: Path, asked: PgbenchParameters) -> list[str]:
     """Where files disagree with what pgbench printed or with its transactions, a sentence each.
 
     Where in time the window lies only the transactions say; a trial that kept none has its length alone to be checked.
-
-    Raises:
-        PlaceError: the output is none of pgbench's.
-        OSError: a file is not there.
     """
     told = output.report((directory / OUTPUT).read_text(encoding="utf-8"))
-    stored = json.loads((directory / "result.json").read_bytes())
-    found = list(reported(told, stored))
+    own = made_files.result(directory, Result)
+    found = list(agreement.differing(reported(told, own), OUTPUT))
     if not (directory / FILE).exists():
         return found
-    window = (stored["window"]["start_ns"], stored["window"]["end_ns"])
-    counted = Counted.of(directory / FILE, layout=Layout.of(asked), window=window)
-    return [*found, *_recounted(counted, stored), *_logs(counted, directory), *_intervals(counted, directory)]
+    counted = Counted.of(directory / FILE, asked, window=own.window)
+    logs = {latency.FILE: counted.latency_log()}
+    if asked.is_open:
+        logs[LATENESS] = counted.lateness_log()
+    given = agreement.Given(FILE, counted.result().given(), logs, timeline=counted.timeline())
+    return [*found, *given.contradictions(directory, agreement.stored(directory))]
 
 
-def reported(told: output.Report, stored: Mapping[str, Any]) -> Iterator[str]:
-    """Where `result.json` is not what pgbench printed."""
-    length_us = (stored["window"]["end_ns"] - stored["window"]["start_ns"]) / 1000
-    if length_us != told.whole_us:
-        yield f"result.json: window of {length_us / 1e6:g} s, but {OUTPUT} gives {told.whole_us / 1e6:g} s"
-    connecting = stored["connecting_ms"]
-    if connecting != told.connecting_ms:
-        yield f"result.json: connecting_ms is {connecting}, but {OUTPUT} says {told.connecting_ms}"
-    yield from _counts("all", told.whole, _together(stored))
-    if (stored["late"] or 0) != told.late:
-        yield f"result.json: {stored['late']} above the latency limit, but {OUTPUT} says {told.late}"
+def reported(told: output.Report, own: Result) -> Iterator[Figure]:
+    """The figures of `result.json` that pgbench prints, too."""
+    length_us = (own.window.end_ns - own.window.start_ns) / 1000
+    yield Figure("window of {}", length_us / 1e6, told.whole_us / 1e6, form="{:g} s")
+    yield Figure("connecting_ms is {}", own.connecting_ms, told.connecting_ms, form="{:.12g}")
+    each = own.transactions.values()
+    names = ("committed", "rolled_back", "failed", "retried", "skipped")
+    sums = {name: sum(getattr(script, name) for script in each) for name in names}
+    yield from _counts("all", told.whole, Outcomes(**sums, latency_us=own.latency_us))
+    yield Figure("{} above the latency limit", own.late or 0, told.late)
     exact = told.scripts if told.threads == 1 else []
-    for (kind, own), script in zip(stored["transactions"].items(), exact, strict=False):
-        yield from _counts(kind, script, own)
+    for (kind, outcomes), script in zip(own.transactions.items(), exact, strict=False):
+        yield from _counts(kind, script, outcomes)
     if told.lag is not None:
-        lag = stored["lag_us"]
-        yield from _near("mean schedule lag", lag["sum"] / lag["n"] / 1000, told.lag.mean_ms)
-        yield from _near("largest schedule lag", lag["max"] / 1000, told.lag.max_ms)
+        lag = own.lag_us or Sums()
+        yield _time("mean schedule lag", lag.mean, told.lag.mean_ms)
+        yield _time("largest schedule lag", lag.max, told.lag.max_ms)
 
 
-def _together(stored: Mapping[str, Any]) -> dict[str, Any]:
-    each = stored["transactions"].values()
-    counts = {name: sum(own[name] for own in each) for name in ("committed", "failed", "retried", "skipped")}
-    return {**counts, "latency_us": stored["latency_us"]}
+def _counts(kind: str, told: output.Counted, own: Outcomes) -> Iterator[Figure]:
+    yield Figure(f"{{}} committed of {kind}", own.committed, told.processed)
+    yield Figure(f"{{}} failed of {kind}", own.failed, told.serialization + told.deadlock)
+    yield Figure(f"{{}} retried of {kind}", own.retried, told.retries)
+    yield Figure(f"{{}} skipped of {kind}", own.skipped, told.skipped)
+    if told.latency is not None and own.latency_us.n:
+        yield _time(f"mean latency of {kind}", own.latency_us.mean, told.latency.mean_ms)
+        yield _time(f"deviation of latency of {kind}", own.latency_us.deviation, told.latency.deviation_ms)
 
 
-def _counts(kind: str, told: output.Counted, own: Mapping[str, Any]) -> Iterator[str]:
-    failed = told.serialization + told.deadlock
-    printed = {"committed": told.processed, "failed": failed, "retried": told.retries, "skipped": told.skipped}
-    for name, count in printed.items():
-        if own[name] != count:
-            yield f"result.json: {own[name]} {name} of {kind}, but {OUTPUT} says {count}"
-    sums = own["latency_us"]
-    if told.latency is not None and sums["n"]:
-        mean_us = sums["sum"] / sums["n"]
-        deviation_us = math.sqrt(max(0.0, sums["squares"] / sums["n"] - mean_us**2))
-        yield from _near(f"mean latency of {kind}", mean_us / 1000, told.latency.mean_ms)
-        yield from _near(f"deviation of latency of {kind}", deviation_us / 1000, told.latency.deviation_ms)
-
-
-def _near(what: str, own_ms: float, printed_ms: float) -> Iterator[str]:
-    if abs(own_ms - printed_ms) > ROUNDED:
-        yield f"result.json: {what} is {own_ms:.4f} ms, but {OUTPUT} says {printed_ms:.3f} ms"
-
-
-def _recounted(counted: Counted, stored: Mapping[str, Any]) -> Iterator[str]:
-    for name, given in json.loads(json.dumps(counted.result())).items():
-        if stored.get(name) != given:
-            yield f"result.json: {name} is {stored.get(name)}, but {FILE} gives {given}"
-
-
-def _logs(counted: Counted, directory: Path) -> Iterator[str]:
-    texts = {latency.FILE: counted.latency_log()}
-    if counted.layout.is_open:
-        texts[LATENESS] = counted.lateness_log()
-    for name, text in texts.items():
-        for found in latency_log.differing(text, directory, file=name):
-            yield f"{found} {FILE} gives"
-
-
-def _intervals(counted: Counted, directory: Path) -> Iterator[str]:
-    if not pl.read_parquet(io.BytesIO(counted.timeline())).equals(timeline.read(directory)):
-        yield f"{timeline.FILE}: other intervals than {FILE} gives"
+def _time(what: str, own_us: float, printed_ms: float) -> Figure:
+    return Figure(f"{what} is {{}}", own_us / 1000, printed_ms, tolerance=ROUNDED, form="{:.4f} ms")

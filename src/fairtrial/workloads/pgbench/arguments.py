@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from fairtrial.workloads.command.runs import CLIENTS
+from fairtrial.protocol.endpoints import Server
+from fairtrial.workloads.command.runs import libpq
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters, limit_text
 from fairtrial.workloads.tool import Life
 
@@ -20,19 +21,17 @@ def clean(argv: list[str]) -> list[str]:
     return ["env", *(part for name in WITHOUT for part in ("-u", name)), *argv]
 
 
-def environment(endpoint: Mapping[str, Any], *, passwords: PurePosixPath) -> dict[str, str]:
+def environment(endpoint: Server, *, passwords: PurePosixPath) -> dict[str, str]:
     """Where the server is, as libpq reads it; messages in the language that is read here."""
-    named = CLIENTS["postgres"].items()
-    told = {variable: str(endpoint[name]) for name, variable in named if endpoint.get(name) not in (None, "")}
+    told = libpq(endpoint)
     told.pop("PGPASSWORD", None)
     return {**told, "PGPASSFILE": str(passwords), "LC_ALL": "C"}
 
 
-def password_file(endpoint: Mapping[str, Any]) -> str:
+def password_file(endpoint: Server) -> str:
     """Libpq's password file, for whatever it connects to; empty without a password."""
-    password = endpoint.get("password") or ""
-    escaped = str(password).replace("\\", "\\\\").replace(":", "\\:")
-    return f"*:*:*:*:{escaped}\n" if password else ""
+    escaped = endpoint.password.replace("\\", "\\\\").replace(":", "\\:")
+    return f"*:*:*:*:{escaped}\n" if escaped else ""
 
 
 def initialize(asked: PgbenchParameters) -> list[str]:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairtrial.errors import PlaceError
+from fairtrial.metrics import drive
 from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Window
+from fairtrial.workloads import agreement
 from fairtrial.workloads.pgbench import agreeing, output
-from fairtrial.workloads.pgbench.transactions import FILE, Counted, Edges, Layout, edges, kept
-from fairtrial.workloads.tool import Ran
+from fairtrial.workloads.pgbench.parameters import PgbenchParameters
+from fairtrial.workloads.pgbench.transactions import FILE, NANOSECONDS_PER_US, Counted, edges, kept
+from fairtrial.workloads.tool import OUTPUT, Ran
 
-NANOSECONDS_PER_US: Final = 1000
 CLOCKS_NS: Final = 5_000_000  # by which transactions may lie outside of their process's life
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """What one life gave.
 
     Attributes:
@@ -34,13 +33,13 @@ class Measured:
     done: int
 
 
-def measured(ran: Ran, logs: Sequence[Path], *, layout: Layout, clock: wire.Reading) -> Measured:
+def measured(ran: Ran, logs: Sequence[Path], *, asked: PgbenchParameters, clock: wire.Reading) -> Measured:
     """Reads what pgbench printed and logged; the logs' directory gets the table of transactions.
 
     Args:
         ran: the life.
         logs: of its threads, here.
-        layout: of their lines.
+        asked: what the trial was asked.
         clock: the place's clocks just before pgbench started.
 
     Raises:
@@ -50,46 +49,39 @@ def measured(ran: Ran, logs: Sequence[Path], *, layout: Layout, clock: wire.Read
     if not told.whole.processed or not logs:
         return Measured({}, None, told.whole.processed)
     table = logs[0].with_name(FILE)
-    kept(logs, table, layout=layout, shift_us=(clock.realtime_ns - clock.monotonic_ns) // NANOSECONDS_PER_US)
+    kept(logs, table, asked=asked, shift_us=(clock.realtime_ns - clock.monotonic_ns) // NANOSECONDS_PER_US)
     found = edges(table)
     if found is None:
         raise PlaceError("pgbench's log has none of the transactions that it reports", hint="see log/load.log")
-    start_ns, end_ns = _window(told, found, life=ran.life)
-    counted = Counted.of(table, layout=layout, window=(start_ns, end_ns))
-    result = {
-        **counted.result(),
-        "connecting_ms": told.connecting_ms,
-        "window": {"start_ns": start_ns, "end_ns": end_ns},
-        "client": ran.usage.model_dump(),
-        "effective": {},
-    }
-    if differing := list(agreeing.reported(told, result)):
+    counted = Counted.of(table, asked, window=_window(told, found, life=ran.life))
+    result = counted.result().model_copy(update={"connecting_ms": told.connecting_ms})
+    if differing := list(agreement.differing(agreeing.reported(told, result), OUTPUT)):
         raise PlaceError(
             f"pgbench's log of transactions differs from its report: {'; '.join(differing)}",
             hint="check whether the disk of the place was full",
         )
     files: dict[str, bytes | Path] = {
-        "result.json": json.dumps(result).encode(),
+        drive.FILE: result.written(ran.usage),
         "latency.hlog": counted.latency_log().encode(),
         "timeline.parquet": counted.timeline(),
         FILE: table,
     }
-    if layout.is_open:
+    if asked.is_open:
         files[agreeing.LATENESS] = counted.lateness_log().encode()
-    return Measured(files, Window(start_ns=start_ns, end_ns=end_ns), told.whole.processed)
+    return Measured(files, result.window, told.whole.processed)
 
 
-def _window(told: output.Report, found: Edges, *, life: Window) -> tuple[int, int]:
+def _window(told: output.Report, found: Window, *, life: Window) -> Window:
     """Pgbench's own time, placed by its first transaction, or by the process's end where that is earlier.
 
     In a closed loop the first transaction begins with the window. In an open loop it should begin some time after, and
     the process ends as soon as the last one has: then its end says more.
     """
-    if found.first_ns < life.start_ns - CLOCKS_NS or found.last_ns > life.end_ns + CLOCKS_NS:
+    if found.start_ns < life.start_ns - CLOCKS_NS or found.end_ns > life.end_ns + CLOCKS_NS:
         raise PlaceError(
             "pgbench logged transactions outside the life of its process: the place's clock was set during the trial",
             hint="do not let other programs set the clock while a study runs; slewing it is harmless",
         )
     whole_ns = told.whole_us * NANOSECONDS_PER_US
-    start_ns = max(min(found.first_ns, life.end_ns - whole_ns), found.last_ns - whole_ns)
-    return start_ns, start_ns + whole_ns
+    start_ns = max(min(found.start_ns, life.end_ns - whole_ns), found.end_ns - whole_ns)
+    return Window(start_ns=start_ns, end_ns=start_ns + whole_ns)

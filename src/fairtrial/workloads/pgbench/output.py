@@ -6,9 +6,7 @@ Source: pgbench.c of 15, `printResults`.
 from __future__ import annotations
 
 import re
-from typing import Final
-
-from pydantic import BaseModel, ConfigDict
+from typing import Final, NamedTuple
 
 from fairtrial.errors import PlaceError
 from fairtrial.workloads.tool import WORDS
@@ -18,25 +16,21 @@ MICROSECONDS_PER_S: Final = 1e6
 _SECTION: Final = re.compile(r"^SQL script [0-9]+: ", re.MULTILINE)
 
 
-class Moments(BaseModel):
+class Moments(NamedTuple):
     """Mean and standard deviation (of the whole population), milliseconds of three decimals."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     mean_ms: float
     deviation_ms: float
 
 
-class Lag(BaseModel):
+class Lag(NamedTuple):
     """How late transactions began, milliseconds of three decimals."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     mean_ms: float
     max_ms: float
 
 
-class Counted(BaseModel):
+class Counted(NamedTuple):
     """Transactions of a script, or of all.
 
     Attributes:
@@ -44,8 +38,6 @@ class Counted(BaseModel):
         retries: attempts after a first one, of all transactions.
         latency: None of less than one transaction.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     processed: int
     serialization: int = 0
@@ -55,7 +47,7 @@ class Counted(BaseModel):
     latency: Moments | None = None
 
 
-class Report(BaseModel):
+class Report(NamedTuple):
     """The whole report.
 
     Attributes:
@@ -64,8 +56,6 @@ class Report(BaseModel):
         scripts: what is told of each, if there are several; threads add to it without a lock, and may lose some.
         threads: that ran.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     whole: Counted
     late: int

@@ -7,21 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from fairtrial.study.tree.problems import did_you_mean
 from fairtrial.study.tree.quantities import Rate, Seconds
 from fairtrial.workloads.pgbench.scripts import SqlFile
-from fairtrial.workloads.text_files import read, text_file
+from fairtrial.workloads.text_files import RAMP_UP, read, reserving, spelt, text_file
 
 Builtin = Literal["tpcb-like", "simple-update", "select-only"]
 DataOption = Literal["fillfactor", "foreign-keys", "partition-method", "partitions", "unlogged-tables"]
@@ -34,72 +25,33 @@ NUMBERS: Final[Mapping[DataOption, tuple[int, int]]] = {
 }  # of the data's options, with what pgbench takes
 ALL: Final = "all"
 
-# What the run sets itself, and the key of the study under which it is asked for; empty: not to be had.
-RESERVED: Final = {
-    "builtin": "script",
-    "select-only": "script",
-    "skip-some-updates": "script",
-    "file": "file",
-    "define": "define",
-    "client": "clients",
-    "jobs": "jobs",
-    "protocol": "protocol",
-    "rate": "rate",
-    "latency-limit": "latency_limit",
-    "max-tries": "max_tries",
-    "time": "duration",
-    "transactions": "transactions",
-    "scale": "scale",
-    "random-seed": "trials.seed",
-    **dict.fromkeys(get_args(DataOption), "data"),
-    **dict.fromkeys(
-        (
-            "aggregate-interval",
-            "dbname",
-            "debug",
-            "failures-detailed",
-            "help",
-            "host",
-            "index-tablespace",
-            "init-steps",
-            "initialize",
-            "log",
-            "log-prefix",
-            "no-vacuum",
-            "port",
-            "progress",
-            "progress-timestamp",
-            "quiet",
-            "sampling-rate",
-            "show-script",
-            "tablespace",
-            "username",
-            "vacuum-all",
-            "version",
-        ),
-        "",
-    ),
-}
-
-
-def _spelt(value: object) -> object:
-    """YAML's numbers as pgbench reads them; `true` is an option without a value."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value) if isinstance(value, int | float) else value
+RESERVED: Final = reserving(
+    {
+        "script": "builtin select-only skip-some-updates",
+        **{key: key for key in ("file", "define", "jobs", "protocol", "rate", "transactions", "scale")},
+        "clients": "client",
+        "latency_limit": "latency-limit",
+        "max_tries": "max-tries",
+        "duration": "time",
+        "trials.seed": "random-seed",
+        "data": " ".join(get_args(DataOption)),
+    },
+    """
+    aggregate-interval dbname debug failures-detailed help host index-tablespace init-steps initialize log log-prefix
+    no-vacuum port progress progress-timestamp quiet sampling-rate show-script tablespace username vacuum-all version
+    """,
+)
 
 
 OptionValue = Annotated[
     Annotated[str, Field(pattern=r"^[^\n]+$")] | bool,
-    BeforeValidator(_spelt),
+    spelt(yes=True, no=False),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
 ]
 VariableValue = Annotated[
     str,
     Field(pattern=r"^[^\n]+$"),
-    BeforeValidator(_spelt),
+    spelt(yes=True, no=False),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
 ]
 
@@ -107,10 +59,8 @@ VariableValue = Annotated[
 Sql = Annotated[SqlFile, BeforeValidator(read), WithJsonSchema({"type": "string", "description": "SQL file, `.sql`."})]
 
 
-class Weighted(BaseModel):
+class Weighted(BaseModel, frozen=True, extra="forbid"):
     """How often a script of a mix is drawn, relative to the others; its file if it is no builtin."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     weight: int = Field(ge=0, le=1_000_000)
     file: SqlFile | None = None
@@ -143,10 +93,8 @@ Mix = Annotated[
 ]
 
 
-class PgbenchParameters(BaseModel):
+class PgbenchParameters(BaseModel, frozen=True, extra="forbid"):
     """Scripts of pgbench on a PostgreSQL: its own, or anyone's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     script: Builtin | None = Field(None, description="One of pgbench's built-in scripts.")
     file: Sql | None = Field(
@@ -197,12 +145,7 @@ class PgbenchParameters(BaseModel):
     max_tries: int = Field(
         1, ge=1, le=1_000_000, description="Number of attempts at a transaction that deadlocks or cannot be serialized."
     )
-    ramp_up: Seconds = Field(
-        10.0,
-        ge=0,
-        description="Length of ramp-up: load before the measurement window, by a separate process with its own seed, "
-        "excluded from all metrics.",
-    )
+    ramp_up: Seconds = Field(10.0, ge=0, description=RAMP_UP)
     duration: Seconds | None = Field(None, gt=0, description="Length of the measurement window, whole seconds.")
     transactions: int | None = Field(
         None,
@@ -277,6 +220,11 @@ class PgbenchParameters(BaseModel):
             re.sub(r"[^a-z0-9]+", "_", Path(name).name.removesuffix(".sql").lower()).strip("_") or "script"
             for name, _weight, _file in self.scripts
         )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether transactions have times at which they should begin."""
+        return self.rate is not None
 
     @property
     def uses_builtins(self) -> bool:

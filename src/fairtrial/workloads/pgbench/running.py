@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from fairtrial.protocol import generated as wire
+from fairtrial.protocol.endpoints import Server
 from fairtrial.record.models import Window
 from fairtrial.wire import arriving
 from fairtrial.wire.open_place import OpenPlace
@@ -17,7 +18,7 @@ from fairtrial.workloads import tool
 from fairtrial.workloads.pgbench import arguments, measuring
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters
 from fairtrial.workloads.pgbench.scripts import line_of
-from fairtrial.workloads.pgbench.transactions import FILE, Layout
+from fairtrial.workloads.pgbench.transactions import FILE
 from fairtrial.workloads.tool import LOAD_S, WORDS, Life, Ran, Running
 from fairtrial.workloads.workload import Drive, Starting
 
@@ -84,13 +85,7 @@ class Bench(tool.Bench):
 
     @classmethod
     def set_up(
-        cls,
-        place: OpenPlace,
-        asked: PgbenchParameters,
-        path: str,
-        *,
-        endpoint: Mapping[str, Any],
-        directory: PurePosixPath,
+        cls, place: OpenPlace, asked: PgbenchParameters, path: str, *, endpoint: Server, directory: PurePosixPath
     ) -> Bench:
         """Puts the scripts, and where the server is, into the directory."""
         passwords = directory / "pgpass"
@@ -125,13 +120,12 @@ class Bench(tool.Bench):
         starting["environment"] = {**self.environment, **starting["environment"]}
         running = Running(name, self.directory / "scripts", life.limit_s, starting)
         ran = self._pgbench.run(self.place, arguments.run(self.asked, life), running)
-        tool.keep(self.place, drive, {f"log/{name}.log": ran.text.encode()})
         return replace(ran, failure=NUMBERED.sub(self._located, ran.failure))
 
     def measured(self, ran: Ran, drive: Drive, clock: wire.Reading) -> tuple[Window, str]:
         """Keeps what pgbench's log of transactions gives, and the log itself if it is asked for."""
         with tempfile.TemporaryDirectory() as scratch:
-            found = measuring.measured(ran, self._logs(Path(scratch)), layout=Layout.of(self.asked), clock=clock)
+            found = measuring.measured(ran, self._logs(Path(scratch)), asked=self.asked, clock=clock)
             files = {name: it for name, it in found.files.items() if name != FILE or self.asked.keep_log}
             tool.keep(self.place, drive, files)
         reason = "" if found.done else "pgbench ended no transaction inside the measurement window"

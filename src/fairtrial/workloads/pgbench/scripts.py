@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import Field
 
@@ -48,21 +47,14 @@ class SqlFile(TextFile):
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+\.sql$")
 
 
-@dataclass(frozen=True)
-class Command:
-    """One command of a script.
-
-    Attributes:
-        line: on which it begins, from 1.
-        meta: its name if it is one of pgbench's own; empty for a statement.
-    """
+class Command(NamedTuple):
+    """One command of a script: the line on which it begins, from 1, and its name if it is one of pgbench's own."""
 
     line: int
     meta: str = ""
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """What is wrong with a script, and on which line."""
 
     line: int

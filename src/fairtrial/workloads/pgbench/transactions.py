@@ -6,21 +6,26 @@ look at both clocks just before takes that off again. Source: pgbench.c of 15, `
 
 from __future__ import annotations
 
-import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
+from pydantic import BaseModel
 
 from fairtrial.errors import PlaceError
-from fairtrial.workloads.latency_log import Line, written
+from fairtrial.metrics import drive
+from fairtrial.record.models import Window
+from fairtrial.workloads import made_files
+from fairtrial.workloads.made_files import Line
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters, limit_us
 
 FILE: Final = "transactions.parquet"
 NANOSECONDS_PER_US: Final = 1000
 MICROSECONDS_PER_S: Final = 1_000_000
+NANOSECONDS_PER_S: Final = 1e9
 SKIPPED: Final = "skipped"
 GIVEN_UP: Final = ("serialization", "deadlock")
 SCHEMA: Final = {
@@ -38,55 +43,62 @@ _NEVER_US: Final = 1 << 62
 _COMMENT: Final = "{what} of pgbench's transactions, nanoseconds, from whole microseconds"
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Which columns a log has, and what its numbers mean.
+class Sums(BaseModel):
+    """Number, sum, sum of squares and largest of whole microseconds, exact: squares of seconds leave 64 bits."""
 
-    Attributes:
-        types: of scripts, in pgbench's order.
-        is_open: transactions have times at which they should begin.
-        tries_again: their attempts are counted.
-        limit_us: of latencies; None without one.
-        interval_ns: width of the timeline's.
-    """
-
-    types: Sequence[str]
-    is_open: bool
-    tries_again: bool
-    limit_us: int | None
-    interval_ns: int
+    n: int = 0
+    sum: int = 0
+    squares: int = 0
+    max: int = 0
 
     @property
-    def columns(self) -> list[str]:
-        """Of a line of the log."""
-        lag, retries = ["lag_us"] * self.is_open, ["retries"] * self.tries_again
-        return ["client", "number", "latency", "script", "time_s", "time_rest_us", *lag, *retries]
+    def mean(self) -> float:
+        """0 of none."""
+        return self.sum / self.n if self.n else 0.0
 
-    @classmethod
-    def of(cls, asked: PgbenchParameters) -> Layout:
-        """What a trial's parameters say of its log."""
-        return cls(
-            types=asked.types,
-            is_open=asked.rate is not None,
-            tries_again=asked.max_tries != 1,
-            limit_us=None if asked.latency_limit is None else limit_us(asked.latency_limit),
-            interval_ns=round(asked.interval * 1e9),
-        )
+    @property
+    def deviation(self) -> float:
+        """Standard deviation, of the whole population; 0 of none."""
+        return math.sqrt(max(0.0, self.squares / self.n - self.mean**2)) if self.n else 0.0
 
 
-def kept(logs: Sequence[Path], into: Path, *, layout: Layout, shift_us: int) -> None:
+class Outcomes(drive.Outcomes):
+    """How transactions of one script ended."""
+
+    skipped: int
+    latency_us: Sums
+
+
+class Result(made_files.Result):
+    """`result.json`; `late` is of trials with a limit, `lag_us` of open loops."""
+
+    transactions: dict[str, Outcomes]  # type: ignore[assignment]  # a drive has no other kind
+    skipped: int
+    late: int | None
+    latency_us: Sums
+    lag_us: Sums | None
+    connecting_ms: float = 0.0
+
+
+def columns(asked: PgbenchParameters) -> list[str]:
+    """Of a line of the log."""
+    lag, retries = ["lag_us"] * asked.is_open, ["retries"] * (asked.max_tries != 1)
+    return ["client", "number", "latency", "script", "time_s", "time_rest_us", *lag, *retries]
+
+
+def kept(logs: Sequence[Path], into: Path, *, asked: PgbenchParameters, shift_us: int) -> None:
     """Writes all threads' logs as one table.
 
     Args:
         logs: of each thread.
         into: the table's file.
-        layout: of a line.
+        asked: what the trial was asked, which says what a line has.
         shift_us: the time of day without the place's monotonic clock.
 
     Raises:
         PlaceError: a line is cut or damaged.
     """
-    parts = [_table(path, layout=layout, shift_us=shift_us) for path in logs if path.stat().st_size]
+    parts = [_table(path, asked, shift_us=shift_us) for path in logs if path.stat().st_size]
     table = pl.concat(parts) if parts else pl.LazyFrame(schema=SCHEMA)
     try:
         table.sink_parquet(into, compression="zstd")
@@ -106,45 +118,36 @@ def _damaged(words: str) -> PlaceError:
     return PlaceError(said, hint="check whether the disk of the place was full")
 
 
-def _table(path: Path, *, layout: Layout, shift_us: int) -> pl.LazyFrame:
-    numbers = dict.fromkeys(layout.columns, pl.Int64)
+def _table(path: Path, asked: PgbenchParameters, *, shift_us: int) -> pl.LazyFrame:
+    names = columns(asked)
     raw = pl.scan_csv(
         path,
         separator=" ",
         has_header=False,
-        new_columns=layout.columns,
-        schema_overrides={**numbers, "latency": pl.String},
+        new_columns=names,
+        schema_overrides={**dict.fromkeys(names, pl.Int64), "latency": pl.String},
         quote_char=None,
     )
     done = pl.col("latency").str.contains("^[0-9]+$")
-    latency = pl.when(done).then(pl.col("latency"))
     found = {
         "time_us": pl.col("time_s") * MICROSECONDS_PER_S + pl.col("time_rest_us") - shift_us,
         "client": pl.col("client"),
         "script": pl.col("script"),
         "outcome": pl.when(~done).then(pl.col("latency")),
-        "latency_us": latency,
-        "lag_us": pl.when(done).then(pl.col("lag_us")) if layout.is_open else pl.lit(None),
-        "retries": pl.col("retries") if layout.tries_again else pl.lit(0),
+        "latency_us": pl.when(done).then(pl.col("latency")),
+        "lag_us": pl.when(done).then(pl.col("lag_us")) if "lag_us" in names else pl.lit(None),
+        "retries": pl.col("retries") if "retries" in names else pl.lit(0),
     }
     return raw.select(expression.cast(SCHEMA[name]).alias(name) for name, expression in found.items())
 
 
-@dataclass(frozen=True)
-class Edges:
-    """When the first transaction began, or should have, and the last one ended, on the place's clock."""
-
-    first_ns: int
-    last_ns: int
-
-
-def edges(path: Path) -> Edges | None:
-    """None of a log without a transaction that ended well."""
+def edges(path: Path) -> Window | None:
+    """When the first transaction began, or should have, and the last ended; None if none ended well."""
     began = pl.col("time_us") - pl.col("latency_us")
-    found = pl.scan_parquet(path).select(first=began.min(), last=pl.col("time_us").max()).collect().row(0, named=True)
-    if found["first"] is None:
+    first, last = pl.scan_parquet(path).select(first=began.min(), last=pl.col("time_us").max()).collect().row(0)
+    if first is None:
         return None
-    return Edges(found["first"] * NANOSECONDS_PER_US, found["last"] * NANOSECONDS_PER_US)
+    return Window(start_ns=first * NANOSECONDS_PER_US, end_ns=last * NANOSECONDS_PER_US)
 
 
 @dataclass(frozen=True)
@@ -155,32 +158,34 @@ class Counted:
         latencies: `script`, `interval`, `outcome`, and what `tallied` gives.
         lags: `script`, and the same.
         starts_ns: of intervals.
-        end_ns: of the last.
+        window: from the first one's start to the last one's end.
     """
 
-    layout: Layout
+    asked: PgbenchParameters
     latencies: pl.DataFrame
     lags: pl.DataFrame
     starts_ns: Sequence[int]
-    end_ns: int
+    window: Window
 
     @classmethod
-    def of(cls, path: Path, *, layout: Layout, window: tuple[int, int]) -> Counted:
+    def of(cls, path: Path, asked: PgbenchParameters, *, window: Window) -> Counted:
         """Counts a table of transactions; a rest of less than half an interval belongs to the last one."""
-        start_ns, end_ns = window
-        many = max(1, round((end_ns - start_ns) / layout.interval_ns))
-        after_ns = pl.col("time_us") * NANOSECONDS_PER_US - start_ns
-        interval = (after_ns // layout.interval_ns).clip(0, many - 1).alias("interval")
+        interval_ns = round(asked.interval * NANOSECONDS_PER_S)
+        many = max(1, round((window.end_ns - window.start_ns) / interval_ns))
+        after_ns = pl.col("time_us") * NANOSECONDS_PER_US - window.start_ns
+        interval = (after_ns // interval_ns).clip(0, many - 1).alias("interval")
         table = pl.scan_parquet(path)
-        late = (pl.col("latency_us") > (_NEVER_US if layout.limit_us is None else layout.limit_us)).sum()
+        late = (
+            pl.col("latency_us") > (_NEVER_US if asked.latency_limit is None else limit_us(asked.latency_limit))
+        ).sum()
         more = [pl.col("retries").cast(pl.Int64).sum(), late.cast(pl.Int64).alias("late")]
         by = ["script", "interval", "outcome"]
         return cls(
-            layout=layout,
+            asked=asked,
             latencies=tallied(table.with_columns(interval), "latency_us", by=by, more=more),
             lags=tallied(table.filter(pl.col("lag_us").is_not_null()), "lag_us", by=["script"]),
-            starts_ns=[start_ns + number * layout.interval_ns for number in range(many)],
-            end_ns=end_ns,
+            starts_ns=[window.start_ns + number * interval_ns for number in range(many)],
+            window=window,
         )
 
     @property
@@ -188,91 +193,72 @@ class Counted:
         """Those that ended well."""
         return self.latencies.filter(pl.col("outcome").is_null())
 
-    def result(self) -> dict[str, Any]:
-        """The part of `result.json` that the transactions give, in the shape of the load engine's."""
-        scripts = range(len(self.layout.types))
-        outcomes = {kind: self._outcome(script) for kind, script in zip(self.layout.types, scripts, strict=True)}
-        kinds = {kind: self._n(self.latencies, kind) for kind in GIVEN_UP}
+    def result(self) -> Result:
+        """What the transactions give."""
+        kinds = {kind: _n(self.latencies, kind) for kind in GIVEN_UP}
         kinds["retried"] = int(self.latencies["retries"].sum())
-        late = None if self.layout.limit_us is None else int(self.done["late"].sum())
-        return {
-            "transactions": outcomes,
-            "errors": [{"kind": kind, "count": count} for kind, count in kinds.items() if count],
-            "skipped": self._n(self.latencies, SKIPPED),
-            "late": late,
-            "latency_us": sums(self.done),
-            "lag_us": sums(self.lags) if self.layout.is_open else None,
-        }
+        return Result(
+            window=self.window,
+            transactions={kind: self._outcomes(script) for script, kind in enumerate(self.asked.types)},
+            errors=[drive.ErrorCount(kind=kind, count=count) for kind, count in kinds.items() if count],
+            skipped=_n(self.latencies, SKIPPED),
+            late=None if self.asked.latency_limit is None else int(self.done["late"].sum()),
+            latency_us=sums(self.done),
+            lag_us=sums(self.lags) if self.asked.is_open else None,
+        )
 
-    def _outcome(self, script: int) -> dict[str, Any]:
+    def _outcomes(self, script: int) -> Outcomes:
         own = self.latencies.filter(pl.col("script") == script)
-        return {
-            "committed": int(own.filter(pl.col("outcome").is_null())["n"].sum()),
-            "rolled_back": 0,
-            "failed": sum(self._n(own, kind) for kind in GIVEN_UP),
-            "retried": int(own["retries"].sum()),
-            "skipped": self._n(own, SKIPPED),
-            "latency_us": sums(own.filter(pl.col("outcome").is_null())),
-        }
-
-    def _n(self, table: pl.DataFrame, outcome: str) -> int:
-        return int(table.filter(pl.col("outcome") == outcome)["n"].sum())
+        done = sums(own.filter(pl.col("outcome").is_null()))
+        return Outcomes(
+            committed=done.n,
+            rolled_back=0,
+            failed=sum(_n(own, kind) for kind in GIVEN_UP),
+            retried=int(own["retries"].sum()),
+            skipped=_n(own, SKIPPED),
+            latency_us=done,
+        )
 
     def latency_log(self) -> str:
         """`latency.hlog`: a line for each interval and script."""
-        ends_ns = [*self.starts_ns[1:], self.end_ns]
-        groups = self.done.partition_by("interval", "script", as_dict=True, maintain_order=True)
+        groups = self.done.partition_by("interval", "script", as_dict=True)
+        starts_ns, ends_ns = self.starts_ns, [*self.starts_ns[1:], self.window.end_ns]
         lines = (
-            Line(
-                tag=self.layout.types[script],
-                start_ns=self.starts_ns[interval],
-                end_ns=ends_ns[interval],
-                counts=_bins(rows),
-            )
-            for (interval, script), rows in sorted(groups.items(), key=lambda group: group[0])
+            self._line(groups[interval, script], script, Window(start_ns=starts_ns[interval], end_ns=ends_ns[interval]))
+            for interval, script in sorted(groups)
         )
-        return written(_COMMENT.format(what="Latencies"), lines)
+        return made_files.latency_log(_COMMENT.format(what="Latencies"), lines)
 
     def lateness_log(self) -> str:
         """`lateness.hlog`: a line for each script, of the window."""
-        groups = self.lags.partition_by("script", as_dict=True, maintain_order=True)
-        lines = [
-            Line(
-                tag=self.layout.types[script],
-                start_ns=self.starts_ns[0],
-                end_ns=self.end_ns,
-                counts=_bins(rows),
-            )
-            for (script,), rows in sorted(groups.items(), key=lambda group: group[0])
-        ]
-        return written(_COMMENT.format(what="Schedule lags"), lines)
+        groups = self.lags.partition_by("script", as_dict=True)
+        lines = (self._line(groups[script,], script, self.window) for (script,) in sorted(groups))
+        return made_files.latency_log(_COMMENT.format(what="Schedule lags"), lines)
+
+    def _line(self, rows: pl.DataFrame, script: int, span: Window) -> Line:
+        merged = rows.group_by("class_ns").agg(pl.col("n").sum()).sort("class_ns")
+        kind = self.asked.types[script]
+        return Line(tag=kind, start_ns=span.start_ns, end_ns=span.end_ns, counts=list(merged.iter_rows()))
 
     def timeline(self) -> bytes:
         """`timeline.parquet`: how transactions ended in each interval."""
-        columns: dict[str, pl.Series] = {}
-        for script, kind in enumerate(self.layout.types):
+        counts = {}
+        for script, kind in enumerate(self.asked.types):
             own = self.latencies.filter(pl.col("script") == script)
-            for name, counted in {
-                "committed": own.filter(pl.col("outcome").is_null()).select("interval", count="n"),
-                "rolled_back": own.clear().select("interval", count="n"),
-                "failed": own.filter(pl.col("outcome").is_in(GIVEN_UP)).select("interval", count="n"),
-                "retried": own.select("interval", count="retries"),
-            }.items():
-                columns[f"{kind}_{name}"] = self._by_interval(counted)
-        frame = pl.DataFrame(
-            {
-                "time_ns": pl.Series(self.starts_ns, dtype=pl.Int64),
-                "measured": pl.Series([True] * len(self.starts_ns), dtype=pl.Boolean),
-                **columns,
+            counts[kind] = {
+                "committed": self._by_interval(own.filter(pl.col("outcome").is_null()), "n"),
+                "failed": self._by_interval(own.filter(pl.col("outcome").is_in(GIVEN_UP)), "n"),
+                "retried": self._by_interval(own, "retries"),
             }
-        )
-        content = io.BytesIO()
-        frame.write_parquet(content)
-        return content.getvalue()
+        return made_files.timeline(self.starts_ns, counts)
 
-    def _by_interval(self, counted: pl.DataFrame) -> pl.Series:
-        found = dict(counted.group_by("interval").agg(pl.col("count").sum()).iter_rows())
-        return pl.Series([found.get(number, 0) for number in range(len(self.starts_ns))], dtype=pl.UInt64)
+    def _by_interval(self, rows: pl.DataFrame, column: str) -> list[int]:
+        found = dict(rows.group_by("interval").agg(pl.col(column).sum()).iter_rows())
+        return [found.get(number, 0) for number in range(len(self.starts_ns))]
+
+
+def _n(table: pl.DataFrame, outcome: str) -> int:
+    return int(table.filter(pl.col("outcome") == outcome)["n"].sum())
 
 
 def tallied(table: pl.LazyFrame, column: str, *, by: Sequence[str], more: Sequence[pl.Expr] = ()) -> pl.DataFrame:
@@ -301,13 +287,8 @@ def tallied(table: pl.LazyFrame, column: str, *, by: Sequence[str], more: Sequen
     return counted.collect(engine="streaming").sort(*by, "class_ns")
 
 
-def sums(table: pl.DataFrame) -> dict[str, int]:
-    """Number, sum, sum of squares and largest of what was tallied, exact: squares of seconds leave 64 bits."""
+def sums(table: pl.DataFrame) -> Sums:
+    """Of what was tallied."""
     found = table.select("n", "sum", "high", "middle", "low").sum().row(0, named=True)
     squares = found["high"] * _HALF * _HALF + 2 * found["middle"] * _HALF + found["low"]
-    return {"n": found["n"], "sum": found["sum"], "squares": squares, "max": table["max"].max() or 0}
-
-
-def _bins(rows: pl.DataFrame) -> list[tuple[int, int]]:
-    merged = rows.group_by("class_ns").agg(pl.col("n").sum()).sort("class_ns")
-    return list(merged.iter_rows())
+    return Sums(n=found["n"], sum=found["sum"], squares=squares, max=table["max"].max() or 0)

@@ -14,21 +14,24 @@ from typing import Any, Final
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency
 from fairtrial.programs import Program
+from fairtrial.protocol.endpoints import Endpoint, server
+from fairtrial.protocol.generated import Loaded
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.nodes import Branch
 from fairtrial.study.tree.problems import Problems
+from fairtrial.wire.native import OnProgress
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import contents
 from fairtrial.workloads.engine.oltp import Oltp, OltpParameters
-from fairtrial.workloads.sysbench import agreeing, output
+from fairtrial.workloads.sysbench import output
 from fairtrial.workloads.sysbench import scalars as sysbench_scalars
 from fairtrial.workloads.sysbench.arguments import BULK_INSERT, seed_of
 from fairtrial.workloads.sysbench.parameters import NATIVE, SysbenchParameters, reserved
 from fairtrial.workloads.sysbench.running import PROGRAM, Bench
 from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.tool import Life
-from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, Workload
+from fairtrial.workloads.workload import Drive, Driven, Workload
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
 GUESSED_PER_S: Final = 500.0  # to estimate a window by count before anything was measured
@@ -54,7 +57,7 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """Throughput, errors and latency."""
-        return sysbench_scalars.definitions(resolution=output.RESOLUTION)
+        return sysbench_scalars.definitions()
 
     def duration_s(self) -> float:
         """Ramp-up and window; one by count is guessed."""
@@ -92,7 +95,7 @@ class Sysbench(Workload[SysbenchParameters]):
         own = {"duration": 1, "data_seed": asked.data_seed, "load_threads": asked.load_threads}
         return Oltp(OltpParameters.model_validate({**given, **own}))
 
-    def load(self, place: OpenPlace, endpoint: Mapping[str, Any], *, on_progress: OnProgress) -> Loaded:
+    def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> Loaded:
         """Fills an empty database: by our own loader, or by `prepare`, after which all that it made is read."""
         if self.parameters.is_native:
             return self._tables.load(place, endpoint, on_progress=on_progress)
@@ -101,7 +104,7 @@ class Sysbench(Workload[SysbenchParameters]):
             place,
             endpoint,
             program="sysbench",
-            by=lambda own: Bench.set_up(place, self.parameters, endpoint=endpoint, directory=own).prepare(),
+            by=lambda own: Bench.set_up(place, self.parameters, endpoint=server(endpoint), directory=own).prepare(),
             on_progress=on_progress,
         )
         if not found.rows:
@@ -112,17 +115,12 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def drive(self, place: OpenPlace, drive: Drive) -> Driven:
         """Ramps up, then measures one life of sysbench; leaves its output, and our files made from it."""
-        if drive.endpoint is None:
-            raise PlaceError("sysbench needs a database", hint="name one under `system`")
         asked = self.parameters
         identity = PROGRAM.identify(place)
-        bench = Bench.set_up(place, asked, endpoint=drive.endpoint, directory=drive.work_directory)
-        return bench.drive(
-            drive,
-            identity,
-            ramp_up=Life(asked.ramp_up, None, seed=seed_of(drive.seed, "ramp-up")),
-            window=Life(asked.duration, asked.events, seed=seed_of(drive.seed, "window")),
-        )
+        bench = Bench.set_up(place, asked, endpoint=server(drive.endpoint), directory=drive.work_directory)
+        ramp_up = Life(asked.ramp_up, None, seed=seed_of(drive.seed, "ramp-up"))
+        window = Life(asked.duration, asked.events, seed=seed_of(drive.seed, "window"))
+        return bench.drive(drive, identity, window=window, ramp_up=ramp_up)
 
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:
         """Throughput, errors and latency from the files made of sysbench's output."""
@@ -130,4 +128,4 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def contradictions(self, directory: Path) -> list[str]:
         """Where our files disagree, or are not what sysbench printed."""
-        return [*agreeing.contradictions(directory), *consistency.contradictions(directory)]
+        return [*output.contradictions(directory), *consistency.contradictions(directory)]

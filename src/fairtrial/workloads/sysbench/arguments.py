@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from fairtrial.protocol.endpoints import Server
 from fairtrial.workloads import tool
 from fairtrial.workloads.sysbench.parameters import SysbenchParameters
 from fairtrial.workloads.tool import Life
@@ -14,8 +15,9 @@ SEEDS: Final = 2**31 - 1  # sysbench reads an `int`, and takes 0 for the time of
 BULK_INSERT: Final = "bulk_insert"
 DRIVERS: Final = {"mysql": "mysql", "postgres": "pgsql"}
 _KEYS: Final = {
-    "mysql": {"socket": "socket", "host": "host", "port": "port", "user": "user", "password": "password"},
-    "postgres": {"socket_directory": "host", "host": "host", "port": "port", "user": "user", "password": "password"},
+    "socket": "socket",
+    "socket_directory": "host",
+    **{name: name for name in ("host", "port", "user", "password")},
 }
 
 
@@ -24,16 +26,13 @@ def seed_of(trial_seed: int, part: str) -> int:
     return tool.seed_of(trial_seed, part, bits=64) % SEEDS + 1
 
 
-def connection(endpoint: Mapping[str, Any]) -> str:
+def connection(endpoint: Server) -> str:
     """A configuration file for sysbench."""
-    prefix = DRIVERS[endpoint["kind"]]
-    given = {
-        f"{prefix}-{key}": endpoint[name]
-        for name, key in _KEYS[endpoint["kind"]].items()
-        if endpoint.get(name) not in (None, "")
-    }
-    options = {"db-driver": prefix, **given, f"{prefix}-db": endpoint["database"]}
-    return "".join(f"{key}={value}\n" for key, value in options.items())
+    prefix = DRIVERS[endpoint.kind]
+    known = endpoint.model_dump(exclude_none=True)
+    reached = {key: known[name] for name, key in _KEYS.items() if known.get(name)}
+    options = {"db-driver": prefix, **{f"{prefix}-{key}": value for key, value in reached.items()}}
+    return "".join(f"{key}={value}\n" for key, value in {**options, f"{prefix}-db": endpoint.database}.items())
 
 
 def prepare(asked: SysbenchParameters, *, script: str, configuration: PurePosixPath) -> list[str]:

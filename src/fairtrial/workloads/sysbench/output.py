@@ -8,18 +8,20 @@ its highest value. Source: sysbench's sb_histogram.c, sysbench.c and db_driver.c
 
 from __future__ import annotations
 
-import io
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Final, NamedTuple
 
-import polars as pl
+from pydantic import Field
 
 from fairtrial.errors import PlaceError
-from fairtrial.workloads.latency_log import Line, written
-from fairtrial.workloads.tool import WORDS
+from fairtrial.metrics import latency
+from fairtrial.metrics.drive import ErrorCount, Outcomes
+from fairtrial.record.models import Window
+from fairtrial.workloads import agreement, made_files
+from fairtrial.workloads.made_files import Line
+from fairtrial.workloads.tool import OUTPUT, WORDS
 
 TYPE: Final = "event"  # the one type of transaction that sysbench knows
 BINS: Final = 1024
@@ -33,8 +35,7 @@ _BIN: Final = re.compile(r"^ *([0-9.]+) \|[* ]{40} ([0-9]+)$", re.MULTILINE)
 _COMMENT: Final = "Latencies of sysbench's events, nanoseconds; values are upper ends of sysbench's bins"
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """What sysbench counts: `statements` are reads, writes and others; `errors` those it ignored and tried again."""
 
     events: int
@@ -44,37 +45,29 @@ class Counts:
     errors: int
     reconnects: int
 
-    def __sub__(self, other: Counts) -> Counts:
-        return Counts(**{name: value - getattr(other, name) for name, value in vars(self).items()})
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(**{name: value + getattr(other, name) for name, value in vars(self).items()})
-
-
-NOTHING: Final = Counts(0, 0, 0, 0, 0, 0)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """What happened since the interval before, or the start.
-
-    Attributes:
-        end_ns: on the place's clock.
-        since_start_s: sysbench's own time of it.
-    """
+class Interval(NamedTuple):
+    """What happened since the interval before, or the start; its end on the place's clock, and on sysbench's own."""
 
     end_ns: int
     since_start_s: float
     counts: Counts
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """What sysbench prints at its end."""
 
     total_s: float
     counts: Counts
     latency_ms: dict[str, float]
+
+
+class Result(made_files.Result):
+    """`result.json`."""
+
+    statements: dict[str, int] = Field(default_factory=dict)
+    latency_ms: dict[str, float]
+    total_s: float = 0.0
 
 
 def intervals(text: str) -> list[Interval]:
@@ -133,73 +126,69 @@ def bins(text: str) -> list[tuple[int, int]]:
     return sorted(found.items())
 
 
-def window_ns(text: str, *, ended_ns: int) -> tuple[int, int]:
-    """When the measured window began and ended, on the place's clock.
-
-    The first interval's line has both clocks; without one the window ended with the process, give or take its end.
-    """
+def _window(text: str, *, ended_ns: int) -> Window:
+    """The first interval's line has both clocks; without one the window ended with the process, or nearly so."""
     whole_ns = round(report(text).total_s * NANOSECONDS_PER_S)
     lines = intervals(text)
     if not lines:
-        return ended_ns - whole_ns, ended_ns
+        return Window(start_ns=ended_ns - whole_ns, end_ns=ended_ns)
     start_ns = lines[0].end_ns - round(lines[0].since_start_s * NANOSECONDS_PER_S)
-    return start_ns, max(start_ns + whole_ns, lines[-1].end_ns)
+    return Window(start_ns=start_ns, end_ns=max(start_ns + whole_ns, lines[-1].end_ns))
 
 
-def result(text: str) -> dict[str, Any]:
-    """The part of `result.json` that sysbench's output gives, in the shape of the load engine's."""
+def result(text: str, *, ended_ns: int) -> Result:
+    """What sysbench's output says, of a process that ended then on the place's clock."""
     told = report(text)
     counts = told.counts
-    outcome = {
-        "committed": counts.events,
-        "rolled_back": 0,
-        "failed": 0,
-        "retried": counts.errors,
-        "statements": counts.reads + counts.writes + counts.others,
-    }
+    statements = {"read": counts.reads, "write": counts.writes, "other": counts.others}
+    outcomes = Outcomes(
+        committed=counts.events, rolled_back=0, failed=0, retried=counts.errors, statements=sum(statements.values())
+    )
     errors = {"ignored": counts.errors, "connection": counts.reconnects}
-    return {
-        "transactions": {TYPE: outcome},
-        "statements": {"read": counts.reads, "write": counts.writes, "other": counts.others},
-        "errors": [{"kind": kind, "count": count} for kind, count in errors.items() if count],
-        "latency_ms": told.latency_ms,
-        "total_s": told.total_s,
-    }
+    return Result(
+        window=_window(text, ended_ns=ended_ns),
+        transactions={TYPE: outcomes},
+        statements=statements,
+        errors=[ErrorCount(kind=kind, count=count) for kind, count in errors.items() if count],
+        latency_ms=told.latency_ms,
+        total_s=told.total_s,
+    )
 
 
-def latency_log(text: str, *, window: tuple[int, int]) -> str:
+def latency_log(text: str, *, window: Window) -> str:
     """`latency.hlog`: one line, of the window."""
-    line = Line(tag=TYPE, start_ns=window[0], end_ns=window[1], counts=bins(text))
-    return written(_COMMENT, [line] if line.counts else [])
+    line = Line(tag=TYPE, start_ns=window.start_ns, end_ns=window.end_ns, counts=bins(text))
+    return made_files.latency_log(_COMMENT, [line] if line.counts else [])
 
 
-def timeline(text: str, *, window: tuple[int, int]) -> bytes:
+def timeline(text: str, *, window: Window) -> bytes:
     """`timeline.parquet`: events and errors that ended in each interval.
 
     Raises:
         PlaceError: intervals have more than the whole run.
     """
     lines = intervals(text)
-    left = report(text).counts - sum((line.counts for line in lines), NOTHING)
-    if min(vars(left).values()) < 0:
+    counted = [line.counts for line in lines]
+    left = Counts(*(whole - sum(parts) for whole, *parts in zip(report(text).counts, *counted, strict=True)))
+    if min(left) < 0:
         raise PlaceError("sysbench's intervals count more than its report", hint="use sysbench 1.0")
-    starts = [window[0], *(line.end_ns for line in lines)]
-    counted: Sequence[Counts] = [*(line.counts for line in lines), left]
-    if lines and left == NOTHING:
-        starts, counted = starts[:-1], counted[:-1]
-    columns = {
-        "committed": [each.events for each in counted],
-        "rolled_back": [0] * len(counted),
-        "failed": [0] * len(counted),
-        "retried": [each.errors for each in counted],
-    }
-    frame = pl.DataFrame(
-        {
-            "time_ns": pl.Series(starts, dtype=pl.Int64),
-            "measured": pl.Series([True] * len(starts), dtype=pl.Boolean),
-            **{f"{TYPE}_{name}": pl.Series(values, dtype=pl.UInt64) for name, values in columns.items()},
-        }
-    )
-    content = io.BytesIO()
-    frame.write_parquet(content)
-    return content.getvalue()
+    starts = [window.start_ns, *(line.end_ns for line in lines)]
+    if lines and not any(left):
+        starts.pop()
+    else:
+        counted.append(left)
+    events, errors = [each.events for each in counted], [each.errors for each in counted]
+    return made_files.timeline(starts, {TYPE: {"committed": events, "retried": errors}})
+
+
+def contradictions(directory: Path) -> list[str]:
+    """Where `result.json`, `latency.hlog` or `timeline.parquet` is not what the output gives, a sentence each.
+
+    A window whose output has no interval ended with its process, whose time is in `result.json` alone.
+    """
+    text = (directory / OUTPUT).read_text(encoding="utf-8")
+    stored = agreement.stored(directory)
+    given = result(text, ended_ns=stored["window"]["end_ns"])
+    logs = {latency.FILE: latency_log(text, window=given.window)}
+    found = agreement.Given(OUTPUT, given.given(), logs, timeline=timeline(text, window=given.window))
+    return list(found.contradictions(directory, stored))

@@ -5,36 +5,19 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from fairtrial.study.tree.quantities import Seconds
 from fairtrial.workloads.engine import oltp
-from fairtrial.workloads.text_files import TextFile, read
+from fairtrial.workloads.text_files import RAMP_UP, TextFile, read, reserving, spelt
 
 OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
-
-
-def _spelt(value: object) -> object:
-    """YAML's booleans and whole floating-point numbers as sysbench reads them."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value) if isinstance(value, int | float) else value
 
 
 OptionValue = Annotated[
     str,
     Field(pattern=r"^[^\n]*$"),
-    BeforeValidator(_spelt),
+    spelt(yes="on", no="off"),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
 ]
 Script = Literal[
@@ -51,34 +34,20 @@ Script = Literal[
     "select_random_ranges",
 ]
 
-# What the run sets itself, and the key of the study under which it is asked for; empty: not to be had.
-RESERVED: Final = {
-    "threads": "threads",
-    "num-threads": "threads",
-    "time": "duration",
-    "max-time": "duration",
-    "events": "events",
-    "max-requests": "events",
-    "report-interval": "interval",
-    "rand-seed": "trials.seed",
-    **dict.fromkeys(
-        (
-            *(f"{server}-{key}" for server in ("mysql", "pgsql") for key in ("host", "port", "user", "password", "db")),
-            "mysql-socket",
-            "config-file",
-            "db-driver",
-            "debug",
-            "forced-shutdown",
-            "help",
-            "histogram",
-            "percentile",
-            "report-checkpoints",
-            "verbosity",
-            "version",
-        ),
-        "",
-    ),
-}
+RESERVED: Final = reserving(
+    {
+        "threads": "threads num-threads",
+        "duration": "time max-time",
+        "events": "events max-requests",
+        "interval": "report-interval",
+        "trials.seed": "rand-seed",
+    },
+    """
+    mysql-host mysql-port mysql-user mysql-password mysql-db mysql-socket
+    pgsql-host pgsql-port pgsql-user pgsql-password pgsql-db
+    config-file db-driver debug forced-shutdown help histogram percentile report-checkpoints verbosity version
+    """,
+)
 SHARED: Final = ("oltp_", "select_random_")  # sysbench's scripts of these names have the same tables
 LOADABLE: Final = {"tables": oltp.MOST_TABLES, "table-size": oltp.MOST_ROWS}
 NATIVE: Final = {"tables": 1, "table-size": 10_000}  # what our own loader is told, with sysbench's defaults
@@ -93,10 +62,8 @@ class LuaFile(TextFile):
 Lua = Annotated[LuaFile, BeforeValidator(read), WithJsonSchema({"type": "string", "description": "Lua file, `.lua`."})]
 
 
-class SysbenchParameters(BaseModel):
+class SysbenchParameters(BaseModel, frozen=True, extra="forbid"):
     """A script of sysbench 1.0 on a database: its own, or one from a file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     script: Script | None = Field(None, description="One of sysbench's built-in scripts.")
     file: Lua | None = Field(
@@ -121,12 +88,7 @@ class SysbenchParameters(BaseModel):
     threads: int = Field(
         1, ge=1, le=100_000, description="Concurrent threads (sysbench's `--threads`), each with a connection."
     )
-    ramp_up: Seconds = Field(
-        10.0,
-        ge=0,
-        description="Length of ramp-up: load before the measurement window, by a separate process with its own seed, "
-        "excluded from all metrics.",
-    )
+    ramp_up: Seconds = Field(10.0, ge=0, description=RAMP_UP)
     duration: Seconds | None = Field(None, gt=0, description="Length of the measurement window, whole seconds.")
     events: int | None = Field(
         None, ge=1, description="Length of the measurement window as a number of events, instead of `duration`."

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from fairtrial.protocol import generated as wire
+from fairtrial.protocol.endpoints import Server
 from fairtrial.record.models import Window
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import tool
@@ -53,7 +53,7 @@ class Bench(tool.Bench):
 
     @classmethod
     def set_up(
-        cls, place: OpenPlace, asked: SysbenchParameters, *, endpoint: Mapping[str, Any], directory: PurePosixPath
+        cls, place: OpenPlace, asked: SysbenchParameters, *, endpoint: Server, directory: PurePosixPath
     ) -> Bench:
         """Puts the script, its modules, and where the server is into the directory."""
         configuration = directory / "sysbench.cnf"
@@ -78,29 +78,22 @@ class Bench(tool.Bench):
         argv = arguments.run(self.asked, life, script=observer, configuration=self.configuration)
         starting = drive.starting
         starting["environment"] = {**starting["environment"], SCRIPT: self.script}
-        ran = PROGRAM.run(self.place, argv, Running(name, self.directory / SCRIPTS, life.limit_s, starting))
-        tool.keep(self.place, drive, {f"log/{name}.log": ran.text.encode()})
-        return ran
+        return PROGRAM.run(self.place, argv, Running(name, self.directory / SCRIPTS, life.limit_s, starting))
 
     def measured(self, ran: Ran, drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:
         """Keeps what sysbench counted in the whole of it, in classes of latency and in intervals."""
-        start_ns, end_ns = edges = output.window_ns(ran.text, ended_ns=ran.life.end_ns)
-        window = Window(start_ns=start_ns, end_ns=end_ns)
-        told = output.result(ran.text)
-        own = {"window": window.model_dump(), "client": ran.usage.model_dump(), "effective": {}}
+        result = output.result(ran.text, ended_ns=ran.life.end_ns)
         files = {
-            "result.json": json.dumps({**told, **own}).encode(),
-            "latency.hlog": output.latency_log(ran.text, window=edges).encode(),
-            "timeline.parquet": output.timeline(ran.text, window=edges),
+            "latency.hlog": output.latency_log(ran.text, window=result.window).encode(),
+            "timeline.parquet": output.timeline(ran.text, window=result.window),
         }
-        tool.keep(self.place, drive, files)
-        return window, _why_invalid(told, limit=self.asked.lost_connections_limit)
+        self.leave(drive, ran, result=result, files=files)
+        return result.window, _why_invalid(result, limit=self.asked.lost_connections_limit)
 
 
-def _why_invalid(told: Mapping[str, Any], *, limit: int) -> str:
+def _why_invalid(result: output.Result, *, limit: int) -> str:
     """Why a trial is invalid by the study's rule; empty if it is valid."""
-    lost = sum(error["count"] for error in told["errors"] if error["kind"] == "connection")
+    lost = sum(error.count for error in result.errors if error.kind == "connection")
     if lost > limit:
         return f"sysbench reconnected {lost} times" + (f", {limit} allowed" if limit else "")
-    done = sum(outcome["committed"] for outcome in told["transactions"].values())
-    return "" if done else "sysbench ended no event inside the measurement window"
+    return "" if result.done else "sysbench ended no event inside the measurement window"

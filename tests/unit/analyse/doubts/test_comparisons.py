@@ -18,12 +18,13 @@ from fairtrial.analyse.doubts import runs as run_doubts
 from fairtrial.analyse.doubts import shutdowns as shutdown_doubts
 from fairtrial.analyse.doubts import work as work_doubts
 from fairtrial.analyse.inference import spreads
-from fairtrial.analyse.inference.comparing import Named, Setting, compare
+from fairtrial.analyse.inference.comparing import Setting, Subject, compare
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import DOUBT_CODES, Analysis, Doubt
 from fairtrial.analyse.sequential import adjusting
 from fairtrial.imports import asking
+from fairtrial.record.models import Settled, TrialData
 
 FACTORS = {"kernel": ["base", "patched"]}
 PLACE = {"cell": "all", "metric": "tpm"}
@@ -149,8 +150,10 @@ def test_a_family_asks_for_more_blocks_than_one_comparison() -> None:
 def test_trials_that_began_on_a_busy_disk_are_counted() -> None:
     case = Case(FACTORS, blocks=10)
     trials = case.trials(tpm=lambda levels, block: 1000 + noise(levels["kernel"], block))
-    settled = [{"dirty_bytes": 2**20 * number, "at_rest": number < 18} for number in range(20)]
-    busy = [each.model_copy(update={"data": {"settled": found}}) for each, found in zip(trials, settled, strict=True)]
+    busy = []
+    for number, each in enumerate(trials):
+        settled = Settled(dirty_bytes=2**20 * number, dropped=False, waited_s=0.0, at_rest=number < 18)
+        busy.append(each.model_copy(update={"data": TrialData(settled=settled)}))
     doubt = raised(analyse(case.plan(), busy))["not_at_rest"]
     assert doubt.message.startswith("2 of 20 used trials began while the kernel was still writing pages")
     assert doubt.message.endswith(f"{busy[19].trial.id} with 19 MiB")
@@ -308,11 +311,11 @@ def test_false_alarms_of_the_quantised_check_on_values_rounded_to_a_twentieth_of
 
 def test_false_alarms_of_the_disagreement_check() -> None:
     setting = Setting(paired=True, confidence=0.95, margin=0.02, family_size=1)
-    named = Named(metric="tpm", role="primary", cell="all")
+    subject = Subject(metric="tpm", role="primary", cell="all")
 
     def disagrees(random: np.random.Generator) -> bool:
         pair = arm(random.normal(1000, 10, 10)), arm(random.normal(1000, 10, 10))
-        comparison = compare(*pair, named=named, setting=setting)
+        comparison = compare(*pair, subject=subject, setting=setting)
         return any(doubt.code == "disagreement" for doubt in doubts.about(comparison, *pair, alpha=0.05))
 
     assert rate(disagrees) < 0.02

@@ -10,6 +10,7 @@ from support.records import planned, tiny_plan, trial_record
 from fairtrial.analyse import analyse
 from fairtrial.analyse.doubts.fitness import doubts
 from fairtrial.record.models import Clock, Finding, Grade, PlaceOpened, Plan
+from fairtrial.study.resolved import Section
 
 
 def finding(grade: Grade, **changed: Any) -> Finding:
@@ -92,7 +93,7 @@ def with_locks(part: str) -> Plan:
     plan = tiny_plan()
     cell = next(iter(plan.resolved))
     arm, trial = next(iter(plan.resolved[cell].items()))
-    changed = trial.model_copy(update={part: {"locks": {}}})
+    changed = trial.model_copy(update={part: {"locks": {}} if part == "settings" else Section({"locks": {}})})
     return plan.model_copy(update={"resolved": {cell: {**plan.resolved[cell], arm: changed}}})
 
 

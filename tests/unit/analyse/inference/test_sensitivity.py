@@ -35,7 +35,7 @@ def test_unpaired_equivalence_is_statsmodels(bound: float) -> None:
 @given(st.floats(-0.1, 0.1), st.floats(0.001, 0.1))
 def test_equivalence_at_level_is_the_90_percent_interval_inside_the_bounds(estimate: float, error: float) -> None:
     reach = t_tests.quantile(0.95, 9) * error
-    test = t_tests.TTest(estimate, error, df=9, low=0, high=0)
+    test = t_tests.TTest(estimate, error, df=9, confidence=0.95)
     inside = estimate - reach > -0.05 and estimate + reach < 0.05
     assert (sensitivity.equivalence(test, bound=0.05) < 0.05) == inside
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairtrial.analyse.inference import shares
-from fairtrial.analyse.inference.comparing import Named, Setting, compare
+from fairtrial.analyse.inference.comparing import Setting, Subject, compare
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison
 
@@ -23,8 +23,8 @@ def arm(name: str, values: list[float]) -> Measured:
 
 
 def compared(baseline: list[float], other: list[float], *, total: float) -> Comparison:
-    named = Named(metric="hit_ratio", role="primary", cell="", total=total)
-    return compare(arm("a", baseline), arm("b", other), named=named, setting=SETTING)
+    subject = Subject(metric="hit_ratio", role="primary", cell="", total=total)
+    return compare(arm("a", baseline), arm("b", other), subject=subject, setting=SETTING)
 
 
 def around(middle: float, *, by: float, n: int = 10) -> list[float]:

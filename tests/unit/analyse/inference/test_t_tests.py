@@ -101,7 +101,7 @@ def test_r_gives_the_same() -> None:
 
 
 def test_what_classes_allow_moves_the_statistic_to_zero_and_never_past_it() -> None:
-    plain = t_tests.TTest(estimate=0.3, standard_error=0.1, df=9, low=0.07, high=0.53)
+    plain = t_tests.TTest(estimate=0.3, standard_error=0.1, df=9, confidence=0.95)
     for below, t in ((0.1, 2.0), (0.3, 0.0), (0.5, 0.0)):
         moved = dataclasses.replace(plain, below=below)
         assert moved.t == pytest.approx(t)

@@ -15,7 +15,7 @@ from scipy import stats
 from support.inference.analysis_cases import THROUGHPUT
 
 from fairtrial.analyse.inference import judging
-from fairtrial.analyse.inference.comparing import Named, Setting, compare
+from fairtrial.analyse.inference.comparing import Setting, Subject, compare
 from fairtrial.analyse.measured import Measured
 from fairtrial.analyse.models import Comparison
 
@@ -24,7 +24,7 @@ MARGIN = 0.02
 TRUTHS = {"equal": 1.0, "at the margin": 1 + MARGIN, "better": 1.03}
 SETTING = Setting(paired=True, confidence=0.95, margin=MARGIN, family_size=1)
 UNPAIRED = Setting(paired=False, confidence=0.95, margin=MARGIN, family_size=1)
-NAMED = Named(metric="tpm", role="primary", cell="all")
+SUBJECT = Subject(metric="tpm", role="primary", cell="all")
 
 
 def arm(name: str, logs: np.ndarray) -> Measured:
@@ -42,7 +42,7 @@ def simulated(truth: str, n: int, *, paired: bool = True, spread: float = 0.01) 
     setting = SETTING if paired else UNPAIRED
     shift = math.log(TRUTHS[truth])
     return [
-        compare(arm("base", first), arm("new", second + shift), named=NAMED, setting=setting)
+        compare(arm("base", first), arm("new", second + shift), subject=SUBJECT, setting=setting)
         for first, second in zip(base, other, strict=True)
     ]
 

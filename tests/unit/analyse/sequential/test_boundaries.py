@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from fairtrial.analyse.sequential import boundaries as solving
 from fairtrial.analyse.sequential.boundaries import LEVELS, Boundaries, boundaries, looks
-from fairtrial.analyse.sequential.chain import NEARLY_NORMAL, Law, SequentialT, SequentialZ, grid
+from fairtrial.analyse.sequential.chain import EDGES, NEARLY_NORMAL, Law, sequential_t, sequential_z
 from fairtrial.analyse.sequential.spending import FUNCTIONS, Spending
 
 REPLICATES = 30_000
@@ -25,7 +25,7 @@ PUBLISHED = {
 
 def of_normal(spending: Spending, *, sides: int = 2) -> Boundaries:
     spent = [FUNCTIONS[spending](LEVELS, n / 20, sides) for n in QUARTERS]
-    return solving.solve(SequentialZ(), QUARTERS, spent=spent, sides=sides)
+    return solving.solve(sequential_z, QUARTERS, spent=spent, sides=sides)
 
 
 def critical(found: Boundaries, *, level: float) -> list[float]:
@@ -47,22 +47,20 @@ def test_the_multivariate_normal_integral_gives_their_level(spending: Spending) 
     assert 1 - inside == pytest.approx(0.05, abs=3e-4)
 
 
-@pytest.mark.parametrize("law", [SequentialZ(), SequentialT()], ids=["z", "t"])
+@pytest.mark.parametrize("law", [sequential_z, sequential_t], ids=["z", "t"])
 @pytest.mark.parametrize("n", [2, 3, 7, 20, NEARLY_NORMAL + 5])
 def test_a_step_of_the_chain_keeps_the_law_that_every_look_has_by_itself(law: Law, n: int) -> None:
     """After any number of blocks y is standard normal: integrating the step over it must give that again."""
-    edges = grid().edges
-    before = -np.diff(special.ndtr(-edges))
-    after = before @ law.above(n, n + 1)
-    body = np.abs(edges) < 4
-    assert after[body] == pytest.approx(special.ndtr(-edges[body]), rel=0.02)
-    assert 1 - after[body] == pytest.approx(special.ndtr(edges[body]), rel=0.03)
+    before = -np.diff(special.ndtr(-EDGES))
+    after = before @ law(n, n + 1)
+    body = np.abs(EDGES) < 4
+    assert after[body] == pytest.approx(special.ndtr(-EDGES[body]), rel=0.02)
+    assert 1 - after[body] == pytest.approx(special.ndtr(EDGES[body]), rel=0.03)
 
 
 def test_two_steps_are_as_one_over_both() -> None:
-    chain = SequentialT()
-    once = chain.above(3, 5)
-    assert once == pytest.approx(-np.diff(chain.above(3, 4), axis=1) @ chain.above(4, 5), abs=1e-12)
+    once = sequential_t(3, 5)
+    assert once == pytest.approx(-np.diff(sequential_t(3, 4), axis=1) @ sequential_t(4, 5), abs=1e-12)
 
 
 def crossing_share(found: Boundaries, *, level: float) -> float:

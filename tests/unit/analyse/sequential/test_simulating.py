@@ -7,15 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 from support.inference.noises import STALLED, TYPICAL_OF_STALLS, own_stalls
 
-from fairtrial.analyse.inference import families
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.sequential import Rule, simulate
-from fairtrial.analyse.sequential.rule import Estimates, exact_from, holm, steadied
+from fairtrial.analyse.sequential.rule import Estimates, exact_from, steadied
 from fairtrial.analyse.sequential.simulating import EQUIVALENT, HIGHER, LOWER, UNDECIDED
 from fairtrial.analyse.sequential.standing import Standing
 
@@ -126,12 +123,6 @@ def test_the_interval_is_as_narrow_as_asked_where_that_stops() -> None:
     assert 0.5 < early.mean() < 1
     assert ((outcome.high - outcome.low)[early] <= 0.04).all()
     assert ((outcome.low <= 0) & (outcome.high >= 0)).mean() > 0.92
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=9))
-def test_holm_is_statsmodels(p: list[float]) -> None:
-    assert holm(np.array(p)) == pytest.approx(families.holm(p))
 
 
 def test_only_comparisons_that_seem_too_quiet_are_steadied_and_only_at_first() -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from support.records import planned, trial_record
 
 from fairtrial.cli.running.one_line import OneLine
+from fairtrial.protocol.generated import RateProgress
 from fairtrial.record.models import TrialRecord
 
 
@@ -49,7 +50,7 @@ def test_elsewhere_it_is_silent() -> None:
     line = OneLine(shown, metric="elapsed_s", unit="s")
     with line.shown():
         line.phase("drive")
-        line.load({"progress": "rate", "per_s": 1.0})
+        line.load(RateProgress(per_s=1.0, errors=0))
         told(line, 0.010, 0.020)
     assert stream.getvalue() == ""
 

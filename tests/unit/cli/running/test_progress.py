@@ -10,8 +10,10 @@ from support.records import RESOLVED, planned, tiny_plan, trial_record
 
 from fairtrial.cli.running.plan import duration, size
 from fairtrial.cli.running.progress import Bar, Lines, outcome, progress_for
+from fairtrial.protocol import generated as wire
+from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import Plan
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.workloads import WORKLOADS, workload_of
 
 DRIVEN = tuple(name for name, kind in WORKLOADS.items() if kind.throughput)
@@ -23,8 +25,8 @@ def console(*, terminal: bool = False) -> Console:
 
 def resolved(workload: str) -> ResolvedTrial:
     """A trial of this workload, as a plan holds it."""
-    parameters = workload_of({workload: WORKLOADS[workload].example}).parameters.model_dump(mode="json")
-    return RESOLVED.model_copy(update={"workload": {workload: parameters}})
+    parameters = workload_of(Section({workload: dict(WORKLOADS[workload].example)})).parameters.model_dump(mode="json")
+    return RESOLVED.model_copy(update={"workload": Section({workload: parameters})})
 
 
 def plan(workload: str) -> Plan:
@@ -102,7 +104,7 @@ def test_the_rate_now_is_told_in_the_unit_of_the_workloads_throughput(workload: 
     with progress_for(console(terminal=True), plan(workload)) as progress:
         assert isinstance(progress, Bar)
         progress.trial_started(planned(1, "a"), number=1, total=2, left_s=600)
-        progress.load({"progress": "rate", "per_s": 60})
+        progress.load(wire.RateProgress(per_s=60, errors=0))
         assert progress._bar.tasks[0].fields["now"] == f"trial 1/2  all · a  {text}"
 
 
@@ -113,7 +115,7 @@ def test_a_pipe_gets_one_whole_line_per_trial() -> None:
         for number, arm in enumerate("ab", start=1):
             progress.trial_started(planned(1, arm), number=number, total=2, left_s=600 / number)
             progress.phase("drive")
-            progress.load({"progress": "rate", "per_s": 7})
+            progress.load(wire.RateProgress(per_s=7, errors=0))
             progress.trial_finished(trial_record(planned(1, arm)))
         progress.note("block 1 of [all] is void: " + "why " * 30)
     first, second, note = said(into).splitlines()
@@ -130,14 +132,12 @@ def test_a_terminal_gets_a_bar_with_the_rate_now_and_notes_above_it() -> None:
         task = progress._bar.tasks[0]
         assert (task.description, task.completed, task.total) == ("round 1", 0, 2)
         assert task.fields["left"] == "10 min left"
-        progress.load({"progress": "rate", "per_s": 60})
+        progress.load(wire.RateProgress(per_s=60, errors=0))
         assert task.fields["now"] == "trial 1/2  all · a  3,600 transactions/min"
-        progress.load({"progress": "loading", "done": 3.0, "total": 9.0})
-        assert task.fields["now"].endswith("loading 3/9")
-        told = {"progress": "loading", "done": 3.0, "total": 9.0, "rows": 1_500_000, "rows_per_s": 50_000.4}
+        told = wire.LoadingProgress(done=3.0, total=9.0, rows=1_500_000, rows_per_s=50_000.4)
         progress.load(told)
         assert task.fields["now"].endswith("loading 3/9  1,500,000 rows  50,000/s")
-        progress.load({**told, "left_s": 300.0})
+        progress.load(told.model_copy(update={"left_s": 300.0}))
         assert task.fields["now"].endswith("50,000/s  5 min left")
         progress.phase("check")
         assert task.fields["now"].endswith("check")
@@ -149,21 +149,24 @@ def test_a_terminal_gets_a_bar_with_the_rate_now_and_notes_above_it() -> None:
 
 def test_a_terminal_follows_a_search_from_probe_to_probe() -> None:
     into = console(terminal=True)
-    unended = {"percentile": "p50", "met": True, "met_per_s": 1000.0}
-    judged = {"percentile": "p99", "latency_ns": 31_400_000, "met": False, "missed_per_s": 2000.0}
+    judged = wire.ProbedProgress(
+        probe=3, rate_per_s=2000.0, percentile="p99", latency_ns=31_400_000, met=False, missed_per_s=2000.0
+    )
+    unended = wire.ProbedProgress(probe=4, rate_per_s=1414.2, percentile="p50", met=True, met_per_s=1000.0)
+    lines: list[ProgressLine] = [
+        wire.ProbingProgress(probe=3, rate_per_s=2000.0),
+        wire.RateProgress(per_s=1900.0, errors=0),
+        judged,
+        wire.ProbingProgress(probe=4, rate_per_s=1414.2),
+        unended,
+    ]
     with progress_for(into, plan("tpcc")) as progress:
         assert isinstance(progress, Bar)
         progress.trial_started(planned(1, "a"), number=1, total=2, left_s=600)
         progress.phase("drive")
         task = progress._bar.tasks[0]
         seen = []
-        for line in (
-            {"progress": "probing", "probe": 3, "rate_per_s": 2000.0},
-            {"progress": "rate", "per_s": 1900.0},
-            {"progress": "probed", "probe": 3, "rate_per_s": 2000.0, **judged},
-            {"progress": "probing", "probe": 4, "rate_per_s": 1414.2},
-            {"progress": "probed", "probe": 4, "rate_per_s": 1414.2, **unended},
-        ):
+        for line in lines:
             progress.load(line)
             seen.append(task.fields["now"].removeprefix("trial 1/2  all · a  "))
         verdict = "probe 3 at 2,000/s missed (p99 31.4 ms), between ? and 2,000/s"
@@ -175,7 +178,7 @@ def test_a_terminal_follows_a_search_from_probe_to_probe() -> None:
             "probe 4 at 1,414/s met (no request completed), between 1,000/s and ?",
         ]
         progress.phase("check")
-        progress.load({"progress": "rate", "per_s": 60})
+        progress.load(wire.RateProgress(per_s=60, errors=0))
         now = "trial 1/2  all · a  3,600 transactions/min"
         assert task.fields["now"] == now, "the next drive is no part of the search"
 

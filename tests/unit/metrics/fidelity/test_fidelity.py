@@ -14,15 +14,16 @@ from support.inference.drawn import CONSTANTS, faithful
 from fairtrial.errors import RecordError
 from fairtrial.metrics import fidelity
 from fairtrial.metrics.fidelity import Fidelity, assess
-from fairtrial.metrics.fidelity.points import LEVEL, MIX, Point
+from fairtrial.metrics.fidelity.points import LEVEL, MIX, Parameters, Point
 from fairtrial.record import read
 from fairtrial.workloads.engine.tpcc import TpccParameters
 
 DECKS = 2000  # 90,000 new orders: enough for a percent of them to be known to a tenth
 
 
-def parameters(**chosen: Any) -> dict[str, Any]:
-    return TpccParameters(**{"warehouses": 10, "virtual_users": 100, "duration": 60.0, **chosen}).model_dump()
+def parameters(**chosen: Any) -> Parameters:
+    asked = TpccParameters(**{"warehouses": 10, "virtual_users": 100, "duration": 60.0, **chosen})
+    return Parameters.model_validate(asked.model_dump())
 
 
 def assessed(drawn: Mapping[str, int], **chosen: Any) -> Fidelity:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from fairtrial.metrics.fidelity import Fidelity, assess_script
+from fairtrial.metrics.fidelity.script import Parameters
 from fairtrial.workloads.engine.script import ScriptParameters
 
-PARAMETERS: dict[str, Any] = ScriptParameters.model_validate(
+ASKED = ScriptParameters.model_validate(
     {
         "duration": "1s",
         "content": {
@@ -19,7 +18,8 @@ PARAMETERS: dict[str, Any] = ScriptParameters.model_validate(
             }
         },
     }
-).model_dump(mode="json")
+)
+PARAMETERS = Parameters.model_validate(ASKED.model_dump(mode="json"))
 FAITHFUL = {"look_around": 7500, "order": 2500, "order.rollback": 50, "rows.read": 10_000}
 
 

@@ -64,6 +64,19 @@ def test_it_is_read_in_place_of_the_log(trial: Path) -> None:
     assert merged_latency.read(trial)["payment"].n == 5
 
 
+def test_the_whole_is_all_types_together_from_the_sums_or_from_the_log(trial: Path, tmp_path: Path) -> None:
+    expected = merged(latency.read(trial).values())
+    from_log = merged_latency.whole(trial)
+    merged_latency.write(trial)
+    (trial / latency.FILE).unlink()
+    from_sums = merged_latency.whole(trial)
+    assert from_log is not None
+    assert from_sums is not None
+    assert same(from_log, expected)
+    assert same(from_sums, expected)
+    assert merged_latency.whole(tmp_path / "none") is None
+
+
 def test_a_record_of_an_older_version_is_read_from_its_log(trial: Path) -> None:
     assert not (trial / merged_latency.FILE).exists()
     assert merged_latency.read(trial)["payment"].n == 5

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairtrial.metrics.series import throughput
+from fairtrial.metrics.series import throughput, timeline
 from fairtrial.metrics.series.throughput import Throughput
+from fairtrial.record.models import Window
 
 
 def series(counts: list[int], *, interval_s: float, last_s: float | None = None) -> Throughput:
@@ -59,3 +63,18 @@ def test_a_short_remainder_joins_the_interval_before_it_and_a_long_one_stands() 
 
 def test_one_interval_stays_itself() -> None:
     assert throughput.merged(series([5], interval_s=0.1), interval_s=1.0).n == 1
+
+
+def test_a_course_has_the_ramp_up_and_its_end_is_what_is_measured(tmp_path: Path) -> None:
+    columns = {"payment_committed": [1, 100, 110, 40], "payment_rolled_back": [0, 4, 0, 2], "payment_failed": [9] * 4}
+    pl.DataFrame(
+        {"time_ns": [9_500_000_000, 10_000_000_000, 11_000_000_000, 12_000_000_000]}
+        | {"measured": [False, True, True, True]}
+        | {name: pl.Series(counts, dtype=pl.UInt64) for name, counts in columns.items()}
+    ).write_parquet(tmp_path / timeline.FILE)
+    whole, measured = throughput.course(tmp_path, window=Window(start_ns=10_000_000_000, end_ns=12_500_000_000))
+    assert whole.starts_s.tolist() == [-0.5, 0.0, 1.0, 2.0]
+    assert whole.widths_s.tolist() == [0.5, 1.0, 1.0, 0.5]
+    assert whole.per_s.tolist() == [2.0, 104.0, 110.0, 84.0]
+    assert measured.per_s.tolist() == whole.per_s.tolist()[1:]
+    assert throughput.course(tmp_path / "none", window=Window(start_ns=1, end_ns=2))[0].n == 0

@@ -22,7 +22,7 @@ def computed(directory: Path, columns: Mapping[str, Sequence[int | None]]) -> di
     times = pl.Series("time_ns", [START + second * SECOND for second in range(5)], dtype=pl.Int64)
     counters = [pl.Series(name, values, dtype=pl.UInt64) for name, values in columns.items()]
     pl.DataFrame([times, *counters]).write_parquet(directory / "telemetry-governor.parquet")
-    return telemetry.compute(directory, window=WINDOW, facts={})
+    return telemetry.compute(directory, window=WINDOW, ticks_per_s=None)
 
 
 def test_what_it_did_inside_the_window_is_counted(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_time_is_shared_between_the_rungs(tmp_path: Path) -> None:
 
 
 def test_a_trial_without_a_governor_has_none_of_it(tmp_path: Path) -> None:
-    assert telemetry.compute(tmp_path, window=WINDOW, facts={}) == {}
+    assert telemetry.compute(tmp_path, window=WINDOW, ticks_per_s=None) == {}
 
 
 def test_every_number_of_threads_has_a_share() -> None:

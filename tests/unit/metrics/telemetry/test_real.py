@@ -21,7 +21,7 @@ INTERVAL_MS = 100
 MEASURED_S = 2.0
 MARGIN_S = 1.0  # between the window's edges and what it surely holds: samples lie there even on a busy machine
 PATIENCE_S = 30.0
-FACTS = {"ticks_per_s": os.sysconf("SC_CLK_TCK")}
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def counters() -> dict[str, int]:
@@ -134,7 +134,7 @@ def work(directory: Path) -> int:
 
 
 def computed(sampled: Sampled) -> dict[str, float]:
-    return telemetry.compute(sampled.directory, window=sampled.window, facts=FACTS)
+    return telemetry.compute(sampled.directory, window=sampled.window, ticks_per_s=TICKS_PER_S)
 
 
 def test_all_that_this_kernel_tells_is_computed(sampled: Sampled) -> None:
@@ -168,7 +168,7 @@ def test_a_counter_grew_by_no_less_than_inside_and_no_more_than_around(
 
 
 def test_the_followed_process_s_time_is_what_it_says_itself(sampled: Sampled) -> None:
-    tick_s = 1 / FACTS["ticks_per_s"]
+    tick_s = 1 / TICKS_PER_S
     assert computed(sampled)["server_cpu_s"] >= sampled.cpu_s - 2 * tick_s
     assert computed(sampled)["server_cpu_s"] <= (sampled.window.end_ns - sampled.window.start_ns) / 1e9 + 2 * tick_s
 

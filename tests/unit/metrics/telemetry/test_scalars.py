@@ -15,7 +15,7 @@ from fairtrial.record.models import Window
 
 SECOND = 1_000_000_000
 BOOT = 9_000_000 * SECOND  # a place up for a hundred days: times that a float does not hold exactly
-FACTS = {"ticks_per_s": 100}
+TICKS_PER_S = 100
 
 
 def window(start_s: float, end_s: float) -> Window:
@@ -30,7 +30,7 @@ def write(source: Path, times_s: Sequence[float], columns: Mapping[str, Sequence
 
 
 def compute(directory: Path, start_s: float, end_s: float) -> dict[str, float]:
-    return telemetry.compute(directory, window=window(start_s, end_s), facts=FACTS)
+    return telemetry.compute(directory, window=window(start_s, end_s), ticks_per_s=TICKS_PER_S)
 
 
 def test_shares_of_processor_time_add_up_and_count_guests_once(tmp_path: Path) -> None:

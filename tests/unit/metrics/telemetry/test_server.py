@@ -22,7 +22,7 @@ def computed(directory: Path, columns: Mapping[str, Sequence[int | None]]) -> di
     times = pl.Series("time_ns", [START + second * SECOND for second in range(5)], dtype=pl.Int64)
     counters = [pl.Series(name, values, dtype=pl.UInt64) for name, values in columns.items()]
     pl.DataFrame([times, *counters]).write_parquet(directory / "telemetry-server.parquet")
-    return telemetry.compute(directory, window=WINDOW, facts={})
+    return telemetry.compute(directory, window=WINDOW, ticks_per_s=None)
 
 
 def test_a_history_list_has_a_peak_a_mean_and_what_is_left_at_the_end(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_sample_that_is_missing_does_not_shorten_a_stall(tmp_path: Path) -> No
     ages = [0, 0, 0, 0, 0, 0, 400, 400, 400, 0]
     columns = {"time_ns": times, "checkpoint_age_bytes": ages, "checkpoint_age_max_bytes": [400] * len(times)}
     pl.DataFrame(columns).write_parquet(tmp_path / "telemetry-server.parquet")
-    values = telemetry.compute(tmp_path, window=WINDOW, facts={})
+    values = telemetry.compute(tmp_path, window=WINDOW, ticks_per_s=None)
     assert values["checkpoint_age_full_share"] == pytest.approx((1.5 + 0.05) / 2)
 
 

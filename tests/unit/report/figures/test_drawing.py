@@ -16,7 +16,7 @@ import pytest
 from fairtrial.analyse.models import Analysis, Interval
 from fairtrial.errors import PlaceError
 from fairtrial.record import Record
-from fairtrial.report import page, replaced, shifts
+from fairtrial.report import page, replaced
 from fairtrial.report.figures import svg
 from fairtrial.report.figures.verdicts import CellFigures, Drawing, Figure, arm_colour, forest
 from fairtrial.report.scene import Scene
@@ -32,8 +32,7 @@ def scene(record: Record, analysis: Analysis) -> Scene:
 
 @pytest.fixture(scope="module")
 def cells(scene: Scene) -> list[CellFigures]:
-    curves = shifts.of_record(scene.record, scene.analysis, scene.whole_distributions)
-    return page.cell_figures(scene, curves)
+    return list(page.cell_figures(scene))
 
 
 @pytest.fixture(scope="module")
@@ -166,8 +165,8 @@ def test_two_drawings_do_not_share_rows() -> None:
 
 
 def test_a_colour_without_a_legend_says_so(scene: Scene) -> None:
-    assert arm_colour(scene, legend=False).to_dict()["legend"] is None
-    assert arm_colour(scene).to_dict()["legend"]["symbolOpacity"] == 1
+    assert arm_colour(scene.colours, legend=False).to_dict()["legend"] is None
+    assert arm_colour(scene.colours).to_dict()["legend"]["symbolOpacity"] == 1
 
 
 def invisible(spec: dict[str, Any]) -> list[dict[str, Any]]:
@@ -220,8 +219,17 @@ def test_file_names_have_letters_digits_and_dashes_only(parts: list[str], name: 
 def test_cells_whose_names_look_alike_do_not_overwrite_each_other(tmp_path: Path, cells: list[CellFigures]) -> None:
     figure = next(figure for figure in cells[0].figures if figure.name.startswith("trials"))
     alike = [CellFigures(label=label, figures=(figure,), telemetry=()) for label in ("a b", "a·b")]
-    svg.write([], alike, directory=tmp_path / "figures")
+    with svg.Easel(tmp_path / "figures") as easel:
+        for index, cell in enumerate(alike):
+            easel.draw(figure, f"cell{index}", cell.label)
     assert len(list((tmp_path / "figures").iterdir())) == 2
+
+
+def test_a_figure_that_cannot_be_drawn_is_an_error(tmp_path: Path) -> None:
+    layer = {"mark": {"type": "no such mark"}, "encoding": {}}
+    broken = Figure(name="broken", title="", note="", spec={"layer": [layer]})
+    with pytest.raises(RuntimeError, match="broken cannot be drawn"), svg.Easel(tmp_path / "figures") as easel:
+        easel.draw(broken)
 
 
 def test_only_drawn_figures_stay_and_other_files_are_left(tmp_path: Path) -> None:
@@ -232,7 +240,7 @@ def test_only_drawn_figures_stay_and_other_files_are_left(tmp_path: Path) -> Non
     (tmp_path / "report" / "by-users").mkdir()
     (tmp_path / "report" / "report.txt").write_text("old")
     with replaced(tmp_path / "report") as fresh:
-        svg.write([], [], directory=fresh / "figures")
+        (fresh / "figures").mkdir()
         (fresh / "report.txt").write_text("new")
     assert [path.name for path in figures.iterdir()] == ["notes.txt"]
     assert sorted(path.name for path in (tmp_path / "report").iterdir()) == ["by-users", "figures", "report.txt"]
@@ -295,7 +303,7 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / "figures").symlink_to(outside)
     with replaced(tmp_path / "report") as fresh:
-        svg.write([], [], directory=fresh / "figures")
+        (fresh / "figures").mkdir()
         (fresh / "figures" / "new.svg").write_text("new")
     assert [path.name for path in outside.iterdir()] == ["old.svg"]
     assert [path.name for path in (tmp_path / "report" / "figures").iterdir()] == ["new.svg"]

@@ -51,7 +51,7 @@ def html(record: Record, analysis: Analysis) -> str:
 
 def _rendered(record: Record, analysis: Analysis) -> str:
     scene = Scene(record=record, analysis=analysis)
-    return page.render(scene, ratios=page.ratio_figures(scene), cells=page.cell_figures(scene))
+    return page.render(scene, ratios=page.ratio_figures(scene), cells=list(page.cell_figures(scene)))
 
 
 def _specs(html: str) -> list[dict[str, object]]:

@@ -11,29 +11,30 @@ from pathlib import Path
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
 from fairtrial.report import text
+from fairtrial.report.scene import Scene
 from fairtrial.report.text import columns
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "report.txt"
 
 
 def test_the_whole_report(record: Record, analysis: Analysis) -> None:
-    rendered = text.render(record, analysis)
+    rendered = text.render(Scene(record, analysis))
     if os.environ.get("FAIRTRIAL_ACCEPT"):
         GOLDEN.write_text(rendered, encoding="utf-8")
     assert rendered == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_no_line_is_wider_than_a_mail_archive_shows(record: Record, analysis: Analysis) -> None:
-    assert max(map(len, text.render(record, analysis).splitlines())) <= columns.WIDTH
+    assert max(map(len, text.render(Scene(record, analysis)).splitlines())) <= columns.WIDTH
 
 
 def test_an_unfinished_run_says_so_before_any_figure(record: Record, analysis: Analysis) -> None:
-    rendered = text.render(record, analysis.model_copy(update={"finished": False}))
+    rendered = text.render(Scene(record, analysis.model_copy(update={"finished": False})))
     assert rendered.index("preliminary") < rendered.index("Matrix")
 
 
 def test_every_used_value_is_in_the_appendix(record: Record, analysis: Analysis) -> None:
-    appendix = text.render(record, analysis).split("Appendix: raw data")[1]
+    appendix = text.render(Scene(record, analysis)).split("Appendix: raw data")[1]
     for cell in analysis.cells:
         for summaries in cell.summaries.values():
             for arm in summaries:

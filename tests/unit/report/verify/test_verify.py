@@ -12,7 +12,7 @@ import pytest
 
 from fairtrial import verify
 from fairtrial.record import Record, read
-from fairtrial.report import document, shifts
+from fairtrial.report import document
 from fairtrial.report.analysing import analysed
 from fairtrial.report.scene import Scene
 
@@ -39,8 +39,7 @@ def _report(record: Record, *, contrast: str) -> None:
     analysis = analysed(record, contrast=contrast)
     path = record.directory / "report" / verify.REPORT
     path.parent.mkdir(exist_ok=True)
-    curves = shifts.of_record(record, analysis, Scene(record=record, analysis=analysis).whole_distributions)
-    path.write_text(document.render(record, analysis, curves), encoding="utf-8")
+    path.write_text(document.render(Scene(record, analysis)), encoding="utf-8")
 
 
 def _changed(path: Path, change: Callable[[Any], None]) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.machines.places import FACTS, place_here, place_in_memory
+from support.facts import EMULATED, facts_of
+from support.machines.places import place_here, place_in_memory
 from support.records import section
 
 from fairtrial.caching import CACHE_VARIABLE
@@ -31,14 +32,14 @@ def holding(count: int | None) -> Callable[[wire.Spawn], Ran]:
 
     def run(spawn: wire.Spawn) -> Ran:
         if spawn.name == "sql":
-            return Ran(stdout=['{"rows": [["3.40", "2022"]]}'])
+            return Ran(stdout=['{"columns": ["1", "2"], "rows": [["3.40", "2022"]]}'])
         return Ran(code=1, stderr=["du: none"]) if count is None else Ran(stdout=[f"{count}\t/prepared"])
 
     return run
 
 
 def require(*, free: int, need: int, held: int | None = None) -> list[str]:
-    with place_in_memory(holding(held), facts={**FACTS, "free_bytes": free}) as (place, fake):
+    with place_in_memory(holding(held), facts=facts_of(free_bytes=free)) as (place, fake):
         room.require(place, need, trials=[trial(), trial()])
         return [request.name for request in fake.requests if isinstance(request, wire.Spawn)]
 
@@ -55,7 +56,7 @@ def test_too_little_is_refused_with_both_figures() -> None:
 
 
 def test_a_guest_gets_a_larger_disk_not_another_directory() -> None:
-    facts = {**FACTS, "free_bytes": MIB, "accelerator": "tcg"}
+    facts = facts_of(free_bytes=MIB, guest=EMULATED)
     with (
         place_in_memory(holding(None), facts=facts) as (place, _fake),
         pytest.raises(PlaceError) as refused,
@@ -92,7 +93,7 @@ def test_one_byte_too_few_is_too_few() -> None:
 
 def test_prepared_data_of_other_studies_are_no_room(tmp_path: Path) -> None:
     with place_here(tmp_path) as place:
-        place.facts = {**FACTS, "free_bytes": MIB}
+        place.facts = facts_of(free_bytes=MIB)
         (own,), (other,) = (prepared.directories(place, [trial(warehouses=count)]) for count in (1, 2))
         for directory in (own, other):
             Path(directory).mkdir(parents=True)
@@ -110,7 +111,7 @@ def test_a_server_that_is_not_there_has_nothing_prepared_and_is_not_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None
 ) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    with place_in_memory(lambda _spawn: Ran(code=1), facts={**FACTS, "free_bytes": MIB}) as (place, fake):
+    with place_in_memory(lambda _spawn: Ran(code=1), facts=facts_of(free_bytes=MIB)) as (place, fake):
         with pytest.raises(PlaceError, match=r"has 1MiB free$"):
             room.require(place, 2 * MIB, trials=[trial(system="mysql", version=version)])
         assert "du" not in [request.name for request in fake.requests if isinstance(request, wire.Spawn)]

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.facts import facts_of
 from support.machines.places import FACTS, place_here, place_in_memory
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.run.feasibility import settings as settable
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.wire.fake import Ran
 
 
@@ -69,18 +70,18 @@ def test_a_machine_that_does_not_scale_its_frequency_is_told_so() -> None:
 
 
 def test_only_trials_of_the_place_are_asked_about() -> None:
-    there = trial(sysctl={"vm.swappiness": 1}).model_copy(update={"place": {"ssh": {"host": "far"}}})
+    there = trial(sysctl={"vm.swappiness": 1}).model_copy(update={"place": Section({"ssh": {"host": "far"}})})
     here = trial()
-    assert settable.here({"local": {}}, {"cell": {"a": here, "b": there}}) == [here]
+    assert settable.here(Section({"local": {}}), {"cell": {"a": here, "b": there}}) == [here]
 
 
-ROOT = {**FACTS, "user_id": 0, "page_bytes": 4096, "nodes": {"0": [0, 1, 2, 3]}}
+ROOT = {"user_id": 0, "nodes": {"0": [0, 1, 2, 3]}}
 ONE = {"memory": {"version": 1, "directory": "/sys/fs/cgroup/memory", "enabled": True}}
 SHARE = {"limit": 1 << 26, "high": None, "min": None, "low": None, "swap": 1 << 20}
 
 
 def asked_as_root(*trials: ResolvedTrial, missing: tuple[str, ...] = ()) -> list[str]:
-    with place_in_memory(answers(*missing), facts={**ROOT, "controllers": ONE}) as (place, fake):
+    with place_in_memory(answers(*missing), facts=facts_of(**ROOT, controllers=ONE)) as (place, fake):
         settable.require(place, trials)
         spawned = [request for request in fake.requests if isinstance(request, wire.Spawn)]
         return [word for request in spawned for word in request.argv[4:]]
@@ -120,7 +121,7 @@ def test_the_look_finds_files_and_programs_of_this_machine(tmp_path: Path) -> No
 def test_groups_are_tried_once_per_arm_and_left_as_they_were() -> None:
     limited = trial(memory={"server": {**SHARE, "swap": None}, "client": None})
     more = trial(memory={"server": {**SHARE, "swap": None, "limit": 1 << 27}, "client": None})
-    with place_in_memory(answers(), facts={**ROOT, "controllers": ONE}) as (place, fake):
+    with place_in_memory(answers(), facts=facts_of(**ROOT, controllers=ONE)) as (place, fake):
         settable.require(place, [limited, limited, more])
         changed = [request.step.name for request in fake.requests if isinstance(request, wire.Change)]
         assert changed == ["group.server", "memory.server.limit"] * 2
@@ -129,9 +130,9 @@ def test_groups_are_tried_once_per_arm_and_left_as_they_were() -> None:
 
 def test_a_kernel_that_refuses_a_group_is_found_out_before_anything_starts(tmp_path: Path) -> None:
     """A directory that is no control group takes a group's name, and nothing in it takes a limit."""
-    facts = {**ROOT, "controllers": {"memory": {"version": 2, "directory": str(tmp_path), "enabled": True}}}
+    memory = {"version": 2, "directory": str(tmp_path), "enabled": True}
     with place_here(tmp_path) as place:
-        place.facts = facts
+        place.facts = facts_of(**ROOT, controllers={"memory": memory})
         with pytest.raises(PlaceError, match=r"cannot set memory\.server\.limit: .*memory\.max") as refused:
             settable.require(place, [trial(memory={"server": {**SHARE, "swap": None}, "client": None})])
         assert "container" in refused.value.hint

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.facts import EMULATED, facts_of
 from support.machines.places import place_in_memory
 from support.seen import seen
 
@@ -16,9 +17,10 @@ from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Plan
 from fairtrial.run.feasibility.study import Lack, Outlook, outlook, outlooks
 from fairtrial.servers import maven
+from fairtrial.study.resolved import Section
 from fairtrial.wire.fake import Ran
 
-LOCAL = {"local": {"state_directory": None}}
+LOCAL = Section({"local": {"state_directory": None}})
 MEMORY = {"/proc/meminfo": f"MemTotal: {16 << 20} kB\nMemAvailable: {8 << 20} kB"}
 PROGRAMS = ("qemu-system-x86_64", "qemu-img", "mkfs.xfs", "apt-get", "dpkg-deb", "perf", "fio", "sysbench")
 ALL = {name: (f"/usr/bin/{name}", "1") for name in PROGRAMS}
@@ -67,7 +69,7 @@ def has(*missing: str) -> Any:
         if spawn.name == "du":
             return Ran(code=1)  # nothing was prepared
         if spawn.name == "sql":
-            return Ran(stdout=['{"rows": [["3.40", "2022"]]}'])
+            return Ran(stdout=['{"columns": ["1", "2"], "rows": [["3.40", "2022"]]}'])
         if spawn.name == "sha256sum":
             return Ran(stdout=[f"{'0' * 64}  {argv[-1]}"])
         if argv[:1] == ["sh"] and "look" in argv:  # files that settings write
@@ -81,11 +83,11 @@ def has(*missing: str) -> Any:
 
 
 def asked(
-    plan: Plan, *missing: str, at: dict[str, Any] | None = None, facts: dict[str, Any] | None = None, **also: Any
+    plan: Plan, *missing: str, at: Section | None = None, facts: dict[str, Any] | None = None, **also: Any
 ) -> Outlook:
     also = {"programs": ALL, "looked_for_programs": True, "nodes": {"/dev/kvm": "rw"}} | also
     there = FACTS | (facts or {})
-    with place_in_memory(has(*missing), facts=there) as (place, _fake):
+    with place_in_memory(has(*missing), facts=facts_of(**there)) as (place, _fake):
         return outlook(plan, place, seen(MEMORY, facts=there, **also), at=at or LOCAL)
 
 
@@ -126,7 +128,7 @@ def test_a_load_of_another_generation_is_a_lack(tmp_path: Path, version: str, la
         return ran
 
     programs = {**ALL, "pgbench": ("/usr/bin/pgbench", version)}
-    with place_in_memory(run, facts=FACTS) as (place, _fake):
+    with place_in_memory(run, facts=facts_of(**FACTS)) as (place, _fake):
         found = outlook(plan, place, seen(MEMORY, facts=FACTS, programs=programs), at=LOCAL)
     assert [lack in each.what for each in found.lacks] == [True] * bool(lack)
 
@@ -179,7 +181,7 @@ def test_settings_need_root_and_environments_do_not(tmp_path: Path) -> None:
 def test_probes_need_their_programs_and_the_right_to_count(tmp_path: Path) -> None:
     plan = planned(tmp_path, telemetry="{probes: [perf_stat, {bpftrace: {program: 'BEGIN { exit(); }'}}]}")
     locked = {"/proc/sys/kernel/perf_event_paranoid": ("3",)}
-    with place_in_memory(has(), facts=FACTS) as (place, _fake):
+    with place_in_memory(has(), facts=facts_of(**FACTS)) as (place, _fake):
         at = seen({path: text[0] for path, text in locked.items()}, programs=ALL, looked_for_programs=True)
         found = outlook(plan, place, at, at=LOCAL)
     assert [lack.what for lack in found.lacks] == [
@@ -248,7 +250,7 @@ def test_kvm_that_boots_no_kernel_is_none(tmp_path: Path) -> None:
         nodes={"/dev/kvm": "rw"},
         state={"kvm.json": '{"boot": "now", "kernels": {"a": false}}'},
     )
-    with place_in_memory(has(), facts=FACTS) as (place, _fake):
+    with place_in_memory(has(), facts=facts_of(**FACTS)) as (place, _fake):
         (lack,) = outlook(plan, place, at, at=LOCAL).lacks
     assert lack.what == "it asks for KVM, which boots no kernel here"
 
@@ -256,7 +258,7 @@ def test_kvm_that_boots_no_kernel_is_none(tmp_path: Path) -> None:
 def test_what_a_guest_sets_is_its_own_kernels_affair(tmp_path: Path) -> None:
     plan = planned(tmp_path, place=GUEST, settings="{lru_gen: on}")
     assert asked(plan, "/sys/kernel/mm/lru_gen/enabled").can_run is True
-    inside = {"emulated": True, "kernel_source": "a package"}
+    inside = {"guest": EMULATED}
     (guest,) = places.of_plan(plan)
     found = asked(plan, "/sys/kernel/mm/lru_gen/enabled", at=guest, facts=inside, programs={})
     assert ["lru_gen" in lack.what for lack in found.lacks] == [True], "and a guest needs no QEMU in it"
@@ -279,7 +281,7 @@ def test_a_workload_of_another_place_is_asked_about_there(tmp_path: Path) -> Non
 
 
 def test_a_local_study_is_taken_to_run_at_whatever_was_looked_at(tmp_path: Path) -> None:
-    at = {"ssh": {"host": "bench-1"}}
+    at = Section({"ssh": {"host": "bench-1"}})
     assert asked(planned(tmp_path), at=at).can_run is True
     assert asked(planned(tmp_path, place=GUEST), at=at).can_run is None, "its guest boots on the machine that asks"
 
@@ -339,7 +341,7 @@ def test_a_server_that_several_studies_name_is_looked_for_once(tmp_path: Path) -
         ran: Ran = answer(spawn)
         return ran
 
-    with place_in_memory(noted, facts=FACTS) as (place, _fake):
+    with place_in_memory(noted, facts=facts_of(**FACTS)) as (place, _fake):
         found = outlooks(plans, place, at, at=LOCAL)
     assert [each.can_run for each in found] == [False, False]
     assert all("no mariadbd" in each.lacks[0].what for each in found)

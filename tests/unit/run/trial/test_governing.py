@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,21 +14,15 @@ from fairtrial.errors import AgentError, PlaceError, StreamLostError, SystemStar
 from fairtrial.protocol import generated as wire
 from fairtrial.run.trial import governing
 from fairtrial.run.trial.governing import Governor, beside
+from fairtrial.settings.steps.purge import PurgeGovernor
 from fairtrial.wire import Limits
 from fairtrial.wire.fake import Ran
 
 ORIGINALS = PurePosixPath("/var/lib/fairtrial/work/x/originals.json")
-ENDPOINT = {"kind": "mysql", "socket": "/s", "user": "root", "password": "", "database": "mysql"}
-PARAMETERS: Mapping[str, Any] = {
-    "endpoint": ENDPOINT,
-    "period_ms": 50,
-    "answer_limit_ms": 1000,
-    "threads": {"least": 1},
-    "batch_size": {"least": 1},
-    "low_water_percent": 20,
-    "stop_percent": 80,
-    "hysteresis_percent": 2,
-}
+ENDPOINT = wire.MysqlEndpoint(socket="/s", user="root", database="mysql")
+PURGE = PurgeGovernor()
+ASKED = PURGE.governing(ENDPOINT)
+DRY = PurgeGovernor(dry_run=True)
 GOVERNED = {
     "looks": 9,
     "missed_looks": 0,
@@ -68,7 +61,7 @@ def restorings(fake: Any) -> list[wire.Spawn]:
 
 def test_the_way_back_is_remembered_before_it_starts() -> None:
     with place_in_memory(running(STARTED, json.dumps(GOVERNED))) as (place, fake):
-        governor = Governor(place, PARAMETERS, originals=ORIGINALS, processors=(1, 2))
+        governor = Governor(place, ASKED, originals=ORIGINALS, processors=(1, 2))
         kinds = [type(each).__name__ for each in fake.requests]
         assert kinds.index("Change") < kinds.index("Spawn")
         (step,) = fake.steps
@@ -79,7 +72,8 @@ def test_the_way_back_is_remembered_before_it_starts() -> None:
         spawn = spawned(fake, "governor")
         assert list(spawn.argv) == ["fairtrial-agent", "govern-purge"]
         assert spawn.processors == [1, 2]
-        assert json.loads(spawn.stdin or "") == {**PARAMETERS, "originals": str(ORIGINALS)}
+        sent = wire.GovernPurge.model_validate_json(spawn.stdin or "")
+        assert sent == ASKED.model_copy(update={"originals": str(ORIGINALS)})
         assert governor.stop() == ""
         assert governor.governed == wire.Governed.model_validate(GOVERNED)
         assert restorings(fake) == [], "it did so itself"
@@ -87,7 +81,7 @@ def test_the_way_back_is_remembered_before_it_starts() -> None:
 
 def test_what_was_asked_and_found_is_written_down_without_the_way_in() -> None:
     with place_in_memory(running(STARTED, json.dumps(GOVERNED))) as (place, _fake):
-        effective = Governor(place, PARAMETERS, originals=ORIGINALS).effective
+        effective = Governor(place, ASKED, originals=ORIGINALS).effective
     assert effective.name == "purge_governor"
     assert json.loads(effective.asked)["period_ms"] == 50
     assert "endpoint" not in effective.asked
@@ -99,13 +93,13 @@ def test_who_listens_hears_every_decision() -> None:
     heard: list[wire.Decision] = []
     lines = (STARTED, said("fewer", threads=3), said("restored"), json.dumps(GOVERNED))
     with place_in_memory(running(*lines)) as (place, _fake):
-        Governor(place, PARAMETERS, originals=ORIGINALS, on_decision=heard.append).stop()
+        Governor(place, ASKED, originals=ORIGINALS, on_decision=heard.append).stop()
     assert [(each.decision, each.threads) for each in heard] == [("started", 4), ("fewer", 3), ("restored", None)]
 
 
 def test_a_dry_run_changes_nothing_and_has_nothing_to_remember() -> None:
     with place_in_memory(running(STARTED, json.dumps(GOVERNED))) as (place, fake):
-        governor = Governor(place, {**PARAMETERS, "dry_run": True}, originals=ORIGINALS)
+        governor = Governor(place, DRY.governing(ENDPOINT), originals=ORIGINALS)
         assert fake.steps == []
         governor.restore()
         assert governor.stop() == ""
@@ -115,9 +109,8 @@ def test_a_dry_run_changes_nothing_and_has_nothing_to_remember() -> None:
 def test_a_dry_run_beside_a_trial_says_that_nothing_is_set_and_its_trial_is_valid() -> None:
     """It counts what it decides, sets nothing, and has nothing to give back."""
     told = {**GOVERNED, "decisions": 7, "sets": 0}
-    given = {name: value for name, value in PARAMETERS.items() if name != "endpoint"} | {"dry_run": True}
     with place_in_memory(running(STARTED, json.dumps(told))) as (place, fake):
-        governor = beside(place, PurePosixPath("/work/abc"), given, endpoint=ENDPOINT, processors=None)
+        governor = beside(place, PurePosixPath("/work/abc"), DRY, endpoint=ENDPOINT, processors=None)
         assert json.loads(spawned(fake, "governor").stdin or "")["dry_run"] is True
         assert governor.effective.read_back == "nothing is set: 10.11.6-MariaDB, by threads"
         assert json.loads(governor.effective.asked)["dry_run"] is True
@@ -129,7 +122,7 @@ def test_a_dry_run_beside_a_trial_says_that_nothing_is_set_and_its_trial_is_vali
 
 def test_a_dry_run_that_fails_makes_its_trial_doubtful_and_restores_nothing() -> None:
     with place_in_memory(running(STARTED, code=1)) as (place, fake):
-        governor = Governor(place, {**PARAMETERS, "dry_run": True}, originals=ORIGINALS)
+        governor = Governor(place, DRY.governing(ENDPOINT), originals=ORIGINALS)
         assert governing.ended(governor) == "the purge governor failed (exit code 1)"
         assert restorings(fake) == []
 
@@ -137,7 +130,7 @@ def test_a_dry_run_that_fails_makes_its_trial_doubtful_and_restores_nothing() ->
 def test_a_server_that_refuses_ends_it_before_the_load_begins() -> None:
     with place_in_memory(running(code=1, errors=(json.dumps(REFUSES),))) as (place, _fake):
         with pytest.raises(PlaceError, match="does not start: the server refuses") as caught:
-            Governor(place, PARAMETERS, originals=ORIGINALS)
+            Governor(place, ASKED, originals=ORIGINALS)
         assert not isinstance(caught.value, SystemStartError)
         assert caught.value.hint == "give the privilege"
 
@@ -155,7 +148,7 @@ def test_a_server_that_is_gone_by_then_may_be_one_trial_s(ran: Ran) -> None:
         place_in_memory(lambda spawn: ran if spawn.name == "governor" else Ran(), limits=limits) as (place, _fake),
         pytest.raises(SystemStartError, match="does not start"),
     ):
-        Governor(place, PARAMETERS, originals=ORIGINALS)
+        Governor(place, ASKED, originals=ORIGINALS)
 
 
 def test_a_governor_that_ends_without_a_word_is_told_by_its_code() -> None:
@@ -163,13 +156,13 @@ def test_a_governor_that_ends_without_a_word_is_told_by_its_code() -> None:
         place_in_memory(running(code=3)) as (place, _fake),
         pytest.raises(PlaceError, match=r"it ended \(exit code 3\)"),
     ):
-        Governor(place, PARAMETERS, originals=ORIGINALS)
+        Governor(place, ASKED, originals=ORIGINALS)
 
 
 def test_one_that_fails_later_is_cleaned_up_after_and_makes_the_trial_doubtful() -> None:
     error = json.dumps({"error": "cannot write: disk full", "hint": "make room"})
     with place_in_memory(running(STARTED, code=1, errors=(error,))) as (place, fake):
-        governor = Governor(place, PARAMETERS, originals=ORIGINALS)
+        governor = Governor(place, ASKED, originals=ORIGINALS)
         assert governor.stop() == "the purge governor failed (exit code 1): cannot write: disk full"
         assert [list(each.argv) for each in restorings(fake)] == [[*governing.RESTORE, str(ORIGINALS)]]
         assert governor.governed is None
@@ -182,7 +175,7 @@ def test_values_that_cannot_be_restored_are_an_error() -> None:
         return Ran(code=1, stderr=["no answer within 10.0 s"])
 
     with place_in_memory(run) as (place, _fake):
-        governor = Governor(place, PARAMETERS, originals=ORIGINALS)
+        governor = Governor(place, ASKED, originals=ORIGINALS)
         with pytest.raises(PlaceError, match="no answer within"):
             governor.stop()
         assert "no answer within" in governing.ended(governor), "of a server that ends with its trial, a doubt"
@@ -190,7 +183,7 @@ def test_values_that_cannot_be_restored_are_an_error() -> None:
 
 def test_a_lost_stream_is_nobody_s_doubt() -> None:
     with place_in_memory(running(STARTED, code=None)) as (place, fake):
-        governor = Governor(place, PARAMETERS, originals=ORIGINALS)
+        governor = Governor(place, ASKED, originals=ORIGINALS)
         assert not governor.wait(0.01)
         fake.cut()
         with pytest.raises(StreamLostError):
@@ -209,12 +202,12 @@ def test_a_lost_stream_is_nobody_s_doubt() -> None:
 )
 def test_what_was_not_as_asked_makes_the_trial_doubtful(change: dict[str, object], doubt: str) -> None:
     with place_in_memory(running(STARTED, json.dumps({**GOVERNED, **change}))) as (place, _fake):
-        assert Governor(place, PARAMETERS, originals=ORIGINALS).stop() == doubt
+        assert Governor(place, ASKED, originals=ORIGINALS).stop() == doubt
 
 
 def test_an_agent_that_says_nothing_in_the_end_is_told() -> None:
     with place_in_memory(running(STARTED, "not JSON")) as (place, _fake):
-        governor = Governor(place, PARAMETERS, originals=ORIGINALS)
+        governor = Governor(place, ASKED, originals=ORIGINALS)
         assert "older one" in governor.stop()
         assert governor.said == "not JSON"
 
@@ -222,25 +215,24 @@ def test_an_agent_that_says_nothing_in_the_end_is_told() -> None:
 def test_a_trial_s_governor_has_its_files_among_the_raw_ones() -> None:
     trial = PurePosixPath("/var/lib/fairtrial/work/abc")
     with place_in_memory(running(STARTED, json.dumps(GOVERNED))) as (place, fake):
-        given = {name: value for name, value in PARAMETERS.items() if name != "endpoint"}
-        beside(place, trial, given, endpoint=ENDPOINT, processors=None).stop()
+        beside(place, trial, PURGE, endpoint=ENDPOINT, processors=None).stop()
         asked = json.loads(spawned(fake, "governor").stdin or "")
     assert asked["output_directory"] == "/var/lib/fairtrial/work/abc/out"
     assert asked["originals"] == "/var/lib/fairtrial/work/abc/governor-originals.json"
-    assert asked["endpoint"] == ENDPOINT
+    assert asked["endpoint"] == ENDPOINT.model_dump(mode="json")
 
 
 def test_a_system_without_a_server_is_refused() -> None:
     with place_in_memory() as (place, _fake), pytest.raises(PlaceError, match="needs a server"):
-        beside(place, ORIGINALS.parent, PARAMETERS, endpoint=None, processors=None)
+        beside(place, ORIGINALS.parent, PURGE, endpoint=None, processors=None)
 
 
 def test_a_real_agent_remembers_and_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
-    absent = {**ENDPOINT, "socket": str(tmp_path / "nothing")}
+    absent = ENDPOINT.model_copy(update={"socket": str(tmp_path / "nothing")})
     with place_here(tmp_path) as place:
         originals = PurePosixPath(tmp_path) / "originals.json"
         with pytest.raises(PlaceError, match="cannot govern"):
-            Governor(place, {**PARAMETERS, "endpoint": absent}, originals=originals)
+            Governor(place, PURGE.governing(absent), originals=originals)
         assert place.agent.undo().steps == 1, "the step that was remembered"
 
 
@@ -250,7 +242,7 @@ def test_originals_that_are_damaged_are_an_error_and_stay(tmp_path: Path) -> Non
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(place_here(tmp_path))
         with pytest.raises(AgentError, match=r"originals\.json"):
-            Governor(place, PARAMETERS, originals=PurePosixPath(originals))
+            Governor(place, ASKED, originals=PurePosixPath(originals))
         with pytest.raises(PlaceError, match=r"the agent could not restore: .*originals\.json"):
             place.agent.close()
     assert originals.exists()

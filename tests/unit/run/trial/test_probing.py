@@ -26,7 +26,8 @@ from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import Process
 
 OUT = PurePosixPath("/var/lib/fairtrial/work/x/out/diagnostics")
-MEASURING = {"progress": "measuring", "time_ns": 1}
+MEASURING = wire.MeasuringProgress(time_ns=1)
+RAMP_UP = wire.RampUpProgress(time_ns=0)
 needs_perf = pytest.mark.skipif(shutil.which("perf") is None, reason="needs perf: `apt install linux-perf`")
 needs_bpftrace = pytest.mark.skipif(
     shutil.which("bpftrace") is None or os.geteuid() != 0, reason="needs bpftrace, as root: `apt install bpftrace`"
@@ -190,7 +191,7 @@ def test_nothing_starts_before_the_window_and_progress_goes_on(tmp_path: Path) -
         subject, trial = here(place, {"command": "sleep 600"})
         subject.begin_when_measuring()
         listen = subject.listening(heard.append)
-        listen({"progress": "ramp_up", "time_ns": 0})
+        listen(RAMP_UP)
         time.sleep(0.05)
         assert subject._started == []
         listen(MEASURING)
@@ -198,14 +199,14 @@ def test_nothing_starts_before_the_window_and_progress_goes_on(tmp_path: Path) -
         listen(MEASURING)  # a search measures many windows: once is enough
         assert subject.end() == ""
         assert len(probes.read(trial)) == 1
-    assert heard == [{"progress": "ramp_up", "time_ns": 0}, MEASURING, MEASURING]
+    assert heard == [RAMP_UP, MEASURING, MEASURING]
 
 
 def test_a_load_that_never_measures_starts_no_probe(tmp_path: Path) -> None:
     with place_here(tmp_path) as place:
         subject, trial = here(place, {"command": "sleep 600"})
         subject.begin_when_measuring()
-        subject.listening(lambda _line: None)({"progress": "loading", "done": 1})
+        subject.listening(lambda _line: None)(RAMP_UP)
         assert subject.end() == NEVER_MEASURED
         assert subject._started == []
         assert probes.read(trial) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.facts import EMULATED, facts_of
 from support.machines.places import place_here, place_in_memory
 from support.machines.set_here import effect_of
 
@@ -13,7 +14,7 @@ from fairtrial.run.trial import read_back
 from fairtrial.settings.steps.shared import program, trigger, write_file
 from fairtrial.wire.fake import Ran
 
-FACTS = {"processors": [0, 1], "user_id": 0, "page_bytes": 4096, "accelerator": "tcg"}
+FACTS = facts_of(user_id=0, guest=EMULATED)
 
 
 def test_what_was_asked_is_what_must_read_back() -> None:

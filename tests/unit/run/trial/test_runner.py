@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support import pgbench
 from support.command_line import eventually
+from support.facts import facts_of
 from support.inference import printed
 from support.machines.places import place_here
 from support.machines.stage import BROKEN, WHOLE, Stage, Staged
@@ -20,11 +21,13 @@ from support.records import planned, tiny_plan
 from fairtrial import record
 from fairtrial.errors import PlaceError, RecordError, SystemStartError
 from fairtrial.metrics.telemetry import probes
+from fairtrial.protocol.generated import MeasuringProgress, RampUpProgress
 from fairtrial.record.models import TrialRecord
 from fairtrial.run.trial import runner
 from fairtrial.settings import Effect
 from fairtrial.settings.steps.shared import write_file
 from fairtrial.study.probes import Probe
+from fairtrial.study.resolved import Section
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS, Drive, workload_of
 
@@ -36,8 +39,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     plan = tiny_plan().model_copy(update={"telemetry_interval_ms": 1000, "probes": [Probe(command="sleep 600")]})
     writer = record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "study: tiny\n"})
     with place_here(tmp_path) as place:
-        found = place.native("facts", {}, timeout_s=60)
-        place.facts = {**found, "user_id": 1000, "processors": found["processors"][:3]}  # nobody's caches are dropped
+        place.facts = facts_of(processors=[0, 1, 2])  # and not root: nobody's caches are dropped
         own = runner.TrialRunner(place=place, writer=writer, progress=progress)
         yield Stage(staged, own, writer, progress, monkeypatch, tmp_path)
     writer.close()
@@ -238,7 +240,7 @@ def test_figures_that_cannot_be_computed_make_the_trial_invalid_and_end_no_run(s
 def test_what_only_the_reader_of_a_programs_output_finds_wrong_makes_the_trial_invalid(
     stage: Stage, *, kind: str, write: Callable[[Path], None], figure: str
 ) -> None:
-    workload = pgbench.RATED if kind == "pgbench" else workload_of({kind: WORKLOADS[kind].example})
+    workload = pgbench.RATED if kind == "pgbench" else workload_of(Section({kind: dict(WORKLOADS[kind].example)}))
     stage.staged.contradictions = workload.contradictions
     stage.staged.at["drive"] = lambda drive: write(Path(drive.directory))
     assert stage.run().invalid_reason == ""
@@ -437,17 +439,16 @@ def test_probes_wait_for_a_window_that_the_load_announces(stage: Stage) -> None:
     seen: list[int] = []
 
     def ramp_up(drive: Drive) -> None:
-        drive.on_progress({"progress": "ramp_up", "time_ns": 0})
+        drive.on_progress(RampUpProgress(time_ns=0))
         seen.append(len(running(stage)))
-        drive.on_progress({"progress": "measuring", "time_ns": 1})
+        drive.on_progress(MeasuringProgress(time_ns=1))
         eventually(lambda: running(stage), "the probe never began")
 
     stage.staged.at["drive"] = ramp_up
-    found = stage.run(DIAGNOSTIC)
+    assert stage.run(DIAGNOSTIC).valid
     assert seen == [0]
-    assert found.valid
     assert len(findings(stage, "all.d01.a")) == 1
-    assert [line["progress"] for line in stage.progress.lines] == ["ramp_up", "measuring"]
+    assert [line.progress for line in stage.progress.lines] == ["ramp_up", "measuring"]
 
 
 def test_a_diagnostic_trial_whose_probes_saw_nothing_of_a_window_is_invalid(stage: Stage) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import signal
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import polars as pl
@@ -11,43 +11,42 @@ from support.machines.places import place_here, place_in_memory, spawned
 
 from fairtrial.protocol import generated as wire
 from fairtrial.run.trial import sampling as telemetry
+from fairtrial.systems import Instance
 from fairtrial.wire.fake import Ran
 
 OUT = PurePosixPath("/var/lib/fairtrial/work/x/out")
 SAMPLING = '{"sampling":["cpu"]}'
+MONITORING = wire.MysqlEndpoint(socket="/s", user="root", database="mysql")
+NONE = Instance(endpoint=None, process=None)
+
+
+def asked(instance: Instance = NONE, *, out: PurePosixPath = OUT, interval_ms: int = 250) -> wire.Sample:
+    return telemetry.request(out, instance, interval_ms=interval_ms, lock_waits=True)
 
 
 def test_it_is_asked_for_every_source_and_ended_by_a_signal() -> None:
     with place_in_memory(lambda _spawn: Ran(code=None, stdout=[SAMPLING])) as (place, fake):
-        sampler = telemetry.start(place, OUT, interval_ms=250, followed={"processes": {"server": 17}})
-        asked = json.loads(spawned(fake, "sampler").stdin or "")
-        assert asked == {
-            "interval_ms": 250,
-            "sources": list(telemetry.SOURCES),
-            "processes": {"server": 17},
-            "output_directory": str(OUT),
-        }
+        sampler = telemetry.Sampler(place, asked())
+        sent = wire.Sample.model_validate_json(spawned(fake, "sampler").stdin or "")
+        assert sent == wire.Sample(interval_ms=250, sources=list(telemetry.SOURCES), output_directory=str(OUT))
         sampler.stop()
         assert [request.signal for request in fake.requests if isinstance(request, wire.Signal)] == [signal.SIGTERM]
         assert fake.files[str(OUT / "log" / "sampler.log")].decode() == SAMPLING
 
 
 def test_a_server_is_asked_over_its_own_endpoint_and_not_too_often() -> None:
-    endpoint = {"kind": "mysql", "socket": "/s", "user": "root", "password": "", "database": "mysql"}
-    asked = telemetry.sampled_server(endpoint, interval_ms=10, lock_waits=True)
-    assert asked == {"endpoint": endpoint, "interval_ms": telemetry.SHORTEST_SERVER_INTERVAL_MS, "lock_waits": True}
-    assert (telemetry.sampled_server(endpoint, interval_ms=2000, lock_waits=False) or {})["interval_ms"] == 2000
-    assert telemetry.sampled_server(None, interval_ms=1000, lock_waits=True) is None
-    with place_in_memory(lambda _spawn: Ran(code=None, stdout=[SAMPLING])) as (place, fake):
-        telemetry.start(place, OUT, interval_ms=10, followed={}, server=asked)
-        sent = wire.Sample.model_validate_json(spawned(fake, "sampler").stdin or "")
-    assert sent.server is not None
-    assert sent.server.lock_waits
+    def server(interval_ms: int) -> wire.SampledServer | None:
+        return asked(Instance(endpoint=None, process=None, monitoring=MONITORING), interval_ms=interval_ms).server
+
+    shortest_ms = telemetry.SHORTEST_SERVER_INTERVAL_MS
+    assert server(10) == wire.SampledServer(endpoint=MONITORING, interval_ms=shortest_ms, lock_waits=True)
+    assert server(2000) == wire.SampledServer(endpoint=MONITORING, interval_ms=2000, lock_waits=True)
+    assert asked().server is None
 
 
 def test_a_sampler_that_failed_makes_its_telemetry_unbelievable_in_its_own_words() -> None:
     with place_in_memory(lambda _spawn: Ran(code=1, stderr=["no such directory"])) as (place, _fake):
-        reason = telemetry.start(place, OUT, interval_ms=250, followed={}).stop()
+        reason = telemetry.Sampler(place, asked()).stop()
     assert "code 1" in reason
     assert "no such directory" in reason
 
@@ -56,7 +55,7 @@ def test_a_real_sampler_leaves_streams_that_become_parquet(tmp_path: Path) -> No
     with place_here(tmp_path) as place:
         out = PurePosixPath(tmp_path / "out")
         (tmp_path / "out" / "log").mkdir(parents=True)
-        sampler = telemetry.start(place, out, interval_ms=10, followed={})
+        sampler = telemetry.Sampler(place, asked(out=out, interval_ms=10))
         assert (tmp_path / "out" / "telemetry-cpu.arrows").exists(), "the first sample is there once it is started"
         assert sampler.stop() == ""
     (tmp_path / "out" / "telemetry-empty.arrows").touch()
@@ -68,9 +67,12 @@ def test_a_real_sampler_leaves_streams_that_become_parquet(tmp_path: Path) -> No
 
 
 def test_a_server_of_many_processes_is_followed_with_its_children() -> None:
-    assert telemetry.followed(17, is_one_process=True) == {"processes": {"server": 17}}
-    assert telemetry.followed(17, is_one_process=False) == {"process_trees": {"server": 17}}
-    assert telemetry.followed(None, is_one_process=True) == {}
+    with place_in_memory(lambda _spawn: Ran(code=None)) as (place, _fake):
+        process = place.agent.spawn("server", ["server"])
+        one = Instance(endpoint=None, process=process)
+        alone, family = asked(one), asked(replace(one, is_one_process=False))
+    assert (alone.processes, alone.process_trees) == ({"server": process.pid}, {})
+    assert (family.processes, family.process_trees) == ({}, {"server": process.pid})
 
 
 def test_another_clocks_times_are_shifted_and_the_loads_own_are_not(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from support.machines.places import place_here
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics.telemetry import shutdown
+from fairtrial.protocol.endpoints import FilesEndpoint
 from fairtrial.run.kinds import Parts
 from fairtrial.run.trial.shutting_down import Loaded, shut_down_slowly
 from fairtrial.systems import Instance, Launch
@@ -21,6 +22,7 @@ from fairtrial.wire.open_place import OpenPlace
 
 ENDS = "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"
 FAILS = "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done"
+FIRST, AGAIN = FilesEndpoint(directory="/first"), FilesEndpoint(directory="/again")
 BEFORE_S = 5.0  # it was told so long after its load had ended
 STAYS = "trap '' TERM; echo up; while :; do sleep 0.1; done"
 
@@ -39,7 +41,7 @@ class Staged:
 
     def start(self, _place: OpenPlace, launch: Launch) -> Instance:
         self.started.append(launch)
-        return Instance(endpoint={"kind": "again"}, process=None)
+        return Instance(endpoint=AGAIN, process=None)
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def shut_down(place: OpenPlace, here: Path, script: str, *, limit_s: float | Non
         place,
         parts,
         Loaded(
-            Instance(endpoint={"kind": "first"}, process=process, slow_shutdown_s=limit_s),
+            Instance(endpoint=FIRST, process=process, slow_shutdown_s=limit_s),
             launch,
             load_ended_ns=place.agent.clock().monotonic_ns - int(BEFORE_S * 1e9),
         ),
@@ -74,14 +76,14 @@ def shut_down(place: OpenPlace, here: Path, script: str, *, limit_s: float | Non
 
 def test_one_that_is_not_asked_for_is_none(place: OpenPlace, tmp_path: Path) -> None:
     found, staged = shut_down(place, tmp_path, ENDS, limit_s=None)
-    assert found.endpoint == {"kind": "first"}
+    assert found.endpoint == FIRST
     assert staged.started == []
     assert shutdown.compute(tmp_path / "out") == {}
 
 
 def test_a_server_that_ends_by_itself_is_timed_and_started_again(place: OpenPlace, tmp_path: Path) -> None:
     found, staged = shut_down(place, tmp_path, ENDS, limit_s=200)
-    assert found.endpoint == {"kind": "again"}
+    assert found.endpoint == AGAIN
     assert len(staged.started) == 1
     scalars = shutdown.compute(tmp_path / "out")
     assert BEFORE_S <= scalars["slow_shutdown_gap_s"] < scalars["slow_shutdown_s"] < 200

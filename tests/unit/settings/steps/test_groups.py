@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from support.facts import facts_of
 from support.machines.set_here import effect_for, validated
 
 from fairtrial.errors import PlaceError
@@ -16,25 +17,25 @@ from fairtrial.settings import Effect, TrialContext
 from fairtrial.settings.affinity import processors
 from fairtrial.settings.numa import listed
 from fairtrial.settings.steps.context import Load
+from fairtrial.wire.facts import Facts
 
 TRIAL = PurePosixPath("/state/work/abc")
-FACTS = {"processors": [0, 1, 2, 3], "user_id": 0, "page_bytes": 4096, "nodes": {"0": [0, 1], "1": [2, 3]}}
 
 
-def version_1(*names: str) -> dict[str, Any]:
+def version_1(*names: str) -> Facts:
     found = {name: {"version": 1, "directory": f"/sys/fs/cgroup/{name}", "enabled": True} for name in names}
-    return {**FACTS, "controllers": found}
+    return facts_of(user_id=0, controllers=found)
 
 
-def version_2(*names: str, enabled: tuple[str, ...] = ()) -> dict[str, Any]:
+def version_2(*names: str, enabled: tuple[str, ...] = ()) -> Facts:
     found = {name: {"version": 2, "directory": "/sys/fs/cgroup", "enabled": name in enabled} for name in names}
-    return {**FACTS, "controllers": found}
+    return facts_of(user_id=0, controllers=found)
 
 
 ONE, TWO = version_1("memory", "blkio", "cpuset"), version_2("memory", "io", "cpuset", enabled=("memory",))
 
 
-def made(facts: dict[str, Any], load: Load = "beside", /, **settings: Any) -> Effect:
+def made(facts: Facts, load: Load = "beside", /, **settings: Any) -> Effect:
     return effect_for(TrialContext(TRIAL, load=load), facts, **settings)
 
 
@@ -126,7 +127,7 @@ def test_what_is_written_back_is_charged_to_a_group_that_counts_memory_too() -> 
 
 
 @pytest.mark.parametrize("facts", [ONE, TWO])
-def test_limits_of_sides_that_are_no_processes_of_their_own_are_refused(facts: dict[str, Any]) -> None:
+def test_limits_of_sides_that_are_no_processes_of_their_own_are_refused(facts: Facts) -> None:
     apart = {"memory": {"server": {"limit": "64MiB"}, "client": {"limit": "64MiB"}}}
     with pytest.raises(PlaceError, match="system and load are one process here") as refused:
         made(facts, "within", **apart)
@@ -213,7 +214,7 @@ def test_a_place_without_the_controller_or_without_root_is_refused(settings: dic
     ):
         made(version_1("pids"), **settings)
     with pytest.raises(PlaceError, match="needs root at the place"):
-        made({**TWO, "user_id": 1000}, **settings)
+        made(TWO.model_copy(update={"user_id": 1000}), **settings)
 
 
 @pytest.mark.parametrize(

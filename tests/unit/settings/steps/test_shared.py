@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from support.facts import facts_of
 from support.machines.set_here import validated as all_validated
 
 from fairtrial.errors import PlaceError
@@ -18,7 +19,7 @@ from fairtrial.settings.steps.effect import Effect, merged
 from fairtrial.settings.steps.shared import trigger, write_file
 from fairtrial.settings.sysfs import normalisation
 
-FACTS = {"processors": [0, 1, 2, 3], "user_id": 0}
+FACTS = facts_of(user_id=0)
 
 
 def validated(name: str, value: object) -> Any:
@@ -226,7 +227,7 @@ def test_processors_of_a_load_at_another_place_are_those_of_that_place() -> None
 def test_processors_that_are_offline_are_no_ones_to_ask_for() -> None:
     """The kernel's list may have holes."""
     with pytest.raises(PlaceError, match=r"\[1\]"):
-        effects({"affinity": {"server": "0-2", "client": None}}, {**FACTS, "processors": [0, 2, 3]}, ANY_TRIAL)
+        effects({"affinity": {"server": "0-2", "client": None}}, facts_of(processors=[0, 2, 3]), ANY_TRIAL)
 
 
 def step_named(name: str) -> Effect:

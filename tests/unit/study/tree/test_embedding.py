@@ -93,7 +93,7 @@ def load(tmp_path: Path) -> Load:
 
 
 def recipe(loaded: study.Study, level: str) -> dict[str, Any]:
-    found: dict[str, Any] = loaded.resolve({"what": level}).workload["bake"]["recipe"]
+    found: dict[str, Any] = loaded.resolve({"what": level}).workload.root["bake"]["recipe"]
     return found
 
 
@@ -101,7 +101,7 @@ def test_a_file_s_content_stands_for_its_name_and_levels_overlay_it(load: Load) 
     loaded = load()
     assert recipe(loaded, "rye") == {"flour": 5, "water": 1, "notes": {"oven": "stone"}}
     assert recipe(loaded, "wetter") == {"flour": 5, "water": 3, "notes": {"oven": "stone"}}
-    assert loaded.resolve({"what": "hotter"}).workload["bake"]["heat"] == 240
+    assert loaded.resolve({"what": "hotter"}).workload.root["bake"]["heat"] == 240
 
 
 def test_another_file_replaces_the_whole_of_the_first(load: Load) -> None:

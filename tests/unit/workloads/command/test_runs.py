@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial.protocol import generated as wire
+from fairtrial.protocol.endpoints import Endpoint, FilesEndpoint
+from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint
 from fairtrial.wire.fake import USAGE
 from fairtrial.workloads.command.parameters import CommandParameters
 from fairtrial.workloads.command.runs import LARGEST, Ran, accounting, reaching
@@ -52,13 +54,13 @@ def test_a_figure_of_the_output_is_of_one_run_only() -> None:
     ("endpoint", "told"),
     [
         (None, {}),
-        ({"kind": "files", "directory": "/d"}, {}),
+        (FilesEndpoint(directory="/d"), {}),
         (
-            {"kind": "mysql", "socket": "/s", "user": "root", "password": "", "database": "d"},
+            MysqlEndpoint(socket="/s", user="root", database="d"),
             {"FAIRTRIAL_SOCKET": "/s", "FAIRTRIAL_USER": "root", "FAIRTRIAL_DATABASE": "d"},
         ),
         (
-            {"kind": "mysql", "host": "h", "port": 1, "user": "u", "password": "p", "database": "d"},
+            MysqlEndpoint(host="h", port=1, user="u", password="p", database="d"),
             {
                 "FAIRTRIAL_HOST": "h",
                 "FAIRTRIAL_PORT": "1",
@@ -68,7 +70,7 @@ def test_a_figure_of_the_output_is_of_one_run_only() -> None:
             },
         ),
         (
-            {"kind": "postgres", "socket_directory": "/s", "port": 2, "user": "u", "password": "", "database": "d"},
+            PostgresEndpoint(socket_directory="/s", port=2, user="u", database="d"),
             {
                 "FAIRTRIAL_SOCKET_DIRECTORY": "/s",
                 "FAIRTRIAL_PORT": "2",
@@ -82,7 +84,7 @@ def test_a_figure_of_the_output_is_of_one_run_only() -> None:
         ),
     ],
 )
-def test_a_program_is_told_how_to_reach_the_system(endpoint: dict[str, Any] | None, told: dict[str, str]) -> None:
+def test_a_program_is_told_how_to_reach_the_system(endpoint: Endpoint | None, told: dict[str, str]) -> None:
     assert reaching(endpoint) == told
 
 

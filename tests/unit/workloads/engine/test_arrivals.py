@@ -12,6 +12,7 @@ from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError
 from fairtrial.metrics import latency
+from fairtrial.protocol import generated as wire
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.workloads import workload_of
 from fairtrial.workloads.engine import arrivals
@@ -48,7 +49,8 @@ def resolved(load: Load, text: str) -> ResolvedTrial:
 
 def task(load: Load, text: str) -> dict[str, Any]:
     parameters = workload_of(resolved(load, text).workload).parameters
-    return arrivals.task(parameters.arrivals, spacing=parameters.spacing, path="/place/arrivals")
+    offered = arrivals.offered(parameters.arrivals, spacing=parameters.spacing, path="/place/arrivals")
+    return offered.model_dump(mode="json")
 
 
 def test_rates_that_change_are_told_to_the_engine_per_second_and_in_seconds(load: Load) -> None:
@@ -73,7 +75,7 @@ def test_rates_that_change_are_told_to_the_engine_per_second_and_in_seconds(load
 def test_a_replay_is_seen_from_the_file_that_names_it_and_kept_as_path_and_hash(load: Load, tmp_path: Path) -> None:
     text = "{replay: {file: times.txt, at_end: again}}"
     assert task(load, text) == {"kind": "replay", "path": "/place/arrivals", "again": True}
-    file = resolved(load, text).workload["oltp"]["arrivals"]["replay"]["file"]
+    file = resolved(load, text).workload.root["oltp"]["arrivals"]["replay"]["file"]
     assert file["path"] == str(tmp_path / "times.txt")
     assert (file["arrivals"], file["length_s"]) == (2, 1.5)
 
@@ -83,16 +85,19 @@ def test_a_search_has_its_objective_and_no_length(load: Load) -> None:
         load(STUDY.replace("ARRIVALS", SEARCH))
     text = STUDY.replace("    duration: 5s\n", "").replace("ARRIVALS", SEARCH)
     parameters = workload_of(load(text).resolve({"users": "few"}).workload).parameters
-    assert arrivals.task(parameters.arrivals, spacing="constant", path="")["search"] == {
-        "percentile": "p99",
-        "limit_s": 0.01,
-        "lowest_per_s": 100,
-        "highest_per_s": 20_000,
-        "precision": 0.05,
-        "window_s": 10,
-        "settle_s": 2,
-        "spacing": "constant",
-    }
+    offered = arrivals.offered(parameters.arrivals, spacing="constant", path="")
+    assert offered == wire.SearchArrivals(
+        search=wire.Search(
+            percentile="p99",
+            limit_s=0.01,
+            lowest_per_s=100,
+            highest_per_s=20_000,
+            precision=0.05,
+            window_s=10,
+            settle_s=2,
+            spacing="constant",
+        )
+    )
     # Eight doublings and one: half of them, three more for the bounds, and four halvings twice; two seconds settle.
     assert native.duration_s(parameters, guessed_per_s=1) == 10 + (5 + 3 + 8) * 13
 
@@ -181,7 +186,7 @@ def test_levels_that_name_another_kind_of_arrivals_replace_it_whole(load: Load) 
         "{virtual_users: 9}", "{arrivals: {sine: {mean: 5, amplitude: 1, period: 1s}}}"
     )
     found = load(text)
-    kinds = [found.resolve({"users": level}).workload["oltp"]["arrivals"] for level in ("few", "many")]
+    kinds = [found.resolve({"users": level}).workload.root["oltp"]["arrivals"] for level in ("few", "many")]
     assert [next(kind for kind, asked in each.items() if asked) for each in kinds] == ["steps", "sine"]
 
 
@@ -198,7 +203,7 @@ def test_two_factors_that_name_different_kinds_of_arrivals_are_confounded(load: 
 def test_a_level_with_its_own_rate_in_a_search_changes_only_that(load: Load) -> None:
     text = STUDY.replace("    duration: 5s\n", "").replace("ARRIVALS", SEARCH)
     text = text.replace("{virtual_users: 9}", "{arrivals: {search: {from: 500/s}}}")
-    search = load(text).resolve({"users": "many"}).workload["oltp"]["arrivals"]["search"]
+    search = load(text).resolve({"users": "many"}).workload.root["oltp"]["arrivals"]["search"]
     assert (search["from"], search["to"], search["objective"]) == (500, 20_000, {"p99": 0.01})
 
 

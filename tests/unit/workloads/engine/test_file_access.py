@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.driven import driven_of
 from support.machines.places import place_here, place_in_memory, spawned
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import drive as drive_scalars
-from fairtrial.protocol.generated import FileDrive
+from fairtrial.protocol import generated as wire
+from fairtrial.protocol.endpoints import FilesEndpoint
+from fairtrial.protocol.generated import FileCounters, FileDrive, Medium
 from fairtrial.run.trial import sampling as telemetry
+from fairtrial.study.resolved import Section
 from fairtrial.wire.fake import Ran
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS, Drive, Driven, workload_of
@@ -24,12 +28,16 @@ from fairtrial.workloads.engine.file_access import FileAccess, FileAccessParamet
 BLOCKS = 64
 SIZE = BLOCKS * 4096
 OUT = PurePosixPath("/w/out")
-RESULT = {
-    "window": {"start_ns": 10, "end_ns": 20},
-    "effective": {"block_bytes": "4096"},
-    "transactions": {"read": {"committed": 3}, "write": {"committed": 0}},
-}
-MEDIUM = {"file_system": "xfs", "options": "rw", "device": "pmem0", "is_dax": True, "is_counted": False}
+EFFECTIVE = {"block_bytes": "4096"}
+RESULT = driven_of(effective=EFFECTIVE, transactions={"read": {"committed": 3}, "write": {}})
+EDGE = FileCounters(
+    time_ns=1,
+    vmstat={},
+    devices={},
+    accounts_processes=True,
+    medium=Medium(file_system="xfs", options="rw", device="pmem0", is_dax=True, is_counted=False),
+)
+COUNTERS = json.dumps([EDGE.model_dump(mode="json")] * 2).encode()
 
 
 def workload(**given: Any) -> FileAccess:
@@ -39,7 +47,7 @@ def workload(**given: Any) -> FileAccess:
 
 
 def drive_of(
-    endpoint: dict[str, Any],
+    endpoint: FilesEndpoint,
     out: PurePosixPath,
     *,
     processors: tuple[int, ...] | None = None,
@@ -57,11 +65,11 @@ def drive_of(
     )
 
 
-def asked(result: dict[str, Any] | None = None, **given: Any) -> tuple[FileDrive, Driven]:
+def asked(result: wire.Driven = RESULT, **given: Any) -> tuple[FileDrive, Driven]:
     with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
-        fake.files[str(OUT / "result.json")] = json.dumps(result or RESULT).encode()
-        fake.files[str(OUT / "counters.json")] = json.dumps([{"medium": MEDIUM}, {}]).encode()
-        driven = workload(**given).drive(place, drive_of({"directory": "/d"}, OUT))
+        fake.files[str(OUT / "result.json")] = result.model_dump_json().encode()
+        fake.files[str(OUT / "counters.json")] = COUNTERS
+        driven = workload(**given).drive(place, drive_of(FilesEndpoint(directory="/d"), OUT))
         return FileDrive.model_validate_json(spawned(fake, "file-drive").stdin or ""), driven
 
 
@@ -103,9 +111,9 @@ def test_the_agent_is_asked_for_the_same_distribution(text: str, distribution: d
 
 def test_it_starts_on_the_processors_and_in_the_groups_of_the_trial() -> None:
     with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
-        fake.files[str(OUT / "result.json")] = json.dumps(RESULT).encode()
-        fake.files[str(OUT / "counters.json")] = json.dumps([{"medium": MEDIUM}, {}]).encode()
-        drive = drive_of({"directory": "/d"}, OUT, processors=(1, 2), groups=("/sys/fs/cgroup/client",))
+        fake.files[str(OUT / "result.json")] = RESULT.model_dump_json().encode()
+        fake.files[str(OUT / "counters.json")] = COUNTERS
+        drive = drive_of(FilesEndpoint(directory="/d"), OUT, processors=(1, 2), groups=("/sys/fs/cgroup/client",))
         workload().drive(place, drive)
         started = spawned(fake, "file-drive")
     assert started.processors == [1, 2]
@@ -127,8 +135,7 @@ def test_the_agent_is_asked_for_everything_the_study_says() -> None:
 
 
 def test_a_window_without_an_access_is_no_trial() -> None:
-    nothing = {**RESULT, "transactions": {"read": {"committed": 0}, "write": {"committed": 0}}}
-    _, driven = asked(nothing)
+    _, driven = asked(driven_of(effective=EFFECTIVE, transactions={"read": {}, "write": {}}))
     assert driven.invalid_reason == "no access ended inside the measurement window"
 
 
@@ -142,13 +149,13 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
 
 def accessed(place: OpenPlace, here: Path, **given: Any) -> tuple[Driven, dict[str, float]]:
     """Real files, really accessed; the trial's scalars."""
-    endpoint = {"kind": "files", "directory": str(here / "data")}
+    endpoint = FilesEndpoint(directory=str(here / "data"))
     workload(**given).load(place, endpoint, on_progress=lambda _line: None)
     return again(place, here, **given)
 
 
 def again(place: OpenPlace, here: Path, **given: Any) -> tuple[Driven, dict[str, float]]:
-    endpoint = {"kind": "files", "directory": str(here / "data")}
+    endpoint = FilesEndpoint(directory=str(here / "data"))
     asked = workload(**given)
     driven = asked.drive(place, drive_of(endpoint, PurePosixPath(here / "out")))
     telemetry.to_parquet(here / "out")
@@ -202,7 +209,7 @@ def test_it_says_when_its_window_begins() -> None:
 
 def test_a_plan_gives_the_same_parameters_back() -> None:
     asked = workload(accesses=None, duration="200ms", write_share="25 %", distribution="zipf:0.8").parameters
-    assert workload_of({"file_access": asked.model_dump(mode="json")}).parameters == asked
+    assert workload_of(Section({"file_access": asked.model_dump(mode="json")})).parameters == asked
 
 
 def test_a_timed_window_ends_by_the_clock(place: OpenPlace, tmp_path: Path) -> None:
@@ -216,7 +223,7 @@ def test_a_block_of_another_place_is_found(place: OpenPlace, tmp_path: Path) -> 
     held = bytearray((tmp_path / "data" / "job.0").read_bytes())
     held[5 * 4096 : 6 * 4096] = held[9 * 4096 : 10 * 4096]  # as a disk does that loses one write and repeats another
     (tmp_path / "data" / "job.0").write_bytes(held)
-    with pytest.raises(PlaceError, match=r"job\.0 holds at byte 20480 what belongs at byte 36864 of job\.0"):
+    with pytest.raises(PlaceError, match=r"job\.0 holds at byte 20480 a block that belongs at byte 36864 of job\.0"):
         again(place, tmp_path)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fairtrial.errors import RecordError
+from fairtrial.protocol.generated import Medium
 from fairtrial.record.models import Window
 from fairtrial.workloads.engine import file_scalars as file_access
 
@@ -121,14 +122,14 @@ def test_a_device_that_does_not_count_leaves_the_machines_counters(tmp_path: Pat
 
 
 def test_the_record_says_which_counters_were_used() -> None:
-    assert file_access.said_of(MEDIUM) == {
+    assert file_access.said_of(Medium.model_validate(MEDIUM)) == {
         "file_system": "xfs",
         "mount_options": "rw,noatime",
         "device": "vdb",
         "dax": "no",
         "block_bytes_from": "sectors of vdb",
     }
-    other = file_access.said_of({**MEDIUM, "is_counted": False, "is_dax": True})
+    other = file_access.said_of(Medium.model_validate({**MEDIUM, "is_counted": False, "is_dax": True}))
     assert other["block_bytes_from"] == "pgpgin and pgpgout of the whole machine"
     assert other["dax"] == "yes"
 

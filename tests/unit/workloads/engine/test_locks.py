@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import pytest
 from pydantic import ValidationError
+from support.driven import driven_of
 from support.machines.places import place_here, place_in_memory, spawned
 
 from fairtrial.protocol.generated import LockDrive
@@ -22,7 +23,7 @@ from fairtrial.workloads.engine.locks import DEFAULT_SPINS, Locks, LocksParamete
 
 OUT = PurePosixPath("/w/out")
 KINDS = get_args(LocksParameters.model_fields["kind"].annotation)
-RESULT = {"window": {"start_ns": 10, "end_ns": 20}, "effective": {"lock_bytes": "128"}}
+RESULT = driven_of(effective={"lock_bytes": "128"})
 THREAD = {"acquisitions": 5, "handed": 1, "sampled": 2, "contended": 1, "longest_gap_ns": 7}
 CONTENTION = {
     "threads": [THREAD],
@@ -57,7 +58,7 @@ def drive_of(out: PurePosixPath, *, processors: tuple[int, ...] | None = None, g
 
 def asked(told: dict[str, Any] | None = None, **given: Any) -> tuple[LockDrive, Driven]:
     with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
-        fake.files[str(OUT / "result.json")] = json.dumps(RESULT).encode()
+        fake.files[str(OUT / "result.json")] = RESULT.model_dump_json().encode()
         fake.files[str(OUT / "contention.json")] = json.dumps({**CONTENTION, **(told or {})}).encode()
         driven = locks(**given).drive(place, drive_of(OUT))
         return LockDrive.model_validate_json(spawned(fake, "lock-drive").stdin or ""), driven
@@ -110,13 +111,13 @@ def test_the_agent_is_asked_for_everything_the_study_says() -> None:
     assert (found.critical_turns, found.outside_turns, found.spacing, found.lines) == (11, 22, "exponential", 2)
     assert (found.sample_every, found.ramp_up_s, found.duration_s, found.acquisitions) == (5, 0.25, 5.0, None)
     assert (found.seed, found.interval_ms, found.output_directory) == (99, 20, str(OUT))
-    assert driven.effective == RESULT["effective"]
+    assert driven.effective == RESULT.effective
     assert driven.invalid_reason == ""
 
 
 def test_it_starts_on_the_processors_and_in_the_groups_of_the_trial() -> None:
     with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
-        fake.files[str(OUT / "result.json")] = json.dumps(RESULT).encode()
+        fake.files[str(OUT / "result.json")] = RESULT.model_dump_json().encode()
         fake.files[str(OUT / "contention.json")] = json.dumps(CONTENTION).encode()
         locks().drive(place, drive_of(OUT, processors=(1, 2), groups=("/sys/fs/cgroup/client",)))
         started = spawned(fake, "lock-drive")

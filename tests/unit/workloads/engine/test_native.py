@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.driven import driven_of
 
 from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError
+from fairtrial.protocol import generated as wire
 from fairtrial.workloads.engine import arrival_scalars
 from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.engine.oltp import Oltp
@@ -18,7 +20,6 @@ from fairtrial.workloads.engine.tpcc import Tpcc
 
 KINDS = {"tpcc": Tpcc, "oltp": Oltp}
 STEPS = {"steps": [{"rate": 5, "length": "1s"}]}
-ENDED = {"committed": 5, "rolled_back": 0, "failed": 0}
 LOOPS = pytest.mark.parametrize("workload", KINDS)
 
 
@@ -99,19 +100,37 @@ def test_only_a_queue_that_is_left_has_a_share_of_the_timed_out(workload: str) -
 
 
 def test_a_search_whose_bound_lies_outside_or_whose_server_went_away_does_not_count() -> None:
-    probe = {"connections_lost": 0}
-    search = {
-        "asked": {"percentile": "p99", "limit_s": 0.01, "lowest_per_s": 10, "highest_per_s": 50},
-        "complete": True,
-        "met_per_s": None,
-        "missed_per_s": 10,
-        "probes": [probe, probe],
-    }
-    result: dict[str, Any] = {"errors": [], "transactions": {"point_select": ENDED}, "search": search}
-    rule = parameters("tpcc")
-    assert "not even the lowest rate of the search, 10/s" in native.why_invalid(result, rule)
-    search |= {"met_per_s": 20, "missed_per_s": 25}
-    assert native.why_invalid(result, rule) == ""
-    search["probes"] = [probe, {"connections_lost": 2}]
-    assert native.why_invalid(result, rule) == "2 connections to the server were lost or refused"
-    assert native.why_invalid(result, parameters("tpcc", lost_connections_limit=2)) == ""
+    asked = wire.Search(
+        percentile="p99",
+        limit_s=0.01,
+        lowest_per_s=10,
+        highest_per_s=50,
+        precision=0.5,
+        window_s=1,
+        settle_s=0,
+        spacing="constant",
+    )
+    probe = wire.Probe(
+        directory="probes/01",
+        rate_per_s=10,
+        window=wire.Window(start_ns=1, end_ns=2),
+        offered=5,
+        done=5,
+        waiting=0,
+        timed_out=0,
+        connections_lost=0,
+        met=True,
+    )
+
+    def why(met_per_s: float | None, missed_per_s: float, *, lost: int = 0, limit: int = 0) -> str:
+        probes = [probe, probe.model_copy(update={"connections_lost": lost})]
+        searched = wire.Searched(
+            asked=asked, met_per_s=met_per_s, missed_per_s=missed_per_s, complete=True, probes=probes
+        )
+        result = driven_of(transactions={"point_select": {"committed": 5}}, search=searched)
+        return native.why_invalid(result, parameters("tpcc", lost_connections_limit=limit))
+
+    assert "not even the lowest rate of the search, 10/s" in why(None, 10)
+    assert why(20, 25) == ""
+    assert why(20, 25, lost=2) == "2 connections to the server were lost or refused"
+    assert why(20, 25, lost=2, limit=2) == ""

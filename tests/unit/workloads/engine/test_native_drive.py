@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from support.driven import driven_of
 from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError
@@ -14,18 +15,16 @@ from fairtrial.protocol import generated as wire
 from fairtrial.wire.fake import FakeTransport, Ran
 from fairtrial.workloads import WORKLOADS, Drive, Driven
 from fairtrial.workloads.engine import drive as native
-from fairtrial.workloads.engine.oltp import OltpParameters
+from fairtrial.workloads.engine.oltp import Oltp, OltpParameters
 
 OUT = PurePosixPath("/var/lib/fairtrial/work/x/out")
 WORK = PurePosixPath("/var/lib/fairtrial/work/x/work")
-ENDPOINT = {"kind": "sqlite", "path": "/d", "busy_timeout_ms": 5000}
-WINDOW = {"start_ns": 5, "end_ns": 9}
+ENDPOINT = wire.SqliteEndpoint(path="/d", busy_timeout_ms=5000)
 OUTCOME = {"committed": 90, "rolled_back": 4, "failed": 6}
 
 
-def result(**changes: Any) -> dict[str, Any]:
-    whole = {"window": WINDOW, "effective": {"isolation": "read"}, "errors": [], "transactions": {"a": OUTCOME}}
-    return whole | changes
+def result(**changes: Any) -> wire.Driven:
+    return driven_of(**{"effective": {"isolation": "read"}, "transactions": {"a": OUTCOME}, **changes})
 
 
 def parameters(**given: Any) -> OltpParameters:
@@ -33,7 +32,7 @@ def parameters(**given: Any) -> OltpParameters:
     return OltpParameters.model_validate({**ending, **given})
 
 
-def driven(asked: OltpParameters, found: dict[str, Any], **changes: Any) -> tuple[Driven, FakeTransport]:
+def driven(asked: OltpParameters, found: wire.Driven, **changes: Any) -> tuple[Driven, FakeTransport]:
     drive = Drive(
         endpoint=ENDPOINT,
         seed=42,
@@ -44,8 +43,8 @@ def driven(asked: OltpParameters, found: dict[str, Any], **changes: Any) -> tupl
         on_progress=changes.get("on_progress", lambda _line: None),
     )
     with place_in_memory(lambda _spawn: changes.get("ran", Ran())) as (place, fake):
-        fake.files[str(OUT / "result.json")] = json.dumps(found).encode()
-        return native.run(place, "oltp-drive", asked, drive=drive, own={"profile": "mixed"}), fake
+        fake.files[str(OUT / "result.json")] = found.model_dump_json().encode()
+        return Oltp(asked).drive(place, drive), fake
 
 
 def task_of(fake: FakeTransport) -> dict[str, Any]:
@@ -58,23 +57,19 @@ def test_the_engine_is_told_everything_in_its_own_units() -> None:
         virtual_users=7, ramp_up="1500ms", duration="90s", interval="250ms", retries=3, think_time="20ms"
     )
     _, fake = driven(asked, result())
-    task = task_of(fake)
-    assert task.pop("profile") == "mixed"
-    assert task == {
-        "drive": {
-            "endpoint": ENDPOINT,
-            "virtual_users": 7,
-            "seed": 42,
-            "ramp_up_s": 1.5,
-            "ramp_up_transactions": None,
-            "duration_s": 90.0,
-            "transactions": None,
-            "arrivals": {"kind": "closed", "think_s": 0.02, "spacing": "exponential"},
-            "queue_timeout_s": None,
-            "retries": 3,
-            "interval_ms": 250,
-            "output_directory": str(OUT),
-        }
+    assert task_of(fake)["drive"] == {
+        "endpoint": ENDPOINT.model_dump(mode="json"),
+        "virtual_users": 7,
+        "seed": 42,
+        "ramp_up_s": 1.5,
+        "ramp_up_transactions": None,
+        "duration_s": 90.0,
+        "transactions": None,
+        "arrivals": {"kind": "closed", "think_s": 0.02, "spacing": "exponential"},
+        "queue_timeout_s": None,
+        "retries": 3,
+        "interval_ms": 250,
+        "output_directory": str(OUT),
     }
 
 
@@ -104,10 +99,10 @@ def test_window_and_options_are_those_it_wrote_and_progress_is_passed_on() -> No
     heard: list[Any] = []
     line = '{"progress":"measuring","time_ns":5}'
     found, _ = driven(parameters(), result(), ran=Ran(stdout=[line]), on_progress=heard.append)
-    assert (found.window.start_ns, found.window.end_ns) == (5, 9)
+    assert (found.window.start_ns, found.window.end_ns) == (10, 20)
     assert found.effective == {"isolation": "read"}
     assert found.invalid_reason == ""
-    assert heard == [{"progress": "measuring", "time_ns": 5}]
+    assert heard == [wire.MeasuringProgress(time_ns=5)]
 
 
 def test_an_engine_that_fails_says_why_in_its_own_words() -> None:
@@ -120,9 +115,8 @@ def test_an_engine_that_fails_says_why_in_its_own_words() -> None:
 def test_one_that_hangs_is_given_its_window_and_some_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[float] = []
 
-    def note(_agent: Any, _subcommand: str, _task: Any, *, timeout_s: float, **_: Any) -> dict[str, Any]:
+    def note(_agent: Any, _subcommand: Any, _task: Any, *, timeout_s: float, **_: Any) -> None:
         limits.append(timeout_s)
-        return {}
 
     monkeypatch.setattr("fairtrial.wire.open_place.run_native", note)
     driven(parameters(ramp_up="10s", duration="20s"), result())
@@ -189,20 +183,19 @@ def test_a_window_without_a_commit_measured_nothing_whatever_the_study_allows() 
 
 
 def test_conditions_are_told_as_the_engine_checked_them() -> None:
-    condition = {"clause": "3.3.2.1", "statement": "equal sums", "violations": 2, "examples": ["w 1"]}
-    (check,) = native.checks({"conditions": [condition]})
+    condition = wire.Condition(clause="3.3.2.1", statement="equal sums", violations=2, examples=["w 1"])
+    (check,) = native.checks(wire.Checked(conditions=[condition]))
     assert (check.name, check.statement, check.violations, check.examples) == (
         *("3.3.2.1", "equal sums", 2),
         ["w 1"],
     )
-    assert native.checks({"conditions": []}) == []
+    assert native.checks(wire.Checked(conditions=[])) == []
 
 
-def test_a_result_that_was_not_written_is_an_error_that_names_it(tmp_path: Path) -> None:
-    del tmp_path
+def test_a_result_that_was_not_written_is_an_error_that_names_it() -> None:
     with place_in_memory() as (place, _fake):
         drive = Drive(
-            endpoint=None,
+            endpoint=ENDPOINT,
             seed=1,
             directory=OUT,
             work_directory=WORK,
@@ -211,10 +204,4 @@ def test_a_result_that_was_not_written_is_an_error_that_names_it(tmp_path: Path)
             on_progress=lambda _line: None,
         )
         with pytest.raises(PlaceError, match=r"result\.json is not there"):
-            native.run(place, "oltp-drive", parameters(), drive=drive, own={})
-
-
-def test_the_engines_own_types_take_what_is_sent() -> None:
-    """The wire's generated model of a drive is the agent's own type."""
-    _, fake = driven(parameters(rate=5), result())
-    wire.Drive.model_validate(task_of(fake)["drive"])
+            Oltp(parameters()).drive(place, drive)

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from hdrh.histogram import HdrHistogram
+from support.driven import driven_of
 
 from fairtrial.errors import RecordError
 from fairtrial.metrics import drive, latency
+from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Window
 from fairtrial.workloads.engine import oltp_scalars as oltp
 from fairtrial.workloads.engine import search_scalars as search
@@ -30,28 +32,31 @@ FAST_NS, SLOW_NS = 2_000_000, 30_000_000
 WAY = [(100, True), (200, False), (200, False), (100, True)]  # bounds of 100/s and 200/s
 
 
-def wrote(directory: Path, found: dict[str, Any], latency_ns: int) -> None:
+def wrote(directory: Path, found: wire.Driven, latency_ns: int) -> None:
     """A drive of 100 transactions of one latency."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / drive.FILE).write_text(json.dumps(found), encoding="utf-8")
+    (directory / drive.FILE).write_text(found.model_dump_json(), encoding="utf-8")
     histogram = HdrHistogram(1, 3_600_000_000_000, 3)
     histogram.record_value(latency_ns, 100)
     line = f"Tag=point_select,1.000,1.000,20.000,{histogram.encode().decode()}\n"
     (directory / latency.FILE).write_text(line, encoding="utf-8")
 
 
+def written(directory: Path) -> wire.Searched:
+    """The search that a drive's file tells of."""
+    found = wire.Driven.model_validate_json((directory / drive.FILE).read_bytes()).search
+    assert found is not None
+    return found
+
+
 def searched(directory: Path, way: list[tuple[int, bool]], **changes: Any) -> drive.Driven:
     """A search whose probes had these rates and verdicts."""
-    outcomes = {"committed": 100, "rolled_back": 0, "failed": 0, "retried": 0, "statements": 100}
+    outcomes = {"committed": 100, "statements": 100}
     probes = []
     for number, (rate, met) in enumerate(way):
         window = {"start_ns": number * 2 * SECOND_NS, "end_ns": (number * 2 + 1) * SECOND_NS}
-        own = {
-            "window": window,
-            "transactions": {"point_select": outcomes},
-            "arrivals": {"offered": 100, "waiting": 0, "waiting_most": 0},
-            "errors": [],
-        }
+        arrived = wire.Arrived(offered=100, waiting=0, waiting_most=0)
+        own = driven_of(window=window, transactions={"point_select": outcomes}, arrivals=arrived)
         name = f"probes/{number + 1:02}"
         latency_ns = FAST_NS if met else SLOW_NS
         wrote(directory / name, own, latency_ns)
@@ -61,9 +66,10 @@ def searched(directory: Path, way: list[tuple[int, bool]], **changes: Any) -> dr
         probes.append(
             {"directory": name, "rate_per_s": rate, "window": window, "offered": 100, "done": 100, "latency": quantiles}
             | {"client_busy_share": 0.1 * (number + 1), "met": met, "connections_lost": 0}
+            | {"waiting": 0, "timed_out": 0}
         )
     result = {"asked": ASKED, "met_per_s": 100, "missed_per_s": 200, "complete": True, "probes": probes} | changes
-    last = {"window": probes[-1]["window"], "transactions": {"point_select": outcomes}, "errors": [], "search": result}
+    last = driven_of(window=probes[-1]["window"], transactions={"point_select": outcomes}, search=result)
     wrote(directory, last, FAST_NS)
     return drive.read(directory)
 
@@ -95,13 +101,12 @@ def test_a_bound_outside_the_range_is_no_number_and_a_reason(
 ) -> None:
     driven = searched(tmp_path, way, **changes)
     assert "highest_rate_per_s" not in search.compute(tmp_path, driven)
-    written = json.loads((tmp_path / drive.FILE).read_text(encoding="utf-8"))["search"]
-    assert reason in search.why_censored(written)
+    assert reason in search.why_censored(written(tmp_path))
 
 
 def test_a_search_that_found_its_bounds_has_no_reason(tmp_path: Path) -> None:
     searched(tmp_path, WAY)
-    assert search.why_censored(json.loads((tmp_path / drive.FILE).read_text(encoding="utf-8"))["search"]) == ""
+    assert search.why_censored(written(tmp_path)) == ""
 
 
 def test_bounds_need_two_probes_that_agree_and_a_rate_above_a_miss_does_not_count() -> None:

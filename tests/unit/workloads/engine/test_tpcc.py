@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.driven import driven_of
 from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol import generated as wire
+from fairtrial.protocol.progress import ProgressLine
 from fairtrial.wire.fake import Ran
 from fairtrial.workloads import Drive
 from fairtrial.workloads.engine import tpcc
 from fairtrial.workloads.engine.tpcc import Tpcc, TpccParameters
 
 OUT = PurePosixPath("/w/out")
-ENDPOINT = {"kind": "sqlite", "path": "/w/data/database.sqlite3"}
-RESULT = {
-    "window": {"start_ns": 10, "end_ns": 20},
-    "effective": {"journal_mode": "wal"},
-    "errors": [],
-    "transactions": {
-        "new_order": {"committed": 3, "rolled_back": 0, "failed": 0},
-        "payment": {"committed": 0, "rolled_back": 0, "failed": 0},
-    },
-}
+ENDPOINT = wire.SqliteEndpoint(path="/w/data/database.sqlite3", busy_timeout_ms=100)
+EFFECTIVE = {"journal_mode": "wal"}
+RESULT = driven_of(effective=EFFECTIVE, transactions={"new_order": {"committed": 3}, "payment": {}})
 
 
 def workload(**given: Any) -> Tpcc:
@@ -65,12 +60,12 @@ def test_time_and_disk_are_estimated_from_the_scale() -> None:
     assert workload(warehouses=16, duration="5s").disk_bytes() == 16 * tpcc.BYTES_PER_WAREHOUSE
 
 
-def drive(given: Tpcc, *, result: Mapping[str, Any] = RESULT, ran: Ran | None = None) -> Any:
+def drive(given: Tpcc, *, result: wire.Driven = RESULT, ran: Ran | None = None) -> Any:
     """Drives on a fake engine; returns what was driven, what the engine was asked, and the progress heard."""
-    heard: list[Mapping[str, Any]] = []
-    lines = ['{"progress": "rate", "per_s": 7}', json.dumps(result)]
+    heard: list[ProgressLine] = []
+    lines = ['{"progress":"rate","per_s":7,"errors":0}', result.model_dump_json()]
     with place_in_memory(lambda _spawn: ran or Ran(stdout=lines)) as (place, fake):
-        fake.files[str(OUT / "result.json")] = json.dumps(result).encode()
+        fake.files[str(OUT / "result.json")] = result.model_dump_json().encode()
         driven = given.drive(
             place,
             Drive(
@@ -83,7 +78,7 @@ def drive(given: Tpcc, *, result: Mapping[str, Any] = RESULT, ran: Ran | None = 
                 on_progress=heard.append,
             ),
         )
-        return driven, spawned(fake, "drive"), heard
+        return driven, spawned(fake, "tpcc-drive"), heard
 
 
 def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
@@ -102,7 +97,7 @@ def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
     driven, asked, heard = drive(given)
     assert json.loads(asked.stdin) == {
         "drive": {
-            "endpoint": ENDPOINT,
+            "endpoint": ENDPOINT.model_dump(mode="json"),
             "virtual_users": 7,
             "seed": 99,
             "ramp_up_s": 0.5,
@@ -126,7 +121,7 @@ def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
     assert (driven.window.start_ns, driven.window.end_ns) == (10, 20)
     assert driven.effective == {"journal_mode": "wal"}
     assert driven.invalid_reason == ""
-    assert [line["per_s"] for line in heard] == [7]
+    assert heard == [wire.RateProgress(per_s=7, errors=0)]
 
 
 def error(kind: str, count: int) -> dict[str, Any]:
@@ -134,8 +129,8 @@ def error(kind: str, count: int) -> dict[str, Any]:
 
 
 def reason(*, errors: list[dict[str, Any]] = [], outcomes: dict[str, int] | None = None, **rule: Any) -> str:  # noqa: B006 - never changed
-    ended = {"committed": 90, "rolled_back": 0, "failed": 10, **(outcomes or {})}
-    result = {**RESULT, "errors": errors, "transactions": {"payment": ended}}
+    ended = {"committed": 90, "failed": 10, **(outcomes or {})}
+    result = driven_of(errors=errors, transactions={"payment": ended})
     return drive(workload(duration="5s", **rule), result=result)[0].invalid_reason
 
 
@@ -168,7 +163,7 @@ def test_deadlocks_are_part_of_the_load_and_a_window_without_a_commit_is_not() -
 
 def test_an_engine_that_fails_says_so_in_its_own_words() -> None:
     failing = Ran(code=1, stderr=['{"error": "no such table: warehouse", "hint": "load first"}'])
-    with pytest.raises(PlaceError, match="drive: no such table: warehouse") as failed:
+    with pytest.raises(PlaceError, match="tpcc-drive: no such table: warehouse") as failed:
         drive(workload(duration="5s"), ran=failing)
     assert failed.value.hint == "load first"
 
@@ -178,9 +173,9 @@ def test_data_are_loaded_with_their_own_seed_and_known_by_their_content() -> Non
     with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(loaded)])) as (place, fake):
         given = workload(warehouses=2, data_seed=5, load_threads=3, duration="5s")
         found = given.load(place, ENDPOINT, on_progress=lambda _line: None)
-        asked = json.loads(spawned(fake, "load").stdin or "")
+        asked = json.loads(spawned(fake, "tpcc-load").stdin or "")
     assert (found.content_sha256, found.rows) == ("d" * 64, {"warehouse": 2})
-    assert asked == {"endpoint": ENDPOINT, "warehouses": 2, "seed": 5, "threads": 3}
+    assert asked == {"endpoint": ENDPOINT.model_dump(mode="json"), "warehouses": 2, "seed": 5, "threads": 3}
 
 
 def test_small_scales_are_checked_after_every_trial_large_ones_once_per_cell() -> None:

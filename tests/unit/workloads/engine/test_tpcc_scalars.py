@@ -76,7 +76,7 @@ def test_counts_of_telemetry_are_given_per_transaction(tmp_path: Path) -> None:
         "pgmajfault": [7] * len(seconds),
     }
     pl.DataFrame(samples).write_parquet(_result(tmp_path) / "telemetry-vmstat.parquet")
-    watched = telemetry.compute(tmp_path, window=WINDOW, facts={})
+    watched = telemetry.compute(tmp_path, window=WINDOW, ticks_per_s=None)
     scalars = per_transaction.joined(watched, tpcc.compute(tmp_path, window=WINDOW))
     assert scalars["refaults_per_transaction"] == pytest.approx(30 * 30 / 595)
     assert scalars["major_faults_per_transaction"] == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,6 +14,9 @@ from support.machines.places import place_here, place_in_memory
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.metrics import consistency, latency
+from fairtrial.protocol.endpoints import FilesEndpoint
+from fairtrial.protocol.generated import MeasuringProgress
+from fairtrial.protocol.progress import ProgressLine
 from fairtrial.wire.fake import Ran
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Drive, Driven
@@ -39,7 +42,7 @@ def workload(**given: Any) -> Fio:
 
 
 def loaded(place: OpenPlace, here: Path, **given: Any) -> None:
-    endpoint = {"kind": "files", "directory": str(here / "data")}
+    endpoint = FilesEndpoint(directory=str(here / "data"))
     workload(**given).load(place, endpoint, on_progress=lambda _line: None)
 
 
@@ -53,14 +56,14 @@ def drive(
     here: Path,
     *,
     seed: int = 7,
-    said: list[Mapping[str, Any]] | None = None,
+    said: list[ProgressLine] | None = None,
     groups: tuple[str, ...] = (),
     **given: Any,
 ) -> Driven:
     return workload(**given).drive(
         place,
         Drive(
-            endpoint={"kind": "files", "directory": str(here / "data")},
+            endpoint=FilesEndpoint(directory=str(here / "data")),
             seed=seed,
             directory=PurePosixPath(here / "out"),
             work_directory=PurePosixPath(here / "work"),
@@ -77,7 +80,8 @@ def scalars(here: Path, found: Driven, **given: Any) -> dict[str, float]:
 
 
 def document(here: Path) -> dict[str, Any]:
-    return output.document((here / "out" / "fio.json").read_text())
+    text = (here / "out" / "fio.json").read_text()
+    return json.JSONDecoder().raw_decode(text, text.index("{"))[0]
 
 
 def test_a_trial_leaves_fios_own_files_and_ours_that_agree_with_them(place: OpenPlace, tmp_path: Path) -> None:
@@ -175,12 +179,12 @@ def test_warming_up_is_in_no_figure(place: OpenPlace, tmp_path: Path) -> None:
 
 def test_it_says_when_its_window_begins(place: OpenPlace, tmp_path: Path) -> None:
     """Probes wait for it; between it and the window is the start of one process."""
-    said: list[Mapping[str, Any]] = []
+    said: list[ProgressLine] = []
     loaded(place, tmp_path)
     found = drive(place, tmp_path, warm_up_accesses=10, said=said)
     (line,) = said
-    assert line["progress"] == "measuring"
-    assert line["time_ns"] <= found.window.start_ns
+    assert isinstance(line, MeasuringProgress)
+    assert line.time_ns <= found.window.start_ns
     assert Fio.announces
 
 

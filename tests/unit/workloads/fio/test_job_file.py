@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from fairtrial.workloads.fio import job_file
-from fairtrial.workloads.fio.job_file import Life
 from fairtrial.workloads.fio.parameters import FioParameters
+from fairtrial.workloads.tool import Life
 
-LIFE = Life(accesses=100, duration_s=None, seed=77)
+LIFE = Life(None, 100, seed=77)
 
 
 def parameters(**given: Any) -> FioParameters:
@@ -44,14 +44,14 @@ def test_a_colon_in_the_directory_separates_nothing() -> None:
 
 
 def test_a_number_of_accesses_ends_a_job_whatever_the_files_length() -> None:
-    found = options(Life(accesses=5_000_000, duration_s=None, seed=1))
+    found = options(Life(None, 5_000_000, seed=1))
     assert found["number_ios"] == "5000000"
     assert found["io_size"] == job_file.ENDLESS_BYTES
     assert "runtime" not in found
 
 
 def test_a_time_ends_a_job_to_the_millisecond() -> None:
-    found = options(Life(accesses=None, duration_s=1.2345, seed=1))
+    found = options(Life(1.2345, None, seed=1))
     assert found["runtime"] == "1234ms"
     assert found["time_based"] == "1"
     assert "number_ios" not in found
@@ -59,7 +59,7 @@ def test_a_time_ends_a_job_to_the_millisecond() -> None:
 
 def test_histograms_are_kept_by_job_where_they_are_asked_for() -> None:
     assert "write_hist_log" not in options()
-    found = options(Life(accesses=1, duration_s=None, seed=1, logs=PurePosixPath("/w")), interval="250ms")
+    found = options(Life(None, 1, seed=1, log=PurePosixPath("/w/histograms")), interval="250ms")
     assert found["write_hist_log"] == "/w/histograms"
     assert found["log_hist_msec"] == "250"
     assert found["per_job_logs"] == "1"
@@ -114,8 +114,7 @@ def test_what_fio_does_not_draw_stays_as_it_is(asked: str) -> None:
 )
 def test_the_real_fio_takes_every_kind_of_job(tmp_path: Path, given: dict[str, Any]) -> None:
     asked = parameters(**given)
-    logs = PurePosixPath(tmp_path)
-    life = Life(accesses=asked.accesses, duration_s=asked.duration, seed=(1 << 48) - 1, logs=logs)
+    life = Life(asked.duration, asked.accesses, seed=(1 << 48) - 1, log=PurePosixPath(tmp_path / "histograms"))
     chosen = job_file.distribution(asked.distribution, trial_seed=5)
     text = job_file.text(asked, life, directory=str(tmp_path), chosen=chosen)
     done = subprocess.run(["fio", "--parse-only", "-"], input=text, capture_output=True, text=True, check=False)

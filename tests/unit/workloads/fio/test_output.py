@@ -17,9 +17,10 @@ from fairtrial.metrics import latency
 from fairtrial.metrics.series import timeline
 from fairtrial.record.models import Window
 from fairtrial.workloads.fio import output
+from fairtrial.workloads.fio.document import Document
 from fairtrial.workloads.fio.output import BINS
 
-LIFE_NS = (5_000_000_000, 5_350_000_000)
+LIFE = Window(start_ns=5_000_000_000, end_ns=5_350_000_000)
 
 
 def side(bins: dict[str, int], *, mean: float = 0.0, largest: int = 0) -> dict[str, Any]:
@@ -43,6 +44,14 @@ def job(read: dict[str, int], write: dict[str, int] | None = None, **given: Any)
         "write": side(write or {}),
         **given,
     }
+
+
+def document(*jobs: dict[str, Any]) -> Document:
+    return Document.model_validate({"jobs": jobs})
+
+
+def result(*jobs: dict[str, Any]) -> dict[str, Any]:
+    return output.result(document(*jobs), life=LIFE).given()
 
 
 def line(at_ms: int, counts: dict[int, int], *, direction: int = 0) -> str:
@@ -101,7 +110,7 @@ def test_what_fio_prints_for_a_bin_leads_back_to_it() -> None:
 
 
 def test_bins_of_all_jobs_are_added_up_by_direction() -> None:
-    found = {"jobs": [job({middle(1000): 2}, {middle(70): 1}), job({middle(1000): 3, middle(5000): 1})]}
+    found = document(job({middle(1000): 2}, {middle(70): 1}), job({middle(1000): 3, middle(5000): 1}))
     total = output.whole(found)
     assert total["read"][output.index_of(1000)] == 5
     assert total["read"].sum() == 6
@@ -110,49 +119,47 @@ def test_bins_of_all_jobs_are_added_up_by_direction() -> None:
 
 
 def test_intervals_of_all_jobs_are_added_and_the_rest_of_the_run_is_the_last() -> None:
-    total = output.whole({"jobs": [job({middle(1000): 10}), job({middle(1000): 4, middle(9000): 2})]})
+    total = output.whole(document(job({middle(1000): 10}), job({middle(1000): 4, middle(9000): 2})))
     logs = [
         line(101, {1000: 3}) + line(203, {1000: 4}) + line(301, {1000: 3}),
         line(104, {1000: 4}) + line(198, {9000: 1}),  # stamps are ends, of which fio is a little late
     ]
-    found = output.intervals(logs, total, width_ms=100, life_ns=LIFE_NS)
+    found = output.intervals(logs, total, width_ms=100, life=LIFE)
     assert [int(each.bins["read"].sum()) for each in found] == [7, 5, 3, 1]
     assert found[-1].bins["read"][output.index_of(9000)] == 1
-    assert [each.start_ns - LIFE_NS[0] for each in found] == [0, 100_000_000, 200_000_000, 300_000_000]
-    assert found[-1].end_ns == LIFE_NS[1]
+    assert [each.start_ns - LIFE.start_ns for each in found] == [0, 100_000_000, 200_000_000, 300_000_000]
+    assert found[-1].end_ns == LIFE.end_ns
     assert sum(each.bins["read"] for each in found).tolist() == total["read"].tolist()
 
 
 def test_a_run_shorter_than_an_interval_is_one() -> None:
-    total = output.whole({"jobs": [job({middle(1000): 10})]})
-    (found,) = output.intervals([""], total, width_ms=1000, life_ns=LIFE_NS)
-    assert (found.start_ns, found.end_ns) == LIFE_NS
+    total = output.whole(document(job({middle(1000): 10})))
+    (found,) = output.intervals([""], total, width_ms=1000, life=LIFE)
+    assert (found.start_ns, found.end_ns) == (LIFE.start_ns, LIFE.end_ns)
     assert found.bins["read"].sum() == 10
 
 
 def test_logs_that_hold_more_than_the_whole_run_are_no_measurement() -> None:
-    total = output.whole({"jobs": [job({middle(1000): 2})]})
+    total = output.whole(document(job({middle(1000): 2})))
     with pytest.raises(PlaceError, match="more than its whole run"):
-        output.intervals([line(100, {1000: 3})], total, width_ms=100, life_ns=LIFE_NS)
+        output.intervals([line(100, {1000: 3})], total, width_ms=100, life=LIFE)
 
 
 def test_a_log_of_other_bins_is_refused() -> None:
-    total = output.whole({"jobs": [job({middle(1000): 2})]})
+    total = output.whole(document(job({middle(1000): 2})))
     with pytest.raises(PlaceError, match="4 fields, expected 1859"):
-        output.intervals(["100, 0, 4096, 2\n"], total, width_ms=100, life_ns=LIFE_NS)
+        output.intervals(["100, 0, 4096, 2\n"], total, width_ms=100, life=LIFE)
 
 
 def test_trims_in_a_log_are_no_reads() -> None:
-    total = output.whole({"jobs": [job({middle(1000): 1})]})
+    total = output.whole(document(job({middle(1000): 1})))
     logs = [line(100, {1000: 1}) + line(100, {1000: 5}, direction=2)]
-    assert [int(each.bins["read"].sum()) for each in output.intervals(logs, total, width_ms=100, life_ns=LIFE_NS)] == [
-        1
-    ]
+    assert [int(each.bins["read"].sum()) for each in output.intervals(logs, total, width_ms=100, life=LIFE)] == [1]
 
 
 def written(directory: Path, jobs: list[dict[str, Any]], logs: list[str]) -> None:
-    total = output.whole({"jobs": jobs})
-    found = output.intervals(logs, total, width_ms=100, life_ns=LIFE_NS)
+    total = output.whole(document(*jobs))
+    found = output.intervals(logs, total, width_ms=100, life=LIFE)
     (directory / "latency.hlog").write_text(output.latency_log(found))
     (directory / "timeline.parquet").write_bytes(output.timeline(found))
 
@@ -189,12 +196,12 @@ def test_the_timeline_counts_what_ended_in_each_interval(tmp_path: Path) -> None
     assert frame["read_committed"].to_list() == [5, 0, 4]
     assert frame["write_committed"].to_list() == [0, 1, 3]
     assert frame["measured"].all()
-    rates = timeline.rates(tmp_path, window=Window(start_ns=LIFE_NS[0], end_ns=LIFE_NS[1]))
+    rates = timeline.rates(tmp_path, window=LIFE)
     assert rates["transactions_per_s"].to_list() == pytest.approx([50, 10, 7 / 0.15])
 
 
 def test_the_timeline_has_the_columns_of_the_load_engines() -> None:
-    (found,) = output.intervals([], output.whole({"jobs": [job({middle(9): 1})]}), width_ms=10, life_ns=LIFE_NS)
+    (found,) = output.intervals([], output.whole(document(job({middle(9): 1}))), width_ms=10, life=LIFE)
     frame = pl.read_parquet(io.BytesIO(output.timeline([found])))
     assert frame.columns[:6] == [
         "time_ns",
@@ -213,7 +220,7 @@ def test_the_result_adds_jobs_up_and_weighs_their_means() -> None:
         job({middle(1000): 3}, mean=1000.0, largest=2000),
         job({middle(3000): 1}, {middle(10): 2}, mean=3000.0, largest=3500, job_runtime=420, total_err=2),
     ]
-    found = output.result({"jobs": jobs})
+    found = result(*jobs)
     assert found["transactions"]["read"]["committed"] == 4
     assert found["transactions"]["write"]["committed"] == 2
     assert found["bytes_moved"] == {"read": 4 * 4096, "written": 2 * 4096}
@@ -226,12 +233,12 @@ def test_the_result_adds_jobs_up_and_weighs_their_means() -> None:
 
 
 def test_a_direction_without_accesses_has_no_mean() -> None:
-    assert output.result({"jobs": [job({middle(5): 1})]})["latency"]["write"] == {}
+    assert result(job({middle(5): 1}))["latency"]["write"] == {}
 
 
 def test_a_failed_job_is_named_with_fios_number() -> None:
-    assert output.failure({"jobs": [job({}), job({}, error=5)]}) == "fio: error 5 in 1 of 2 jobs"
-    assert output.failure({"jobs": [job({})]}) == ""
+    assert output.failure(document(job({}), job({}, error=5))) == "fio: error 5 in 1 of 2 jobs"
+    assert output.failure(document(job({}))) == ""
 
 
 @pytest.mark.parametrize("text", ["", "fio: something went wrong\n", '{"jobs": ['])
@@ -241,10 +248,10 @@ def test_output_without_a_document_is_shown(text: str) -> None:
 
 
 def test_notes_before_the_document_are_passed_over() -> None:
-    assert output.document('note: both iodepth >= 1 and sync\n{"jobs": []}\n') == {"jobs": []}
+    assert output.document('note: both iodepth >= 1 and sync\n{"jobs": []}\n') == document()
 
 
 def test_counts_stay_whole_numbers() -> None:
-    total = output.whole({"jobs": [job({middle(1000): 2**40})]})
+    total = output.whole(document(job({middle(1000): 2**40})))
     assert total["read"].dtype == np.int64
     assert total["read"].sum() == 2**40

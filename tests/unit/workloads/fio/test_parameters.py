@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from fairtrial.study.resolved import Section
 from fairtrial.workloads import workload_of
 from fairtrial.workloads.fio import Fio
 from fairtrial.workloads.fio.output import RESOLUTION
@@ -101,4 +102,4 @@ def test_files_decide_what_is_prepared_and_accesses_do_not() -> None:
 
 def test_a_plan_gives_the_same_parameters_back() -> None:
     asked = valid(size="8MiB", warm_up="1.5s", interval="10ms", options={"fsync": 32, "fadvise_hint": None})
-    assert workload_of({"fio": asked.model_dump(mode="json")}).parameters == asked
+    assert workload_of(Section({"fio": asked.model_dump(mode="json")})).parameters == asked

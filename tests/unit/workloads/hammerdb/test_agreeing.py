@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from support.inference import printed
 
-from fairtrial.workloads.hammerdb.agreeing import contradictions
+from fairtrial.workloads.hammerdb.output import contradictions
 
 
 @pytest.fixture
@@ -47,4 +47,4 @@ def test_a_changed_figure_is_found(directory: Path, name: str, change: Callable[
 def test_a_changed_interval_is_found(directory: Path) -> None:
     path = directory / "timeline.parquet"
     pl.read_parquet(path).with_columns(pl.col("transaction_committed") + 1).write_parquet(path)
-    assert contradictions(directory, interval_s=1) == ["timeline.parquet: other intervals than log/load.log has"]
+    assert contradictions(directory, interval_s=1) == ["timeline.parquet: other intervals than log/load.log gives"]

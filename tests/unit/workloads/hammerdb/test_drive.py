@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -12,6 +12,8 @@ from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
+from fairtrial.protocol.generated import MeasuringProgress, MysqlEndpoint, RampUpProgress
+from fairtrial.protocol.progress import ProgressLine
 from fairtrial.wire.fake import FakeTransport, Ran
 from fairtrial.workloads import Drive, Driven
 from fairtrial.workloads.hammerdb import Hammerdb
@@ -21,14 +23,7 @@ PRINTED = (Path(__file__).parent / "printed.txt").read_text(encoding="utf-8").sp
 OUT = PurePosixPath("/w/out")
 WORK = PurePosixPath("/w/work")
 PASSWORD = "5ec2e7"
-ENDPOINT = {
-    "kind": "mysql",
-    "host": "10.0.0.2",
-    "port": 3310,
-    "user": "fairtrial",
-    "password": PASSWORD,
-    "database": "fairtrial",
-}
+ENDPOINT = MysqlEndpoint(host="10.0.0.2", port=3310, user="fairtrial", password=PASSWORD, database="fairtrial")
 ABOUT_US = "HammerDB CLI v4.12"
 
 
@@ -46,7 +41,7 @@ def place_with(load: Ran, said: str = ABOUT_US) -> Callable[[wire.Spawn], Ran]:
     return run
 
 
-def driven(load: Ran, *, said: list[Mapping[str, Any]] | None = None, **given: Any) -> tuple[Driven, FakeTransport]:
+def driven(load: Ran, *, said: list[ProgressLine] | None = None, **given: Any) -> tuple[Driven, FakeTransport]:
     asked = HammerdbParameters.model_validate({"duration": "1min", "time_profile": True, **given})
     drive = Drive(
         endpoint=ENDPOINT,
@@ -78,10 +73,12 @@ def test_a_drive_leaves_its_output_and_what_was_made_of_it() -> None:
 
 
 def test_it_says_when_its_window_begins_so_that_probes_do() -> None:
-    said: list[Mapping[str, Any]] = []
+    said: list[ProgressLine] = []
     found, _ = driven(Ran(stdout=PRINTED), said=said)
-    assert [each["progress"] for each in said] == ["ramping up", "measuring"]
-    assert abs(said[1]["time_ns"] - found.window.start_ns) <= 1000, "both from the same line"
+    ramping_up, measuring = said
+    assert isinstance(ramping_up, RampUpProgress)
+    assert isinstance(measuring, MeasuringProgress)
+    assert abs(measuring.time_ns - found.window.start_ns) <= 1000, "both from the same line"
 
 
 def test_it_runs_in_its_own_directory_and_keeps_its_files_in_the_trials() -> None:
@@ -117,15 +114,15 @@ FAILED = [
     [
         (
             Ran(code=1, stdout=FAILED),
-            "./hammerdbcli ended with exit code 1: Error in Virtual User 3: Payment : Lost connection; Vuser 3:",
+            "HammerDB ended with exit code 1: Error in Virtual User 3: Payment : Lost connection; Vuser 3:",
         ),
         (
             Ran(stdout=[*PRINTED, *FAILED]),
-            "HammerDB ended with exit code 0, and printed: Error in Virtual User 3:",
+            "HammerDB ended with exit code 0, but printed: Error in Virtual User 3:",
         ),
         (
             Ran(stdout=['Dictionary "tpcc" for MySQL exists but key "mysql_bogus" doesn\'t', *PRINTED]),
-            'and printed: Dictionary "tpcc" for MySQL exists but key "mysql_bogus" doesn\'t',
+            'but printed: Dictionary "tpcc" for MySQL exists but key "mysql_bogus" doesn\'t',
         ),
         (Ran(stdout=PRINTED[:40]), "HammerDB did not print a TEST RESULT"),
         (Ran(stdout=[line for line in PRINTED if not line.endswith(" begun")]), "lacks the line `begun`"),

@@ -8,35 +8,23 @@ from typing import Any
 import pytest
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.endpoints import Server
+from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint
 from fairtrial.workloads.hammerdb import script
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters
 
 OBSERVER = PurePosixPath("/work/observing.tcl")
-HERE = {"kind": "mysql", "socket": "/work/mysqld.sock", "user": "root", "password": "", "database": "fairtrial"}
-THERE = {
-    "kind": "mysql",
-    "host": "10.0.0.2",
-    "port": 3310,
-    "user": "fairtrial",
-    "password": "5ec2e7",
-    "database": "fairtrial",
-}
-POSTGRES = {
-    "kind": "postgres",
-    "socket_directory": "/work/server",
-    "port": 5432,
-    "user": "fairtrial",
-    "password": "",
-    "database": "fairtrial",
-}
+HERE = MysqlEndpoint(socket="/work/mysqld.sock", user="root", password="", database="fairtrial")
+THERE = MysqlEndpoint(host="10.0.0.2", port=3310, user="fairtrial", password="5ec2e7", database="fairtrial")
+POSTGRES = PostgresEndpoint(socket_directory="/work/server", port=5432, user="fairtrial", database="fairtrial")
 
 
-def driving(endpoint: dict[str, Any], **given: Any) -> list[str]:
+def driving(endpoint: Server, **given: Any) -> list[str]:
     asked = HammerdbParameters.model_validate({"duration": "5min", **given})
     return script.driving(asked, endpoint, observer=OBSERVER).splitlines()
 
 
-def building(endpoint: dict[str, Any], **given: Any) -> list[str]:
+def building(endpoint: Server, **given: Any) -> list[str]:
     asked = HammerdbParameters.model_validate({"duration": "5min", **given})
     return script.building(asked, endpoint, observer=OBSERVER).splitlines()
 
@@ -121,11 +109,11 @@ def test_all_users_run_before_half_of_the_ramp_up_is_over() -> None:
 @pytest.mark.parametrize("password", ["two words", "[exec]", "a$b", 'a"b', "a{b", "a;b", "a\\b"])
 def test_a_password_that_tcl_would_read_is_refused_and_not_shown(password: str) -> None:
     with pytest.raises(PlaceError) as caught:
-        driving({**THERE, "password": password})
+        driving(THERE.model_copy(update={"password": password}))
     assert "`mysql_pass`" in str(caught.value)
     assert password not in str(caught.value)
 
 
 def test_a_socket_with_a_blank_in_its_path_is_refused() -> None:
     with pytest.raises(PlaceError, match="does not accept `/my work/s` as `mysql_socket`"):
-        driving({**HERE, "socket": "/my work/s"})
+        driving(HERE.model_copy(update={"socket": "/my work/s"}))

@@ -98,6 +98,6 @@ def test_scripts_are_compared_one_by_one_where_one_thread_added_them_up(tmp_path
     printed = trial / "log" / "load.log"
     printed.write_text(run.text.replace("number of threads: 2", "number of threads: 1"))
     assert agreeing.contradictions(trial, run.parameters) == [
-        "result.json: 29 retried of pay, but log/load.log says 30",
-        "result.json: 17 retried of dead, but log/load.log says 16",
+        "result.json: 29 retried of pay, but log/load.log gives 30",
+        "result.json: 17 retried of dead, but log/load.log gives 16",
     ]

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from support.pgbench import MIX, SCRIPTS
 from support.pgbench import parameters as asked
 
+from fairtrial.protocol.generated import PostgresEndpoint
 from fairtrial.workloads.pgbench import arguments
 from fairtrial.workloads.tool import Life
 
@@ -66,7 +67,7 @@ def test_flags_are_options_without_a_value() -> None:
 
 
 def test_where_the_server_is_stands_in_the_environment_and_a_password_in_a_file() -> None:
-    endpoint = {"kind": "postgres", "host": "h", "port": 5433, "user": "u", "password": "a:b\\c", "database": "d"}
+    endpoint = PostgresEndpoint(host="h", port=5433, user="u", password="a:b\\c", database="d")
     found = arguments.environment(endpoint, passwords=PurePosixPath("/w/pgpass"))
     assert found == {
         "PGHOST": "h",
@@ -77,7 +78,7 @@ def test_where_the_server_is_stands_in_the_environment_and_a_password_in_a_file(
         "LC_ALL": "C",
     }
     assert arguments.password_file(endpoint) == "*:*:*:*:a\\:b\\\\c\n"
-    local = {"kind": "postgres", "socket_directory": "/run", "port": 5432, "user": "u", "password": "", "database": "d"}
+    local = PostgresEndpoint(socket_directory="/run", port=5432, user="u", database="d")
     assert arguments.environment(local, passwords=PurePosixPath("/w/pgpass"))["PGHOST"] == "/run"
     assert arguments.password_file(local) == ""
 

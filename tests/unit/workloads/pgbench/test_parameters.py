@@ -16,7 +16,6 @@ from fairtrial.errors import InputError, Problem
 from fairtrial.study import load
 from fairtrial.workloads.pgbench import Pgbench, arguments
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters, limit_text, limit_us, reserved
-from fairtrial.workloads.pgbench.transactions import Layout
 from fairtrial.workloads.tool import Life
 
 STUDY = """\
@@ -131,7 +130,8 @@ def test_scripts_of_ones_own_are_read_beside_the_study_and_become_part_of_it(tmp
     (tmp_path / "sql" / "mine.sql").write_text("SELECT 1;\n")
     (tmp_path / "make.sql").write_text("CREATE TABLE t (i int);\n")
     path = written(tmp_path, "mix: {select-only: 9, sql/mine.sql: 1}\ninit: make.sql\nscale: 2")
-    given = load(path, catalogue=catalogue()).resolve({"users": "two"}).workload["pgbench"]
+    given = load(path, catalogue=catalogue()).resolve({"users": "two"}).workload.parameters
+    assert isinstance(given, dict)
     assert given["mix"] == {
         "select-only": {"weight": 9, "file": None},
         "sql/mine.sql": {"weight": 1, "file": {"name": "mine.sql", "text": "SELECT 1;\n"}},
@@ -219,7 +219,7 @@ def test_a_limit_is_cut_as_pgbench_cuts_it(limit_s: float) -> None:
     assert limit_us(limit_s) == int(told_ms * 1000)  # pgbench.c: (int64) (limit_ms * 1000)
     asked = parameters(latency_limit=limit_s)
     (option,) = (each for each in arguments.run(asked, Life(5, None, 1)) if each.startswith("--latency-limit="))
-    layout = Layout.of(asked)
-    assert layout.limit_us is not None
-    assert layout.limit_us == int(float(option.partition("=")[2]) * 1000)
-    assert abs(layout.limit_us - limit_s * 1e6) < 1.001
+    assert asked.latency_limit is not None
+    taken_us = limit_us(asked.latency_limit)
+    assert taken_us == int(float(option.partition("=")[2]) * 1000)
+    assert abs(taken_us - limit_s * 1e6) < 1.001

@@ -11,13 +11,14 @@ from support.pgbench import OUTPUTS, parameters
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
+from fairtrial.protocol.generated import PostgresEndpoint
 from fairtrial.wire.fake import Ran
 from fairtrial.workloads.pgbench.running import PROGRAM, Bench, words
 from fairtrial.workloads.tool import Life
 from fairtrial.workloads.workload import Drive
 
 OUT = PurePosixPath("/out")
-ENDPOINT = {"kind": "postgres", "host": "h", "port": 5432, "user": "u", "password": "secret", "database": "d"}
+ENDPOINT = PostgresEndpoint(host="h", port=5432, user="u", password="secret", database="d")
 BAD = {"file": {"name": "bad.sql", "text": "\n\nSELECT 1/0;"}}
 
 

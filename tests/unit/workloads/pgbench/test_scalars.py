@@ -9,6 +9,7 @@ import pytest
 from support.pgbench import kept
 
 from fairtrial.record.models import Window
+from fairtrial.workloads import tool_scalars
 from fairtrial.workloads.pgbench import scalars as pgbench
 
 
@@ -59,7 +60,7 @@ def test_every_scalar_is_defined_and_what_pgbench_does_not_tell_is_no_metric(tmp
         asked.types, is_open=asked.rate is not None, has_limit=asked.latency_limit is not None
     )
     assert computed(name, tmp_path).keys() <= defined.keys()
-    assert not defined.keys() & set(pgbench.UNKNOWN)
+    assert not defined.keys() & set(tool_scalars.UNKNOWN)
 
 
 def test_kinds_and_resolutions() -> None:

@@ -16,6 +16,7 @@ from support.pgbench import ASKED, BOOTED_NS, Kept, kept
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency, latency
+from fairtrial.record.models import Window
 from fairtrial.workloads.pgbench import agreeing
 from fairtrial.workloads.pgbench.transactions import FILE, Counted, edges, sums, tallied
 from fairtrial.workloads.pgbench.transactions import kept as keep
@@ -119,12 +120,12 @@ def test_percentiles_are_of_the_logged_latencies(tmp_path: Path) -> None:
 
 def test_a_rest_of_less_than_half_an_interval_belongs_to_the_last_one(tmp_path: Path) -> None:
     run = kept("plain", tmp_path)
-    keep(run.logs, tmp_path / FILE, layout=run.layout, shift_us=BOOTED_NS // 1000)
+    keep(run.logs, tmp_path / FILE, asked=run.parameters, shift_us=BOOTED_NS // 1000)
     found = edges(tmp_path / FILE)
     assert found is not None
     for length_ns, many in ((1_400_000_000, 1), (1_600_000_000, 2), (100_000, 1)):
-        window = (found.first_ns, found.first_ns + length_ns)
-        assert len(Counted.of(tmp_path / FILE, layout=run.layout, window=window).starts_ns) == many
+        window = Window(start_ns=found.start_ns, end_ns=found.start_ns + length_ns)
+        assert len(Counted.of(tmp_path / FILE, run.parameters, window=window).starts_ns) == many
 
 
 def test_a_thread_without_a_transaction_has_an_empty_log(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_a_damaged_log_is_refused(tmp_path: Path, damage: str) -> None:
     run = kept("plain", tmp_path)
     run.logs[1].write_text(run.logs[1].read_text() + damage)
     with pytest.raises(PlaceError, match="damaged"):
-        keep(run.logs, tmp_path / FILE, layout=run.layout, shift_us=0)
+        keep(run.logs, tmp_path / FILE, asked=run.parameters, shift_us=0)
 
 
 def test_a_log_that_is_cut_is_not_what_pgbench_reports(tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ def tally(numbers: list[int]) -> pl.DataFrame:
 
 @given(NUMBERS)
 def test_sums_are_exact_however_long_transactions_took(numbers: list[int]) -> None:
-    assert sums(tally(numbers)) == {
+    assert sums(tally(numbers)).model_dump() == {
         "n": len(numbers),
         "sum": sum(numbers),
         "squares": sum(number * number for number in numbers),

@@ -14,7 +14,7 @@ from support.inference.printed import SYSBENCH as PRINTED
 
 from fairtrial.metrics import consistency
 from fairtrial.workloads.sysbench import output
-from fairtrial.workloads.sysbench.agreeing import contradictions
+from fairtrial.workloads.sysbench.output import contradictions
 
 
 @pytest.fixture
@@ -30,11 +30,10 @@ def test_files_as_they_were_made_agree(directory: Path) -> None:
 
 def test_a_window_that_only_the_process_ended_agrees_with_itself(directory: Path) -> None:
     text = "".join(line for line in PRINTED.splitlines(keepends=True) if not line.startswith("fairtrial: "))
-    window = output.window_ns(text, ended_ns=10**13)
+    own = output.result(text, ended_ns=10**13)
     (directory / "log" / "load.log").write_text(text, encoding="utf-8")
-    (directory / "timeline.parquet").write_bytes(output.timeline(text, window=window))
-    own = {**output.result(text), "window": {"start_ns": window[0], "end_ns": window[1]}, "client": {}}
-    (directory / "result.json").write_text(json.dumps(own), encoding="utf-8")
+    (directory / "timeline.parquet").write_bytes(output.timeline(text, window=own.window))
+    (directory / "result.json").write_text(json.dumps(own.given()), encoding="utf-8")
     assert contradictions(directory) == []
 
 
@@ -72,4 +71,4 @@ def test_other_intervals_are_found(directory: Path) -> None:
     frame = pl.read_parquet(path)
     frame.with_columns(event_committed=pl.col("event_committed").reverse()).write_parquet(path)
     (found,) = contradictions(directory)
-    assert found == "timeline.parquet: other intervals than log/load.log has"
+    assert found == "timeline.parquet: other intervals than log/load.log gives"

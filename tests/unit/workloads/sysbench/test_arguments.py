@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from fairtrial.protocol.endpoints import Server
+from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint
 from fairtrial.workloads.sysbench import arguments
 from fairtrial.workloads.sysbench.parameters import SysbenchParameters
 from fairtrial.workloads.tool import Life
@@ -60,11 +62,11 @@ def test_a_life_by_count_has_no_time_limit_of_sysbenchs() -> None:
     ("endpoint", "expected"),
     [
         (
-            {"kind": "mysql", "socket": "/s", "user": "root", "password": "", "database": "d"},
+            MysqlEndpoint(socket="/s", user="root", database="d"),
             ["db-driver=mysql", "mysql-socket=/s", "mysql-user=root", "mysql-db=d"],
         ),
         (
-            {"kind": "mysql", "host": "h", "port": 3307, "user": "u", "password": "key", "database": "d"},
+            MysqlEndpoint(host="h", port=3307, user="u", password="key", database="d"),
             [
                 "db-driver=mysql",
                 "mysql-host=h",
@@ -75,19 +77,12 @@ def test_a_life_by_count_has_no_time_limit_of_sysbenchs() -> None:
             ],
         ),
         (
-            {
-                "kind": "postgres",
-                "socket_directory": "/run",
-                "port": 5433,
-                "user": "u",
-                "password": "",
-                "database": "d",
-            },
+            PostgresEndpoint(socket_directory="/run", port=5433, user="u", database="d"),
             ["db-driver=pgsql", "pgsql-host=/run", "pgsql-port=5433", "pgsql-user=u", "pgsql-db=d"],
         ),
     ],
 )
-def test_where_the_server_is_stands_in_a_file(endpoint: dict[str, Any], expected: list[str]) -> None:
+def test_where_the_server_is_stands_in_a_file(endpoint: Server, expected: list[str]) -> None:
     assert arguments.connection(endpoint).splitlines() == expected
 
 

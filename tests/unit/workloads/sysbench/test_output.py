@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import latency
+from fairtrial.record.models import Window
 from fairtrial.workloads.sysbench import output
 from fairtrial.workloads.sysbench.output import Counts
 
@@ -20,6 +22,16 @@ PRINTED = (Path(__file__).parent / "printed.txt").read_text(encoding="utf-8")
 WITHOUT_INTERVALS = "".join(line for line in PRINTED.splitlines(keepends=True) if not line.startswith("fairtrial: "))
 START_NS = 1346593251768 - 1000226486
 END_NS = START_NS + 3_046_400_000
+WINDOW = Window(start_ns=START_NS, end_ns=END_NS)
+
+
+def window(text: str, *, ended_ns: int) -> tuple[int, int]:
+    found = output.result(text, ended_ns=ended_ns).window
+    return found.start_ns, found.end_ns
+
+
+def result(text: str) -> dict[str, Any]:
+    return output.result(text, ended_ns=0).given()
 
 
 def printed(bins: str) -> str:
@@ -42,21 +54,21 @@ def test_intervals_are_whole_numbers_at_times_of_the_places_clock() -> None:
 
 
 def test_the_window_is_sysbenchs_own_time_on_the_places_clock() -> None:
-    assert output.window_ns(PRINTED, ended_ns=0) == (START_NS, END_NS)
+    assert window(PRINTED, ended_ns=0) == (START_NS, END_NS)
 
 
 def test_without_an_interval_the_window_ends_with_the_process() -> None:
-    assert output.window_ns(WITHOUT_INTERVALS, ended_ns=10**12) == (10**12 - 3_046_400_000, 10**12)
+    assert window(WITHOUT_INTERVALS, ended_ns=10**12) == (10**12 - 3_046_400_000, 10**12)
 
 
 def test_a_report_on_the_last_intervals_edge_does_not_end_before_it() -> None:
     early = PRINTED.replace("3.0464s", "2.9990s")
-    start_ns, end_ns = output.window_ns(early, ended_ns=0)
+    start_ns, end_ns = window(early, ended_ns=0)
     assert (start_ns, end_ns) == (START_NS, 1348593015842)
 
 
 def test_the_timeline_adds_up_to_the_report() -> None:
-    found = pl.read_parquet(io.BytesIO(output.timeline(PRINTED, window=(START_NS, END_NS))))
+    found = pl.read_parquet(io.BytesIO(output.timeline(PRINTED, window=WINDOW)))
     assert found["event_committed"].to_list() == [5651, 4605, 3136, 2]
     assert found["time_ns"].to_list() == [START_NS, 1346593251768, 1347593028463, 1348593015842]
     assert found["measured"].all()
@@ -66,23 +78,25 @@ def test_a_timeline_without_a_rest_has_no_empty_interval_at_its_end() -> None:
     whole = PRINTED.replace("events:              13394", "events:              13392").replace(
         "                           13394", "                           13392"
     )
-    found = pl.read_parquet(io.BytesIO(output.timeline(whole, window=(START_NS, END_NS))))
+    found = pl.read_parquet(io.BytesIO(output.timeline(whole, window=WINDOW)))
     assert found["event_committed"].to_list() == [5651, 4605, 3136]
 
 
 def test_without_intervals_the_window_is_the_one_interval() -> None:
-    found = pl.read_parquet(io.BytesIO(output.timeline(WITHOUT_INTERVALS, window=(1, 2))))
+    found = pl.read_parquet(io.BytesIO(output.timeline(WITHOUT_INTERVALS, window=Window(start_ns=1, end_ns=2))))
     assert found["event_committed"].to_list() == [13394]
     assert found["time_ns"].to_list() == [1]
 
 
 def test_intervals_with_more_than_the_report_are_refused() -> None:
     with pytest.raises(PlaceError, match="count more than its report"):
-        output.timeline(PRINTED.replace("events:              13394", "events:              9"), window=(1, 2))
+        output.timeline(
+            PRINTED.replace("events:              13394", "events:              9"), window=Window(start_ns=1, end_ns=2)
+        )
 
 
 def test_the_histogram_has_every_event_and_sysbenchs_own_percentile(tmp_path: Path) -> None:
-    (tmp_path / latency.FILE).write_text(output.latency_log(PRINTED, window=(START_NS, END_NS)))
+    (tmp_path / latency.FILE).write_text(output.latency_log(PRINTED, window=WINDOW))
     (found,) = latency.read(tmp_path).values()
     assert found.n == 13394
     # sysbench prints the middle of the bin in two decimals, ours is its upper end.
@@ -107,7 +121,7 @@ def test_bins_that_print_alike_are_one() -> None:
 
 
 def test_the_result_is_in_the_shape_of_the_load_engines() -> None:
-    found = output.result(
+    found = result(
         PRINTED.replace("ignored errors:                      0 ", "ignored errors:                      5 ")
     )
     assert found["transactions"]["event"] == {
@@ -122,13 +136,13 @@ def test_the_result_is_in_the_shape_of_the_load_engines() -> None:
 
 def test_a_script_without_statements_has_none() -> None:
     before, _, rest = PRINTED.partition("SQL statistics:")
-    found = output.result(before + rest[rest.index("General statistics") :])
+    found = result(before + rest[rest.index("General statistics") :])
     assert found["transactions"]["event"]["statements"] == 0
     assert found["transactions"]["event"]["committed"] == 13394
 
 
 def test_an_empty_histogram_is_an_empty_log(tmp_path: Path) -> None:
-    (tmp_path / latency.FILE).write_text(output.latency_log(printed(""), window=(1, 2)))
+    (tmp_path / latency.FILE).write_text(output.latency_log(printed(""), window=Window(start_ns=1, end_ns=2)))
     assert latency.read(tmp_path) == {}
 
 
@@ -143,4 +157,4 @@ def test_an_empty_histogram_is_an_empty_log(tmp_path: Path) -> None:
 )
 def test_an_output_that_is_none_is_refused_with_what_there_is(text: str, said: str) -> None:
     with pytest.raises(PlaceError, match=said):
-        output.timeline(text, window=(1, 2))
+        output.timeline(text, window=Window(start_ns=1, end_ns=2))

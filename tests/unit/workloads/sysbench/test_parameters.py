@@ -116,7 +116,8 @@ def test_a_script_of_ones_own_is_read_beside_the_study_and_becomes_part_of_it(tm
     (tmp_path / "helping.lua").write_text("return 1\n")
     path = tmp_path / "study.yaml"
     path.write_text(STUDY.replace("WORKLOAD", "    file: mine.lua\n    modules: [helping.lua]"))
-    given = load(path, catalogue=catalogue()).resolve({"users": "two"}).workload["sysbench"]
+    given = load(path, catalogue=catalogue()).resolve({"users": "two"}).workload.parameters
+    assert isinstance(given, dict)
     assert given["file"] == {"name": "mine.lua", "text": "function event() end\n"}
     assert given["modules"] == [{"name": "helping.lua", "text": "return 1\n"}]
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from fairtrial.record.models import Window
-from fairtrial.workloads.latency_log import Line, written
+from fairtrial.workloads.made_files import Line, latency_log
 from fairtrial.workloads.sysbench import scalars as sysbench
+from fairtrial.workloads.sysbench.output import RESOLUTION
 
 WINDOW = Window(start_ns=0, end_ns=4_000_000_000)
 
@@ -27,7 +28,7 @@ def directory(tmp_path: Path) -> Path:
     }
     (tmp_path / "result.json").write_text(json.dumps(result), encoding="utf-8")
     line = Line(tag="event", start_ns=0, end_ns=WINDOW.end_ns, counts=[(2_000_000, 190), (9_600_000, 10)])
-    (tmp_path / "latency.hlog").write_text(written("Of a test", [line]), encoding="utf-8")
+    (tmp_path / "latency.hlog").write_text(latency_log("Of a test", [line]), encoding="utf-8")
     return tmp_path
 
 
@@ -59,21 +60,21 @@ def test_a_window_without_an_event_has_no_latency(directory: Path) -> None:
     told = json.loads(path.read_text())
     told["transactions"]["event"] |= {"committed": 0, "statements": 0}
     path.write_text(json.dumps(told), encoding="utf-8")
-    (directory / "latency.hlog").write_text(written("Of a test", []), encoding="utf-8")
+    (directory / "latency.hlog").write_text(latency_log("Of a test", []), encoding="utf-8")
     found = sysbench.compute(directory, window=WINDOW)
     assert found["throughput_tps"] == 0.0
     assert not [name for name in found if name.startswith("latency")]
 
 
 def test_every_scalar_is_defined_and_what_sysbench_does_not_tell_is_no_metric(directory: Path) -> None:
-    defined = sysbench.definitions(resolution=0.018)
+    defined = sysbench.definitions()
     assert sysbench.compute(directory, window=WINDOW).keys() <= defined.keys()
     assert not defined.keys() & set(sysbench.UNKNOWN)
 
 
 def test_percentiles_know_how_coarse_they_are_and_exact_figures_are_exact() -> None:
-    defined = sysbench.definitions(resolution=0.018)
-    assert {defined[f"latency_ns_{name}"].resolution for name in ("p50", "p95", "p99", "p999")} == {0.018}
+    defined = sysbench.definitions()
+    assert {defined[f"latency_ns_{name}"].resolution for name in ("p50", "p95", "p99", "p999")} == {RESOLUTION}
     assert {defined[f"latency_ns_{name}"].resolution for name in ("mean", "max")} == {0.0}
     assert defined["throughput_tps"].kind == defined["client_cpu_s"].kind == "wall_clock"
     assert defined["reconnects"].kind == "count"

@@ -21,7 +21,7 @@ use rustix::thread::{
 };
 
 use crate::serve::failure::Failure;
-use crate::serve::processes::MARK;
+use crate::serve::processes::descendants::MARK;
 use crate::serve::processes::user::{self, User};
 
 /// The program name that means this very binary.

@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use crate::serve::processes::MARK;
 use fairtrial_protocol::limits::Limits;
+
+/// In the environment of every process of a session and of whatever they start: how a later agent finds them.
+pub const MARK: &str = "FAIRTRIAL_SESSION";
 
 const POLL: Duration = Duration::from_millis(20);
 

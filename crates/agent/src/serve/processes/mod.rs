@@ -19,13 +19,11 @@ use fairtrial_protocol::request::{Signal, Spawn};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Signal as UnixSignal, kill_process, kill_process_group};
 
-use crate::serve::Wires;
 use crate::serve::failure::Failure;
+use crate::serve::wires::Wires;
 use child::Setup;
+use descendants::MARK;
 use reaper::{End, Reaper};
-
-/// In the environment of every process of a session and of whatever they start: how a later agent finds them.
-pub const MARK: &str = "FAIRTRIAL_SESSION";
 
 /// What a program of a step may say before it is cut.
 const SAID_BYTES: u64 = 64 * 1024;
@@ -141,7 +139,7 @@ impl Processes {
             });
         }
         let signal = UnixSignal::from_named_raw(asked.signal)
-            .ok_or_else(|| Failure::Invalid(format!("{} is no signal", asked.signal)))?;
+            .ok_or_else(|| Failure::Invalid(format!("{} is not a signal", asked.signal)))?;
         let sent = self.reaper.with_pid(asked.process, |pid| {
             if asked.group {
                 kill_process_group(pid, signal)

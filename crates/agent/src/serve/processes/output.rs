@@ -13,9 +13,9 @@ use fairtrial_protocol::request::Output;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::serve::Wires;
 use crate::serve::failure::Failure;
 use crate::serve::processes::reaper::{End, OnEnd};
+use crate::serve::wires::Wires;
 
 /// Longer lines are cut: one runaway line must not fill the stream.
 const LINE_BYTES: usize = 64 * 1024;

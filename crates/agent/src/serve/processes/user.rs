@@ -94,7 +94,7 @@ mod tests {
         let failure = find("no-such-user-anywhere").expect_err("nobody is called that");
         assert_eq!(
             failure.to_string(),
-            "user no-such-user-anywhere (in /etc/passwd) is not there"
+            "user no-such-user-anywhere (in /etc/passwd) does not exist"
         );
     }
 }

@@ -8,11 +8,10 @@ use fairtrial_protocol::CHUNK_BYTES;
 use fairtrial_protocol::event::{Event, File as FileEvent};
 use fairtrial_protocol::request::Get;
 
-use crate::serve::Wires;
 use crate::serve::failure::Failure;
 use crate::serve::frame;
 use crate::serve::request::absolute;
-use crate::serve::session::Session;
+use crate::serve::wires::Wires;
 
 /// Files whose reported size is at most this are read before their size is told: kernel interfaces report 0 or a page.
 const READ_FIRST_BYTES: u64 = 64 * 1024;
@@ -21,7 +20,7 @@ const READ_FIRST_BYTES: u64 = 64 * 1024;
 const UNSIZED_BYTES: u64 = 64 << 20;
 
 /// Answers `get`.
-pub fn apply(session: &mut Session, get: &Get) -> Result<(), Failure> {
+pub fn answer(get: &Get, wires: &Wires) -> Result<(), Failure> {
     let path = absolute(&get.path)?;
     let metadata = fs::metadata(&path).map_err(|cause| Failure::system("read", &path, cause))?;
     if !metadata.is_file() {
@@ -29,7 +28,7 @@ pub fn apply(session: &mut Session, get: &Get) -> Result<(), Failure> {
         let path = path.display();
         return Err(Failure::Refused(format!("{path} is not a regular file")));
     }
-    send(&session.wires, get.id, &path).map_err(|cause| Failure::system("read", path, cause))
+    send(wires, get.id, &path).map_err(|cause| Failure::system("read", path, cause))
 }
 
 fn send(wires: &Wires, id: u64, path: &Path) -> io::Result<()> {

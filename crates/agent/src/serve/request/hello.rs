@@ -1,7 +1,8 @@
-//! `hello`: versions compared, the lock taken, what a dead session left cleaned up.
+//! `hello`: versions compared, and what the agent says of itself.
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::path::Path;
 
 use fairtrial_protocol::VERSION;
 use fairtrial_protocol::clock::Reading;
@@ -11,65 +12,33 @@ use rustix::process::geteuid;
 use sha2::{Digest as _, Sha256};
 
 use crate::serve::failure::Failure;
-use crate::serve::lock::{Holder, Lock, PLACE_LOCK};
-use crate::serve::machine::Machine;
-use crate::serve::processes::{descendants, user};
-use crate::serve::session::{Held, Session};
-use crate::serve::undo::Applied;
+use crate::serve::processes::user;
 
 /// Hashed at a time.
 const HASHED_BYTES: usize = 1 << 20;
 
-/// Answers `hello`.
-pub fn apply(session: &mut Session, hello: &Hello) -> Result<(), Failure> {
-    if session.greeted {
-        return Err(Failure::Refused("a stream has one `hello`".to_owned()));
+/// Refuses another version.
+pub fn check(hello: &Hello) -> Result<(), Failure> {
+    if hello.version == VERSION {
+        return Ok(());
     }
-    if hello.version != VERSION {
-        return Err(Failure::Version {
-            theirs: hello.version.clone(),
-        });
-    }
-    let leftovers = if hello.lock {
-        take_place(session, hello)?
-    } else {
-        Leftovers::default()
-    };
-    session.greeted = true;
-    session.wires.say(&Event::Hello(Welcome {
-        id: hello.id,
+    Err(Failure::Version {
+        theirs: hello.version.clone(),
+    })
+}
+
+/// The answer to `hello`.
+pub fn welcome(id: u64, state_directory: &Path, leftovers: Leftovers) -> Result<Event, Failure> {
+    Ok(Event::Hello(Welcome {
+        id,
         version: VERSION.to_owned(),
         agent_sha256: own_hash()
             .map_err(|cause| Failure::system("read", "/proc/self/exe", cause))?,
         clock: Reading::now(),
-        state_directory: session.state_directory.display().to_string(),
+        state_directory: state_directory.display().to_string(),
         user: user::name_of(geteuid().as_raw()),
         leftovers,
-    }));
-    Ok(())
-}
-
-fn take_place(session: &mut Session, hello: &Hello) -> Result<Leftovers, Failure> {
-    let holder = Holder {
-        name: hello.holder.clone(),
-        session: session.processes.session().to_owned(),
-        ending: false,
-        state_directory: session.state_directory.clone(),
-    };
-    let limits = session.wires.limits;
-    let machine = Machine::new(&session.machine_directory, holder.clone(), limits);
-    let path = session.state_directory.join(PLACE_LOCK);
-    let (lock, dead) = Lock::take(&path, holder, limits, |_| Ok(()))?;
-    let killed = dead.map_or(0, |dead| {
-        descendants::kill_marked(&dead.session, limits.hang)
-    });
-    let (applied, undone) = Applied::open(&session.state_directory, machine, &session.processes)?;
-    session.held = Some(Held { lock, applied });
-    Ok(Leftovers {
-        undone: undone.steps,
-        killed,
-        failed: undone.failed,
-    })
+    }))
 }
 
 fn own_hash() -> io::Result<String> {

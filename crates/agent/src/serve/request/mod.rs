@@ -1,12 +1,8 @@
-//! One file per request: what it means, and what is answered.
+//! What a request means and what is answered, where that takes more than a call. Nothing here knows the session.
 
-pub mod change;
 pub mod get;
 pub mod hello;
 pub mod put;
-pub mod signal;
-pub mod spawn;
-pub mod undo;
 
 use std::path::{Path, PathBuf};
 

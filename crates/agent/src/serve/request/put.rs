@@ -1,5 +1,6 @@
 //! `put`: a file received in chunks, whole under its name or not there at all.
 
+use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -10,12 +11,11 @@ use fairtrial_protocol::request::Put;
 
 use crate::serve::failure::Failure;
 use crate::serve::request::absolute;
-use crate::serve::session::Session;
 
 const PERMISSION_BITS: u32 = 0o7777;
 
 /// A file on its way.
-pub struct Incoming {
+struct Incoming {
     path: PathBuf,
     mode: u32,
     missing: u64,
@@ -35,50 +35,72 @@ impl Drop for Temporary {
     }
 }
 
-/// Begins to receive; an empty file is received at once.
-pub fn apply(session: &mut Session, put: &Put) -> Result<(), Failure> {
-    let path = absolute(&put.path)?;
-    let outcome = create(&path, put.id);
-    let incoming = Incoming {
-        path,
-        mode: put.mode & PERMISSION_BITS,
-        missing: put.bytes,
-        outcome,
-    };
-    session.incoming.insert(put.id, incoming);
-    if put.bytes == 0 {
-        finish(session, put.id);
+/// Files on their way, by number of the `put`.
+#[derive(Default)]
+pub struct Transfers(HashMap<u64, Incoming>);
+
+impl Transfers {
+    /// Begins to receive; an empty file is received, and answered, at once.
+    pub fn begin(&mut self, put: &Put) -> Result<Option<Event>, Failure> {
+        let path = absolute(&put.path)?;
+        let incoming = Incoming {
+            outcome: create(&path, put.id),
+            path,
+            mode: put.mode & PERMISSION_BITS,
+            missing: put.bytes,
+        };
+        self.0.insert(put.id, incoming);
+        Ok(self.answer_if_whole(put.id))
     }
-    Ok(())
+
+    /// Takes a chunk; the last one is answered.
+    pub fn chunk(&mut self, id: u64, bytes: &[u8]) -> Option<Event> {
+        let incoming = self.0.get_mut(&id)?; // none: of a `put` that was refused
+        incoming.take(bytes);
+        self.answer_if_whole(id)
+    }
+
+    fn answer_if_whole(&mut self, id: u64) -> Option<Event> {
+        if self.0.get(&id)?.missing > 0 {
+            return None;
+        }
+        let incoming = self.0.remove(&id)?;
+        Some(match incoming.finish() {
+            Ok(()) => Event::Done(Done { id }),
+            Err(failure) => failure.event(Some(id)),
+        })
+    }
 }
 
-/// Takes a chunk.
-pub fn chunk(session: &mut Session, id: u64, bytes: &[u8]) {
-    let Some(incoming) = session.incoming.get_mut(&id) else {
-        return;
-    }; // of a `put` that was refused
-    let count = bytes.len() as u64;
-    if count > incoming.missing {
-        incoming.outcome = Err(Failure::Invalid(format!(
-            "{}: more bytes came than were announced",
-            incoming.path.display()
-        )));
+impl Incoming {
+    fn take(&mut self, bytes: &[u8]) {
+        let count = bytes.len() as u64;
+        if count > self.missing {
+            self.outcome = Err(Failure::Invalid(format!(
+                "{}: more bytes came than were announced",
+                self.path.display()
+            )));
+        }
+        self.missing = self.missing.saturating_sub(count);
+        if let Ok(temporary) = &mut self.outcome
+            && let Err(cause) = temporary.file.write_all(bytes)
+        {
+            self.outcome = Err(Failure::system("write", &self.path, cause));
+        }
     }
-    incoming.missing = incoming.missing.saturating_sub(count);
-    if let Ok(temporary) = &mut incoming.outcome
-        && let Err(cause) = temporary.file.write_all(bytes)
-    {
-        incoming.outcome = Err(Failure::system("write", &incoming.path, cause));
-    }
-    if incoming.missing == 0 {
-        finish(session, id);
+
+    fn finish(self) -> Result<(), Failure> {
+        let (path, mode) = (self.path, self.mode);
+        self.outcome.and_then(|temporary| {
+            name(&temporary, &path, mode).map_err(|cause| Failure::system("write", &path, cause))
+        })
     }
 }
 
 fn create(path: &Path, id: u64) -> Result<Temporary, Failure> {
     let directory = path
         .parent()
-        .ok_or_else(|| Failure::Invalid("/ is no file".to_owned()))?;
+        .ok_or_else(|| Failure::Invalid("/ is not a file".to_owned()))?;
     DirBuilder::new()
         .recursive(true)
         .mode(0o755)
@@ -95,20 +117,6 @@ fn create(path: &Path, id: u64) -> Result<Temporary, Failure> {
         file,
         path: temporary,
     })
-}
-
-fn finish(session: &mut Session, id: u64) {
-    let Some(incoming) = session.incoming.remove(&id) else {
-        return;
-    };
-    let (path, mode) = (incoming.path, incoming.mode);
-    let done = incoming.outcome.and_then(|temporary| {
-        name(&temporary, &path, mode).map_err(|cause| Failure::system("write", &path, cause))
-    });
-    session.wires.say(&match done {
-        Ok(()) => Event::Done(Done { id }),
-        Err(failure) => failure.event(Some(id)),
-    });
 }
 
 fn name(temporary: &Temporary, path: &Path, mode: u32) -> std::io::Result<()> {

@@ -89,7 +89,7 @@ impl Journal {
         let whole = whole_lines(&bytes);
         let entries = outstanding(whole).map_err(|line| {
             Failure::Refused(format!(
-                "line {line} of {} is none of this agent's: settings of an earlier run may not be restored; \
+                "line {line} of {} was not written by this agent: settings of an earlier run may not be restored; \
                  run the agent that wrote it once more, or restore them by hand and move the file away",
                 path.display()
             ))

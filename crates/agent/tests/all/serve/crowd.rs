@@ -166,7 +166,7 @@ fn a_signal_to_a_process_that_has_ended_is_no_error_and_reaches_nobody() {
     let unknown = agent.ask(&json!({"request": "signal", "id": 3, "process": 1, "signal": 9}));
     assert_eq!(
         (&unknown["code"], &unknown["message"]),
-        (&json!("not_found"), &json!("process 1 is not there"))
+        (&json!("not_found"), &json!("process 1 does not exist"))
     );
     for number in [0, -1, 1000] {
         let odd = agent.ask(&json!({"request": "signal", "id": 4, "process": 0, "signal": number}));

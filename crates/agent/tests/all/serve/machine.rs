@@ -119,6 +119,45 @@ fn who_died_and_whose_state_directory_is_away_stands_in_the_way_until_the_lock_i
 }
 
 #[test]
+fn a_new_state_directory_in_the_place_of_one_that_is_away_changes_nothing() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    first.ask(&write_step(1, &path, "a"));
+    let place = first.kill();
+    let away = machine.path().join("away");
+    fs::rename(place.path(), &away).expect("as a disk that is unmounted");
+    fs::create_dir(place.path()).expect("where it was mounted");
+    let mut second = Agent::start_on(machine.path(), place);
+    assert_eq!(second.greet_as("second")["event"], "hello");
+    let refused = second.ask(&write_step(1, &path, "b"));
+    assert_eq!(refused["code"], "refused", "{refused}");
+    let said = refused["message"].as_str().expect("text");
+    assert!(said.contains("first died"), "{said}");
+    assert_eq!(content(&path), "a");
+    let place = second.kill();
+    fs::remove_dir_all(place.path()).expect("removable");
+    fs::rename(&away, place.path()).expect("mounted again");
+    let mut heir = Agent::start_on(machine.path(), place);
+    assert_eq!(heir.greet()["leftovers"]["undone"], 1);
+    assert_eq!(content(&path), "own");
+}
+
+#[test]
+fn who_died_before_its_first_change_was_noted_stands_in_nobodys_way() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    first.ask(&write_step(1, &path, "a"));
+    let place = first.kill();
+    fs::write(place.path().join("undo.jsonl"), "").expect("as it was before the step");
+    let mut second = Agent::start_on(machine.path(), place);
+    assert_eq!(second.greet_as("second")["event"], "hello");
+    let mut third = greeted(machine.path(), "third");
+    assert_eq!(third.ask(&write_step(1, &path, "b"))["event"], "changed");
+}
+
+#[test]
 fn who_has_undone_everything_may_take_its_state_directory_away() {
     let machine = directory();
     let path = setting(&machine);

@@ -7,21 +7,21 @@ mod bounds;
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use fairtrial_protocol::load::{
     Arrivals, Drive, Driven, Percentile, Probe, Progress, Quantiles, Search, Searched,
 };
 use hdrhistogram::Histogram;
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::bounds::{Bounds, Next};
 use super::files::write_result;
+use super::once::{check_arrivals, once};
 use super::recorder::Slot;
 use crate::error::LoadError;
 use crate::progress::say;
 use crate::random::Random;
+use crate::stop::end_asked;
 use crate::workload::Workload;
 
 /// Of the transactions that should have begun in a probe's window, as many must have ended in it: a system that lets
@@ -40,13 +40,12 @@ pub fn search<W: Workload>(
     make: impl Fn(&Drive) -> Result<W, LoadError>,
     progress: &mut dyn Write,
 ) -> Result<Driven, LoadError> {
-    super::check_arrivals(parameters)?;
+    check_arrivals(parameters)?;
     if parameters.duration_s.is_some() || parameters.transactions.is_some() {
-        return Err(LoadError::Parameter {
-            field: "duration_s",
-            problem: "a search has windows of its own: leave duration_s and transactions out"
-                .into(),
-        });
+        return Err(LoadError::parameter(
+            "duration_s",
+            "a search has windows of its own: leave duration_s and transactions out",
+        ));
     }
     let end_asked = end_asked()?;
     let mut bounds = Bounds::new(
@@ -72,7 +71,7 @@ pub fn search<W: Workload>(
                 rate_per_s,
             },
         )?;
-        let (driven, window) = super::once(&asked, make(&asked)?, progress)?;
+        let (driven, window) = once(&asked, make(&asked)?, progress)?;
         if end_asked.load(Ordering::Relaxed) {
             break; // a window cut short is no verdict
         }
@@ -108,19 +107,6 @@ fn deciding(searched: &Searched) -> Option<usize> {
         .iter()
         .rposition(found)
         .or_else(|| searched.probes.len().checked_sub(1))
-}
-
-fn end_asked() -> Result<Arc<AtomicBool>, LoadError> {
-    let end_asked = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT] {
-        signal_hook::flag::register(signal, Arc::clone(&end_asked)).map_err(|source| {
-            LoadError::Start {
-                what: "a signal handler",
-                source,
-            }
-        })?;
-    }
-    Ok(end_asked)
 }
 
 /// The drive of one probe. Its seed is its own: probes with equal draws would find what they ask for in a cache.

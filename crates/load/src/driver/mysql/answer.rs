@@ -302,6 +302,9 @@ fn time(reader: &mut Reader<'_>) -> Result<Cell, DriverError> {
 /// An exact decimal, of which the server always sends the column's full number of digits.
 fn decimal(text: &[u8]) -> Result<Cell, DriverError> {
     Decimal::read(text).map(Cell::Decimal).ok_or_else(|| {
-        DriverError::unexpected(format!("{} is no decimal", String::from_utf8_lossy(text)))
+        DriverError::unexpected(format!(
+            "{} is not a decimal",
+            String::from_utf8_lossy(text)
+        ))
     })
 }

@@ -1,105 +1,58 @@
 //! Many rows at once: `LOAD DATA LOCAL` where the server takes it, else `INSERT` with as many rows as fit a packet.
 
-use super::answer::End;
-use super::connection::MysqlConnection;
-use crate::driver::batch::Batch;
+use crate::driver::Value;
+use crate::driver::batch::{self, Batch};
 use crate::driver::table::Table;
-use crate::driver::{DriverError, Value};
 
 /// Codes of servers that have `local_infile` off: MariaDB's and MySQL's, old and new.
 pub const REFUSED: [&str; 3] = ["1148", "3948", "4166"];
 
 /// Packets stay below the smallest `max_allowed_packet` in use (1 MiB, MariaDB before 10.2).
-const PACKET_BYTES: usize = 768 * 1024;
+pub const PACKET_BYTES: usize = 768 * 1024;
 
-/// Connections that find a table empty may wait for each other's lock on all of it (MariaDB from 10.6 on fills empty
-/// tables that way); each deadlock lets one of them through, and there are fewer connections than this.
-const REPEATS: u32 = 100;
-
-/// Sends rows as a file. `LOCAL` turns errors in data into warnings, so a warning is an error here.
-pub async fn load_data(
-    connection: &mut MysqlConnection,
-    table: &Table,
-    batch: &Batch,
-) -> Result<(), DriverError> {
+/// The statement that asks for rows as a file, and the file; nothing for no rows.
+pub fn file(table: &Table, batch: &Batch) -> Option<(String, String)> {
     let mut text = String::new();
     for row in batch.rows(table.columns.len()) {
         write_line(row, &mut text);
-    }
-    if text.is_empty() {
-        return Ok(());
     }
     let (name, columns) = (table.name, table.column_names());
     let sql = format!(
         "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} CHARACTER SET utf8mb4 ({columns})"
     );
-    let end = send(connection, &sql, Some(text.as_bytes())).await?;
-    match end.warnings {
-        0 => Ok(()),
-        warnings => Err(DriverError::unexpected(format!(
-            "{warnings} rows of {name} did not arrive as sent"
-        ))),
-    }
+    (!text.is_empty()).then_some((sql, text))
 }
 
-/// Sends one statement, a transaction of its own, again where the server gave it up for another's.
-async fn send(
-    connection: &mut MysqlConnection,
-    sql: &str,
-    file: Option<&[u8]>,
-) -> Result<End, DriverError> {
-    let mut repeats = 0;
-    loop {
-        let end = match file {
-            Some(file) => connection.run_with_file(sql, file, PACKET_BYTES).await,
-            None => connection.run(sql).await,
-        };
-        match end {
-            Err(error) if error.retryable && repeats < REPEATS => repeats += 1,
-            end => return end,
-        }
-    }
-}
-
-/// Sends rows as statements.
-pub async fn insert(
-    connection: &mut MysqlConnection,
-    table: &Table,
-    batch: &Batch,
-) -> Result<(), DriverError> {
+/// The statements that insert rows.
+pub fn statements(table: &Table, batch: &Batch) -> impl Iterator<Item = String> {
     let head = format!(
         "INSERT INTO {} ({}) VALUES ",
         table.name,
         table.column_names()
     );
-    let mut sql = String::with_capacity(PACKET_BYTES + head.len());
-    for row in batch.rows(table.columns.len()) {
-        sql.push_str(if sql.is_empty() { &head } else { "," });
-        write_row(row, &mut sql);
-        if sql.len() >= PACKET_BYTES {
-            send(connection, &sql, None).await?;
-            sql.clear();
+    let mut rows = batch.rows(table.columns.len());
+    std::iter::from_fn(move || {
+        let mut sql = String::new();
+        while sql.len() < PACKET_BYTES
+            && let Some(row) = rows.next()
+        {
+            if sql.is_empty() {
+                sql.reserve(PACKET_BYTES + head.len());
+            }
+            sql.push_str(if sql.is_empty() { &head } else { "," });
+            write_row(row, &mut sql);
         }
-    }
-    if !sql.is_empty() {
-        send(connection, &sql, None).await?;
-    }
-    Ok(())
+        (!sql.is_empty()).then_some(sql)
+    })
 }
 
 /// A row as a line of a file with MySQL's default delimiters.
 fn write_line<'a>(row: impl Iterator<Item = Value<'a>>, out: &mut String) {
-    let mut separator = "";
-    for value in row {
-        out.push_str(separator);
-        separator = "\t";
-        match value {
-            Value::Null => out.push_str("\\N"),
-            Value::Text(text) => escape(text, &['\\', '\t', '\n'], '\\', out),
-            number => write_number(number, out),
-        }
-    }
-    out.push('\n');
+    batch::write_line(
+        row,
+        |text, out| escape(text, &['\\', '\t', '\n'], '\\', out),
+        out,
+    );
 }
 
 fn write_row<'a>(row: impl Iterator<Item = Value<'a>>, sql: &mut String) {
@@ -114,22 +67,10 @@ fn write_row<'a>(row: impl Iterator<Item = Value<'a>>, sql: &mut String) {
                 escape(text, &['\'', '\\'], '\\', sql);
                 sql.push('\'');
             }
-            number => write_number(number, sql),
+            number => batch::write_number(number, sql),
         }
     }
     sql.push(')');
-}
-
-fn write_number(value: Value<'_>, out: &mut String) {
-    use std::fmt::Write as _;
-    match value {
-        Value::Integer(integer) => {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "{integer}");
-        }
-        Value::Decimal(decimal) => decimal.write(out),
-        Value::Null | Value::Text(_) => {}
-    }
 }
 
 /// Appends text with an escape before each letter that has a meaning.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustls::ClientConfig;
 
-use crate::reactor::{Address, Socket, Stream};
+use crate::reactor::{Address, Stream};
 
 const HEADER: usize = 4;
 
@@ -28,7 +28,7 @@ impl Channel {
     /// Connects; each wait ends after `limit`.
     pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
         Ok(Self {
-            stream: Stream::Plain(Socket::connect(address, limit).await?),
+            stream: Stream::connect(address, limit).await?,
             incoming: Vec::new(),
             taken: 0,
             outgoing: Vec::new(),
@@ -39,10 +39,7 @@ impl Channel {
 
     /// Encrypts what follows. Nothing may be under way.
     pub async fn encrypt(self, config: Arc<ClientConfig>, host: &str) -> io::Result<Self> {
-        let stream = match self.stream {
-            Stream::Plain(socket) => Stream::encrypt(socket, config, host).await?,
-            encrypted @ Stream::Tls(_) => encrypted,
-        };
+        let stream = self.stream.encrypted(config, host).await?;
         Ok(Self { stream, ..self })
     }
 
@@ -93,8 +90,9 @@ impl Channel {
             if let Some(content) = self.whole()? {
                 break content;
             }
-            self.make_room();
-            self.stream.receive(&mut self.incoming).await?;
+            self.stream
+                .receive_after(&mut self.incoming, &mut self.taken)
+                .await?;
         };
         self.sequence = self.incoming[content.start - 1].wrapping_add(1);
         self.taken = content.end;
@@ -114,15 +112,6 @@ impl Channel {
         }
         let start = self.taken + HEADER;
         Ok((self.incoming.len() >= start + length).then_some(start..start + length))
-    }
-
-    fn make_room(&mut self) {
-        if self.taken == self.incoming.len() {
-            self.incoming.clear();
-        } else {
-            self.incoming.drain(..self.taken);
-        }
-        self.taken = 0;
     }
 }
 

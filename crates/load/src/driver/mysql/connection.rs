@@ -18,6 +18,10 @@ use crate::reactor::Address;
 /// Longest wait for one answer while a drive lasts: longer than the 50 s a lock wait takes by default.
 const ANSWER_LIMIT: Duration = Duration::from_mins(2);
 
+/// Connections that find a table empty may wait for each other's lock on all of it (MariaDB from 10.6 on fills empty
+/// tables that way); each deadlock lets one of them through, and there are fewer connections than this.
+const REPEATS: u32 = 100;
+
 const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
@@ -135,26 +139,22 @@ impl MysqlConnection {
         self.channel.send().await.map_err(lost)
     }
 
-    /// Runs a statement that gives no rows.
-    pub async fn run(&mut self, sql: &str) -> Result<End, DriverError> {
+    async fn send_text(&mut self, sql: &str) -> Result<(), DriverError> {
         self.channel
             .command(QUERY)
             .extend_from_slice(sql.as_bytes());
-        self.channel.send().await.map_err(lost)?;
+        self.channel.send().await.map_err(lost)
+    }
+
+    /// Runs a statement that gives no rows.
+    pub async fn run(&mut self, sql: &str) -> Result<End, DriverError> {
+        self.send_text(sql).await?;
         self.finish(|_, _| Ok(())).await
     }
 
-    /// Runs a statement that asks for a file, and sends `file` in pieces of `piece` bytes.
-    pub async fn run_with_file(
-        &mut self,
-        sql: &str,
-        file: &[u8],
-        piece: usize,
-    ) -> Result<End, DriverError> {
-        self.channel
-            .command(QUERY)
-            .extend_from_slice(sql.as_bytes());
-        self.channel.send().await.map_err(lost)?;
+    /// Runs a statement that asks for a file, and sends it.
+    async fn run_with_file(&mut self, sql: &str, file: &[u8]) -> Result<End, DriverError> {
+        self.send_text(sql).await?;
         let content = self.channel.next().await.map_err(lost)?;
         match answer::head(content)? {
             Head::File => {}
@@ -164,13 +164,42 @@ impl MysqlConnection {
                 )));
             }
         }
-        for piece in file.chunks(piece) {
+        for piece in file.chunks(bulk::PACKET_BYTES) {
             self.channel.reply().extend_from_slice(piece);
             self.channel.send().await.map_err(lost)?;
         }
         self.channel.reply();
         self.channel.send().await.map_err(lost)?;
         self.finish(|_, _| Ok(())).await
+    }
+
+    /// Sends rows as a file. `LOCAL` turns errors in data into warnings, so a warning is an error here.
+    async fn load_data(&mut self, table: &Table, batch: &Batch) -> Result<(), DriverError> {
+        let Some((sql, text)) = bulk::file(table, batch) else {
+            return Ok(());
+        };
+        match self.repeat(&sql, Some(text.as_bytes())).await?.warnings {
+            0 => Ok(()),
+            warnings => Err(DriverError::unexpected(format!(
+                "{warnings} rows of {} did not arrive as sent",
+                table.name
+            ))),
+        }
+    }
+
+    /// Sends one statement, a transaction of its own, again where the server gave it up for another's.
+    async fn repeat(&mut self, sql: &str, file: Option<&[u8]>) -> Result<End, DriverError> {
+        let mut repeats = 0;
+        loop {
+            let end = match file {
+                Some(file) => self.run_with_file(sql, file).await,
+                None => self.run(sql).await,
+            };
+            match end {
+                Err(error) if error.retryable && repeats < REPEATS => repeats += 1,
+                end => return end,
+            }
+        }
     }
 
     async fn send_execute(
@@ -388,10 +417,7 @@ impl Connection for MysqlConnection {
 
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
         self.leave_pipelines().await?;
-        self.channel
-            .command(QUERY)
-            .extend_from_slice(sql.as_bytes());
-        self.channel.send().await.map_err(lost)?;
+        self.send_text(sql).await?;
         let mut found = Rows {
             columns: Vec::new(),
             rows: Vec::new(),
@@ -424,14 +450,17 @@ impl Connection for MysqlConnection {
 
     async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError> {
         if self.local_infile {
-            match bulk::load_data(self, table, batch).await {
+            match self.load_data(table, batch).await {
                 Err(error) if bulk::REFUSED.contains(&error.code.as_str()) => {
                     self.local_infile = false;
                 }
                 end => return end,
             }
         }
-        bulk::insert(self, table, batch).await
+        for sql in bulk::statements(table, batch) {
+            self.repeat(&sql, None).await?;
+        }
+        Ok(())
     }
 }
 

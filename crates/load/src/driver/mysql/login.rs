@@ -11,8 +11,8 @@ use mysql_common::proto::MySerialize as _;
 
 use super::answer;
 use super::channel::Channel;
-use super::{Account, lost};
-use crate::driver::{DriverError, ErrorKind};
+use super::{Account, lost, refused};
+use crate::driver::DriverError;
 
 /// Largest statement that is announced to the server: its own default limit, or the most the protocol knows.
 const PACKET_BYTES: u32 = 1 << 30;
@@ -107,7 +107,7 @@ impl Login<'_> {
         }
         if self.plugin == AuthPlugin::MysqlClearPassword && !self.account.is_private() {
             return Err(refused(
-                "the server asks for the password in clear over a connection that others can read",
+                "the server asks for the password in clear text over a connection that others can read",
             ));
         }
         let data = self
@@ -139,7 +139,7 @@ impl Login<'_> {
                 [0x01, IN_FULL] => self.in_full(channel).await?,
                 _ => {
                     return Err(refused(
-                        "the server's login goes on in a way that is not known here",
+                        "the server continues the login in a way that is not supported",
                     ));
                 }
             }
@@ -191,17 +191,8 @@ fn unsupported(plugin: &[u8]) -> DriverError {
         "a user of caching_sha2_password (MySQL), ed25519 (MariaDB) or mysql_native_password (both)"
     };
     refused(format!(
-        "the server wants this user to log in by the authentication plugin {name}, which is not supported; use {instead}"
+        "the server requires for this user the authentication plugin {name}, which is not supported; use {instead}"
     ))
-}
-
-fn refused(message: impl Into<String>) -> DriverError {
-    DriverError {
-        kind: ErrorKind::Connection,
-        code: "login_refused".into(),
-        message: message.into(),
-        retryable: false,
-    }
 }
 
 #[cfg(test)]

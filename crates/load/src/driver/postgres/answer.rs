@@ -179,7 +179,10 @@ fn fixed<const N: usize>(value: &[u8]) -> Result<[u8; N], DriverError> {
 /// An exact decimal, of which the server always sends the column's full number of digits.
 fn decimal(text: &[u8]) -> Result<Cell, DriverError> {
     Decimal::read(text).map(Cell::Decimal).ok_or_else(|| {
-        DriverError::unexpected(format!("{} is no decimal", String::from_utf8_lossy(text)))
+        DriverError::unexpected(format!(
+            "{} is not a decimal",
+            String::from_utf8_lossy(text)
+        ))
     })
 }
 

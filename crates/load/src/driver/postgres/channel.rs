@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustls::ClientConfig;
 
-use crate::reactor::{Address, Socket, Stream};
+use crate::reactor::{Address, Stream};
 
 const LENGTH: usize = 4;
 const HEADER: usize = 1 + LENGTH;
@@ -75,7 +75,7 @@ impl Channel {
     /// Connects; each wait ends after `limit`.
     pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
         Ok(Self {
-            stream: Stream::Plain(Socket::connect(address, limit).await?),
+            stream: Stream::connect(address, limit).await?,
             incoming: Vec::new(),
             taken: 0,
             outgoing: Outgoing::default(),
@@ -93,10 +93,7 @@ impl Channel {
             return Err(io::Error::other("the server does not encrypt connections"));
         }
         self.incoming.clear();
-        let stream = match self.stream {
-            Stream::Plain(socket) => Stream::encrypt(socket, config, host).await?,
-            encrypted @ Stream::Tls(_) => encrypted,
-        };
+        let stream = self.stream.encrypted(config, host).await?;
         Ok(Self { stream, ..self })
     }
 
@@ -123,20 +120,12 @@ impl Channel {
             if let Some(whole) = whole(&self.incoming, self.taken)? {
                 break whole;
             }
-            self.make_room();
-            self.stream.receive(&mut self.incoming).await?;
+            self.stream
+                .receive_after(&mut self.incoming, &mut self.taken)
+                .await?;
         };
         self.taken = body.end;
         Ok((tag, &self.incoming[body]))
-    }
-
-    fn make_room(&mut self) {
-        if self.taken == self.incoming.len() {
-            self.incoming.clear();
-        } else {
-            self.incoming.drain(..self.taken);
-        }
-        self.taken = 0;
     }
 }
 

@@ -116,13 +116,8 @@ impl PostgresConnection {
         self.finish(|_, _| Ok(())).await
     }
 
-    /// Runs a `COPY … FROM STDIN`, and sends `file` in pieces of `piece` bytes.
-    pub async fn run_with_file(
-        &mut self,
-        sql: &str,
-        file: &[u8],
-        piece: usize,
-    ) -> Result<String, DriverError> {
+    /// Runs a `COPY … FROM STDIN`, and sends its file.
+    async fn run_with_file(&mut self, sql: &str, file: &[u8]) -> Result<String, DriverError> {
         self.send_text(sql).await?;
         loop {
             match self.channel.next().await.map_err(lost)? {
@@ -138,7 +133,7 @@ impl PostgresConnection {
                 _ => return Err(malformed()),
             }
         }
-        for piece in file.chunks(piece) {
+        for piece in file.chunks(copy::PIECE_BYTES) {
             let message = self.channel.outgoing().message(b'd');
             message.extend_from_slice(piece);
             self.channel.send().await.map_err(lost)?;
@@ -437,7 +432,18 @@ impl Connection for PostgresConnection {
     }
 
     async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError> {
-        copy::insert(self, table, batch).await
+        let (sql, text, rows) = copy::file(table, batch);
+        if rows == 0 {
+            return Ok(());
+        }
+        let tag = self.run_with_file(&sql, text.as_bytes()).await?;
+        if answer::affected(&tag) == rows {
+            return Ok(());
+        }
+        Err(DriverError::unexpected(format!(
+            "{rows} rows of {} were sent, and the server says {tag}",
+            table.name
+        )))
     }
 }
 

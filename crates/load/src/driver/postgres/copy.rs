@@ -1,59 +1,20 @@
 //! Many rows at once: `COPY … FROM STDIN` in its text format.
 
-use super::connection::PostgresConnection;
-use crate::driver::batch::Batch;
+use crate::driver::batch::{Batch, write_line};
 use crate::driver::table::Table;
-use crate::driver::{DriverError, Value};
 
 /// Sent at once: large enough that sends cost nothing, small enough for a processor's cache.
-const PIECE_BYTES: usize = 64 * 1024;
+pub const PIECE_BYTES: usize = 64 * 1024;
 
-/// Sends rows as a file.
-pub async fn insert(
-    connection: &mut PostgresConnection,
-    table: &Table,
-    batch: &Batch,
-) -> Result<(), DriverError> {
-    let mut text = String::new();
-    let mut rows = 0_u64;
+/// The statement that asks for rows as a file, the file, and how many rows it holds.
+pub fn file(table: &Table, batch: &Batch) -> (String, String, u64) {
+    let (mut text, mut rows) = (String::new(), 0);
     for row in batch.rows(table.columns.len()) {
-        write_line(row, &mut text);
+        write_line(row, escape, &mut text);
         rows += 1;
     }
-    if rows == 0 {
-        return Ok(());
-    }
     let (name, columns) = (table.name, table.column_names());
-    let sql = format!("COPY {name} ({columns}) FROM STDIN");
-    let tag = connection
-        .run_with_file(&sql, text.as_bytes(), PIECE_BYTES)
-        .await?;
-    if super::answer::affected(&tag) == rows {
-        return Ok(());
-    }
-    Err(DriverError::unexpected(format!(
-        "{rows} rows of {name} were sent, and the server says {tag}"
-    )))
-}
-
-/// A row as a line with the default delimiters.
-fn write_line<'a>(row: impl Iterator<Item = Value<'a>>, out: &mut String) {
-    use std::fmt::Write as _;
-    let mut separator = "";
-    for value in row {
-        out.push_str(separator);
-        separator = "\t";
-        match value {
-            Value::Null => out.push_str("\\N"),
-            Value::Text(text) => escape(text, out),
-            Value::Integer(integer) => {
-                // Writing to a String cannot fail.
-                let _ = write!(out, "{integer}");
-            }
-            Value::Decimal(decimal) => decimal.write(out),
-        }
-    }
-    out.push('\n');
+    (format!("COPY {name} ({columns}) FROM STDIN"), text, rows)
 }
 
 /// Appends text with a backslash before each letter that would end its field, or begin an escape.
@@ -76,7 +37,7 @@ fn escape(text: &str, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::Decimal;
+    use crate::driver::{Decimal, Value};
 
     #[test]
     fn lines_are_written_so_that_no_text_can_end_its_field() {
@@ -88,7 +49,7 @@ mod tests {
             Value::Text(""),
         ];
         let mut line = String::new();
-        write_line(row.into_iter(), &mut line);
+        write_line(row.into_iter(), escape, &mut line);
         assert_eq!(line, "a'b\\\\c\\td\\r\\ne\\\\N\t\\N\t-1.50\t7\t\n");
     }
 }

@@ -7,7 +7,7 @@ use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, Scr
 
 use super::answer::{self, Reader, malformed};
 use super::channel::Channel;
-use super::{Account, lost};
+use super::{Account, lost, refused};
 use crate::driver::{DriverError, ErrorKind};
 
 /// Version 3.0 of the protocol.
@@ -39,7 +39,10 @@ pub async fn greet(mut channel: Channel, account: &Account<'_>) -> Result<Channe
     }
     let body = channel.outgoing().untagged();
     body.extend_from_slice(&VERSION.to_be_bytes());
-    let whom = [("user", account.user), ("database", account.database)];
+    let whom = [
+        ("user", account.user),
+        ("database", account.database.unwrap_or_default()),
+    ];
     for (name, value) in whom.into_iter().chain(SESSION) {
         for word in [name, value] {
             body.extend_from_slice(word.as_bytes());
@@ -86,7 +89,7 @@ fn reply(
             "the server ended the login before it had proved that it knows the password",
         )),
         (asked::CLEAR, _) if !account.is_private() => Err(refused(
-            "the server asks for the password in clear over a connection that others can read",
+            "the server asks for the password in clear text over a connection that others can read",
         )),
         (asked::CLEAR, _) => Ok(Some(terminated(account.password))),
         (asked::MD5, _) => {
@@ -101,7 +104,7 @@ fn reply(
             }
             if !mechanisms.iter().any(|name| name == SCRAM_SHA_256) {
                 return Err(refused(format!(
-                    "the server proves passwords by {mechanisms:?}, which is not known here"
+                    "the server authenticates by {mechanisms:?}, which is not supported"
                 )));
             }
             let password = account.password.as_bytes();
@@ -126,7 +129,7 @@ fn reply(
             Ok(None)
         }
         (other, _) => Err(refused(format!(
-            "the server asks for authentication {other}, which is not known here"
+            "the server asks for authentication {other}, which is not supported"
         ))),
     }
 }
@@ -135,13 +138,4 @@ fn terminated(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.push(0);
     bytes
-}
-
-fn refused(message: impl Into<String>) -> DriverError {
-    DriverError {
-        kind: ErrorKind::Connection,
-        code: "login_refused".into(),
-        message: message.into(),
-        retryable: false,
-    }
 }

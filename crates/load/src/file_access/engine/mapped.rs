@@ -7,7 +7,7 @@ use std::io;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-use super::{Access, Aligned, Engine};
+use super::access::{Access, Aligned, Engine};
 
 /// A mapped file. A block is copied, as a call would copy it.
 pub struct Mapped {

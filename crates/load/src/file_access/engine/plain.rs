@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use super::{Access, Aligned, Engine, whole};
+use super::access::{Access, Aligned, Engine, whole};
 
 /// A file, read and written by calls.
 pub struct Plain {

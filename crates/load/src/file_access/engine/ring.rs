@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd as _;
 
 use io_uring::{IoUring, opcode, types};
 
-use super::{Access, Aligned, Engine, whole};
+use super::access::{Access, Aligned, Engine, whole};
 
 /// A file with a ring of its own.
 pub struct Ring {

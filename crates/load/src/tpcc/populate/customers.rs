@@ -1,7 +1,7 @@
 //! Customers and their history.
 
 use super::places::Address;
-use super::{Rows, path};
+use super::rows::{Rows, path};
 use crate::driver::{Decimal, Value};
 use crate::random::Random;
 use crate::tpcc::constants::{A_LAST_NAME, last_name_load};

@@ -6,16 +6,13 @@
 mod customers;
 mod orders;
 mod places;
+pub mod rows;
 mod stock;
 
+use self::rows::{ROWS_PER_UNIT, Rows};
 use crate::calendar;
-use crate::driver::Value;
-use crate::driver::batch::Batch;
 use crate::driver::table::Table;
 use crate::tpcc::{DISTRICTS, ITEMS};
-
-/// Rows of `item` and `stock` per unit: small enough to share out one warehouse among threads.
-const ROWS_PER_UNIT: i64 = 10_000;
 
 /// 2026-01-01 00:00:00, the earliest time of loading.
 const EARLIEST_LOAD_S: i64 = 1_767_225_600;
@@ -133,6 +130,25 @@ impl Unit {
         }
     }
 
+    /// Makes a unit's rows, in place of those of the unit before.
+    pub fn fill(self, seed: u64, rows: &mut Rows) {
+        rows.clear();
+        let time = load_time(seed);
+        match self {
+            Self::Items { first } => stock::items(rows, seed, first),
+            Self::Places { warehouse } => places::fill(rows, seed, warehouse),
+            Self::Stock { warehouse, first } => stock::stock(rows, seed, warehouse, first),
+            Self::Customers {
+                warehouse,
+                district,
+            } => customers::fill(rows, seed, (warehouse, district), &time),
+            Self::Orders {
+                warehouse,
+                district,
+            } => orders::fill(rows, seed, (warehouse, district), &time),
+        }
+    }
+
     /// Its share of the time one warehouse takes, roughly; what progress counts.
     pub fn weight(self) -> f64 {
         match self {
@@ -144,52 +160,11 @@ impl Unit {
     }
 }
 
-/// The rows of one unit, table by table, in the order of [`Unit::selections`]. Its memory serves one unit after another.
-#[derive(Debug, Default)]
-pub struct Rows {
-    batches: [Batch; 3],
-}
-
-impl Rows {
-    /// Makes a unit's rows.
-    pub fn fill(&mut self, unit: Unit, seed: u64) {
-        self.batches.iter_mut().for_each(Batch::clear);
-        let time = load_time(seed);
-        match unit {
-            Unit::Items { first } => stock::items(self, seed, first),
-            Unit::Places { warehouse } => places::fill(self, seed, warehouse),
-            Unit::Stock { warehouse, first } => stock::stock(self, seed, warehouse, first),
-            Unit::Customers {
-                warehouse,
-                district,
-            } => customers::fill(self, seed, (warehouse, district), &time),
-            Unit::Orders {
-                warehouse,
-                district,
-            } => orders::fill(self, seed, (warehouse, district), &time),
-        }
-    }
-
-    /// The batch of the unit's table with this position.
-    pub fn batch(&self, position: usize) -> &Batch {
-        &self.batches[position]
-    }
-
-    fn push(&mut self, position: usize, row: &[Value<'_>]) {
-        self.batches[position].push(row);
-    }
-}
-
 /// When the data say they were loaded: derived from the seed, so that equal seeds give equal content.
 fn load_time(seed: u64) -> String {
     const SECONDS_PER_YEAR: u64 = 365 * 86_400;
     let offset = i64::try_from(seed % SECONDS_PER_YEAR).unwrap_or_default();
     calendar::date_time(EARLIEST_LOAD_S + offset)
-}
-
-#[allow(clippy::cast_sign_loss)] // numbers of warehouses, districts and items are positive
-fn path(parts: &[i64]) -> Vec<u64> {
-    parts.iter().map(|part| *part as u64).collect()
 }
 
 #[cfg(test)]

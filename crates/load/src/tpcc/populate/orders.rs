@@ -1,6 +1,6 @@
 //! Orders, new orders and order lines.
 
-use super::{Rows, path};
+use super::rows::{Rows, path};
 use crate::driver::{Decimal, Value};
 use crate::random::Random;
 use crate::tpcc::{FIRST_UNDELIVERED, ITEMS, ORDERS};

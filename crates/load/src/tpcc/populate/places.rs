@@ -1,6 +1,6 @@
 //! Warehouses and districts.
 
-use super::{Rows, path};
+use super::rows::{Rows, path};
 use crate::driver::{Decimal, Value};
 use crate::random::Random;
 use crate::tpcc::DISTRICTS;

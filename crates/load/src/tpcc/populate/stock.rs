@@ -1,6 +1,6 @@
 //! Items and stock.
 
-use super::{ROWS_PER_UNIT, Rows, path};
+use super::rows::{ROWS_PER_UNIT, Rows, path};
 use crate::driver::{Decimal, Value};
 use crate::random::Random;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::driver::Decimal;
+use crate::driver::{Decimal, Value};
 
 mod domains;
 mod shape;
@@ -31,7 +31,7 @@ impl Owned {
     pub fn units(&self, scale: u8) -> i64 {
         match self {
             Self::Decimal(units, found) if *found == scale => *units,
-            other => panic!("{other:?} is no decimal with {scale} digits behind the point"),
+            other => panic!("{other:?} is not a decimal with {scale} digits behind the point"),
         }
     }
 
@@ -77,7 +77,7 @@ impl Generated {
 /// All tables of a unit.
 pub fn generate(unit: Unit, seed: u64) -> Vec<Generated> {
     let mut rows = Rows::default();
-    rows.fill(unit, seed);
+    unit.fill(seed, &mut rows);
     read(&rows, unit)
 }
 
@@ -123,10 +123,10 @@ pub const UNITS: [Unit; 5] = [
 fn rows_depend_on_the_seed_and_on_nothing_made_before() {
     let mut used = Rows::default();
     for unit in UNITS.iter().rev() {
-        used.fill(*unit, SEED + 1);
+        unit.fill(SEED + 1, &mut used);
     }
     for unit in UNITS {
-        used.fill(unit, SEED);
+        unit.fill(SEED, &mut used);
         let (again, fresh) = (read(&used, unit), generate(unit, SEED));
         for (left, right) in again.iter().zip(&fresh) {
             assert_eq!(left.rows, right.rows, "{}", left.table.name);

@@ -2,7 +2,7 @@
 //! statement.
 
 use super::inputs::{Customer, Inputs, Line};
-use super::transactions::{Ended, one};
+use super::transactions::steps::{Ended, one};
 use crate::driver::dialect::Dialect;
 use crate::driver::{Connection, Decimal, DriverError, StatementId, Value};
 
@@ -66,10 +66,36 @@ pub async fn run<C: Connection>(
     inputs: &Inputs,
     now: &str,
 ) -> Result<Ended, DriverError> {
-    let integer = Value::Integer;
     match inputs {
-        Inputs::NewOrder { .. } => new_order(connection, inputs, now).await,
-        Inputs::Payment { .. } => payment(connection, inputs, now).await,
+        Inputs::NewOrder {
+            warehouse,
+            district,
+            customer,
+            lines,
+        } => {
+            let [w, d, c] = [*warehouse, *district, *customer].map(integer);
+            let lines = written(lines);
+            let values = [w, d, c, Value::Text(&lines), Value::Text(now)];
+            let row = one(connection, Call::NewOrder.id(), &values).await?;
+            Ok(Ended {
+                rolled_back: row.integer(0)? != 0,
+                ..Ended::default()
+            })
+        }
+        Inputs::Payment {
+            warehouse,
+            district,
+            customer_place: (cw, cd),
+            customer,
+            cents,
+        } => {
+            let (number, name) = called(customer);
+            let [w, d, cw, cd] = [*warehouse, *district, *cw, *cd].map(integer);
+            let amount = Value::Decimal(Decimal::money(*cents));
+            let values = [w, d, cw, cd, number, name, amount, Value::Text(now)];
+            let paid = one(connection, Call::Payment.id(), &values).await;
+            paid.map(|_| Ended::default())
+        }
         Inputs::OrderStatus {
             warehouse,
             district,
@@ -106,56 +132,8 @@ pub async fn run<C: Connection>(
     }
 }
 
-async fn new_order<C: Connection>(
-    connection: &mut C,
-    inputs: &Inputs,
-    now: &str,
-) -> Result<Ended, DriverError> {
-    let Inputs::NewOrder {
-        warehouse,
-        district,
-        customer,
-        lines,
-    } = inputs
-    else {
-        return Err(mistaken());
-    };
-    let lines = written(lines);
-    let [w, d, c] = [*warehouse, *district, *customer].map(Value::Integer);
-    let values = [w, d, c, Value::Text(&lines), Value::Text(now)];
-    let row = one(connection, Call::NewOrder.id(), &values).await?;
-    Ok(Ended {
-        rolled_back: row.integer(0)? != 0,
-        ..Ended::default()
-    })
-}
-
-async fn payment<C: Connection>(
-    connection: &mut C,
-    inputs: &Inputs,
-    now: &str,
-) -> Result<Ended, DriverError> {
-    let Inputs::Payment {
-        warehouse,
-        district,
-        customer_place,
-        customer,
-        cents,
-    } = inputs
-    else {
-        return Err(mistaken());
-    };
-    let (number, name) = called(customer);
-    let [w, d, cw, cd] =
-        [*warehouse, *district, customer_place.0, customer_place.1].map(Value::Integer);
-    let amount = Value::Decimal(Decimal::money(*cents));
-    let values = [w, d, cw, cd, number, name, amount, Value::Text(now)];
-    one(connection, Call::Payment.id(), &values).await?;
-    Ok(Ended::default())
-}
-
-fn mistaken() -> DriverError {
-    DriverError::unexpected("a transaction was given another's inputs")
+fn integer(value: i64) -> Value<'static> {
+    Value::Integer(value)
 }
 
 /// Order lines as text of fixed width: item, supplying warehouse, quantity.

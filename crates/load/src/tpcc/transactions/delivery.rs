@@ -1,6 +1,6 @@
 //! Delivery (clause 2.7), run in the foreground: the specification queues it, and its latency here is that of the work.
 
-use super::{Ended, one, touch};
+use super::steps::{Ended, one, touch};
 use crate::driver::{Access, Connection, Decimal, DriverError, Value};
 use crate::tpcc::DISTRICTS;
 use crate::tpcc::statements::Statement;

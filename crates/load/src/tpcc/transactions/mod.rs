@@ -4,22 +4,12 @@ mod delivery;
 mod new_order;
 mod order_status;
 mod payment;
+pub mod steps;
 mod stock_level;
 
-use super::inputs::{Customer, Inputs};
-use super::statements::Statement;
-use crate::driver::{Connection, DriverError, Row, StatementId, Value};
-
-/// How a transaction ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
-    /// Rolled back by the workload's own rule.
-    pub rolled_back: bool,
-    /// Orders delivered.
-    pub delivered: u64,
-    /// Districts without an order to deliver.
-    pub skipped: u64,
-}
+use self::steps::Ended;
+use super::inputs::Inputs;
+use crate::driver::{Connection, Decimal, DriverError};
 
 /// Runs one transaction from `BEGIN` to `COMMIT`. After an error the caller rolls back.
 pub async fn run<C: Connection>(
@@ -28,8 +18,23 @@ pub async fn run<C: Connection>(
     now: &str,
 ) -> Result<Ended, DriverError> {
     match inputs {
-        Inputs::NewOrder { .. } => new_order::run(connection, inputs, now).await,
-        Inputs::Payment { .. } => payment::run(connection, inputs, now).await,
+        Inputs::NewOrder {
+            warehouse,
+            district,
+            customer,
+            lines,
+        } => new_order::run(connection, (*warehouse, *district, *customer), lines, now).await,
+        Inputs::Payment {
+            warehouse,
+            district,
+            customer_place,
+            customer,
+            cents,
+        } => {
+            let (place, amount) = ((*warehouse, *district), Decimal::money(*cents));
+            let payer = (*customer_place, customer);
+            payment::run(connection, place, payer, amount, now).await
+        }
         Inputs::OrderStatus {
             warehouse,
             district,
@@ -46,114 +51,7 @@ pub async fn run<C: Connection>(
     }
 }
 
-/// Runs a query that must give exactly one row.
-pub async fn one<C: Connection>(
-    connection: &mut C,
-    statement: StatementId,
-    values: &[Value<'_>],
-) -> Result<Row, DriverError> {
-    let mut rows = connection.query(statement, values).await?;
-    match (rows.pop(), rows.len()) {
-        (Some(row), 0) => Ok(row),
-        (last, others) => {
-            let found = others + usize::from(last.is_some());
-            Err(DriverError::unexpected(format!(
-                "statement {} gave {found} rows instead of one",
-                statement.0
-            )))
-        }
-    }
-}
-
-/// Runs a statement that must touch exactly one row.
-async fn touch<C: Connection>(
-    connection: &mut C,
-    statement: Statement,
-    values: &[Value<'_>],
-) -> Result<(), DriverError> {
-    match connection.execute(statement.id(), values).await? {
-        1 => Ok(()),
-        touched => Err(DriverError::unexpected(format!(
-            "{statement:?} touched {touched} rows instead of one"
-        ))),
-    }
-}
-
-/// A customer's number. Of those that share a last name it is the one in the middle by first name, rounded up
-/// (clause 2.5.2.2).
-async fn customer_number<C: Connection>(
-    connection: &mut C,
-    (warehouse, district): (i64, i64),
-    customer: &Customer,
-) -> Result<i64, DriverError> {
-    match customer {
-        Customer::Number(number) => Ok(*number),
-        Customer::LastName(name) => {
-            let values = [
-                Value::Integer(warehouse),
-                Value::Integer(district),
-                Value::Text(name),
-            ];
-            let rows = connection
-                .query(Statement::CustomersByName.id(), &values)
-                .await?;
-            let middle = rows.get(rows.len().div_ceil(2).wrapping_sub(1));
-            middle
-                .ok_or_else(|| DriverError::unexpected(format!("no customer is called {name}")))?
-                .integer(0)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     mod effects;
-
-    use super::*;
-    use crate::driver::Driver as _;
-    use crate::driver::sqlite::Sqlite;
-    use crate::tpcc::{schema, statements};
-    use std::time::Duration;
-
-    #[test]
-    fn of_customers_that_share_a_name_the_middle_one_by_first_name_is_meant_rounded_up() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = directory.path().join("names.db");
-        let driver = Sqlite {
-            path,
-            pragmas: std::collections::BTreeMap::new(),
-            busy_timeout: Duration::ZERO,
-        };
-        let found = driver.block_on(async {
-            let mut empty = driver.connect(&[]).await?;
-            for table in schema::TABLES {
-                empty.text(&table.create(driver.dialect())).await?;
-            }
-            // First names descend with the numbers, so that the order of either is told apart.
-            for (last, count) in [("ONE", 1), ("TWO", 2), ("THREE", 3), ("FOUR", 4)] {
-                for number in 1..=count {
-                    let id = number + 10 * count;
-                    let first = char::from(b'Z' - u8::try_from(number).unwrap_or_default());
-                    let sql = format!(
-                        "INSERT INTO customer VALUES ({id}, 1, 1, '{first}', 'OE', '{last}', '', '', '', '', '', '', '', \
-                         'GC', 0, 0, 0, 0, 0, 0, '')"
-                    );
-                    empty.text(&sql).await?;
-                }
-            }
-            let mut connection = driver.connect(&statements::all(driver.dialect())).await?;
-            let mut found = Vec::new();
-            for name in ["ONE", "TWO", "THREE", "FOUR"] {
-                found.push(customer_number(&mut connection, (1, 1), &Customer::LastName(name.into())).await?);
-            }
-            let nobody = customer_number(&mut connection, (1, 1), &Customer::LastName("NOBODY".into())).await;
-            assert!(nobody.is_err_and(|error| error.message.contains("NOBODY")));
-            Ok::<_, DriverError>(found)
-        });
-        // By first name: TWO is 22, 21; THREE is 33, 32, 31; FOUR is 44, 43, 42, 41.
-        assert_eq!(
-            found.expect("ready").expect("the statements run"),
-            [11, 22, 32, 43]
-        );
-    }
 }

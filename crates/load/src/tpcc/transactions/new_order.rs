@@ -1,8 +1,8 @@
 //! New-Order (clause 2.4).
 
-use super::{Ended, one, touch};
+use super::steps::{Ended, one, touch};
 use crate::driver::{Access, Connection, Decimal, DriverError, Value};
-use crate::tpcc::inputs::{Inputs, Line};
+use crate::tpcc::inputs::Line;
 use crate::tpcc::statements::{Statement, stock_of};
 
 /// Below this distance from the quantity ordered, stock is filled up.
@@ -20,25 +20,11 @@ struct Order {
 /// Runs it. An unused item rolls it back, after the work on the items before.
 pub async fn run<C: Connection>(
     connection: &mut C,
-    inputs: &Inputs,
+    (warehouse, district, customer): (i64, i64, i64),
+    lines: &[Line],
     now: &str,
 ) -> Result<Ended, DriverError> {
-    let Inputs::NewOrder {
-        warehouse,
-        district,
-        customer,
-        lines,
-    } = inputs
-    else {
-        return Err(DriverError::unexpected(
-            "New-Order was given another transaction's inputs",
-        ));
-    };
-    let (w, d, c) = (
-        Value::Integer(*warehouse),
-        Value::Integer(*district),
-        Value::Integer(*customer),
-    );
+    let [w, d, c] = [warehouse, district, customer].map(Value::Integer);
     connection.begin(Access::ReadWrite).await?;
     one(connection, Statement::WarehouseTax.id(), &[w])
         .await?
@@ -46,8 +32,8 @@ pub async fn run<C: Connection>(
     let row = one(connection, Statement::NextOrder.id(), &[w, d]).await?;
     row.integer(0)?;
     let order = Order {
-        warehouse: *warehouse,
-        district: *district,
+        warehouse,
+        district,
         number: row.integer(1)?,
     };
     touch(connection, Statement::TakeOrder, &[w, d]).await?;

@@ -1,6 +1,6 @@
 //! Order-Status (clause 2.6).
 
-use super::{Ended, customer_number, one};
+use super::steps::{Ended, customer_number, one};
 use crate::driver::{Access, Connection, DriverError, Value};
 use crate::tpcc::inputs::Customer;
 use crate::tpcc::statements::Statement;

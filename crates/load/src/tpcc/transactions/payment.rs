@@ -1,8 +1,8 @@
 //! Payment (clause 2.5).
 
-use super::{Ended, customer_number, one, touch};
+use super::steps::{Ended, customer_number, one, touch};
 use crate::driver::{Access, Connection, Decimal, DriverError, Value};
-use crate::tpcc::inputs::Inputs;
+use crate::tpcc::inputs::Customer;
 use crate::tpcc::statements::Statement;
 
 /// Longest `C_DATA`.
@@ -14,33 +14,19 @@ const BAD_CREDIT: &str = "BC";
 /// Runs it.
 pub async fn run<C: Connection>(
     connection: &mut C,
-    inputs: &Inputs,
+    (warehouse, district): (i64, i64),
+    (customer_place, customer): ((i64, i64), &Customer),
+    amount: Decimal,
     now: &str,
 ) -> Result<Ended, DriverError> {
-    let Inputs::Payment {
-        warehouse,
-        district,
-        customer_place,
-        customer,
-        cents,
-    } = inputs
-    else {
-        return Err(DriverError::unexpected(
-            "Payment was given another transaction's inputs",
-        ));
-    };
-    let (w, d, amount) = (
-        Value::Integer(*warehouse),
-        Value::Integer(*district),
-        Decimal::money(*cents),
-    );
+    let [w, d] = [warehouse, district].map(Value::Integer);
     let money = Value::Decimal(amount);
     connection.begin(Access::ReadWrite).await?;
     touch(connection, Statement::PayWarehouse, &[money, w]).await?;
     let warehouse_row = one(connection, Statement::Warehouse.id(), &[w]).await?;
     touch(connection, Statement::PayDistrict, &[money, w, d]).await?;
     let district_row = one(connection, Statement::District.id(), &[w, d]).await?;
-    let number = customer_number(connection, *customer_place, customer).await?;
+    let number = customer_number(connection, customer_place, customer).await?;
     let key = [
         Value::Integer(customer_place.0),
         Value::Integer(customer_place.1),
@@ -54,8 +40,8 @@ pub async fn run<C: Connection>(
             number,
             customer_place.1,
             customer_place.0,
-            *district,
-            *warehouse,
+            district,
+            warehouse,
         ];
         let data = remark(numbers, amount, old.text(0)?);
         touch(

@@ -1,6 +1,6 @@
 //! Stock-Level (clause 2.8).
 
-use super::{Ended, one};
+use super::steps::{Ended, one};
 use crate::driver::{Access, Connection, DriverError, Value};
 use crate::tpcc::statements::Statement;
 

@@ -98,22 +98,30 @@ pub fn embedded() -> &'static Loaded {
     })
 }
 
+/// A drive of so many transactions by one user, who does not think.
+pub fn alone(endpoint: Endpoint, directory: &Path, transactions: u64) -> Drive {
+    Drive {
+        endpoint,
+        virtual_users: 1,
+        seed: 11,
+        ramp_up_s: 0.0,
+        ramp_up_transactions: None,
+        duration_s: None,
+        transactions: Some(transactions),
+        arrivals: Arrivals::default(),
+        queue_timeout_s: None,
+        retries: 20,
+        interval_ms: 100,
+        output_directory: directory.to_string_lossy().into_owned(),
+    }
+}
+
 /// Parameters of a drive of 400 transactions by three users.
 pub fn parameters(endpoint: Endpoint, directory: &Path) -> TpccDrive {
     TpccDrive {
         drive: Drive {
-            endpoint,
             virtual_users: 3,
-            seed: 11,
-            ramp_up_s: 0.0,
-            ramp_up_transactions: None,
-            duration_s: None,
-            transactions: Some(400),
-            arrivals: Arrivals::default(),
-            queue_timeout_s: None,
-            retries: 20,
-            interval_ms: 100,
-            output_directory: directory.to_string_lossy().into_owned(),
+            ..alone(endpoint, directory, 400)
         },
         warehouses: 2,
         load_seed: SEED,

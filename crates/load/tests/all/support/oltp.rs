@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use fairtrial_load::LoadError;
-use fairtrial_protocol::load::{Arrivals, Drive, Driven, Endpoint, Loaded};
+use fairtrial_protocol::load::{Driven, Endpoint, Loaded};
 use fairtrial_protocol::oltp::{Distribution, Layout, Mix, OltpDrive, OltpLoad, Profile, Protocol};
+
+use super::alone;
 
 pub const PROFILES: [Profile; 11] = [
     Profile::PointSelect,
@@ -70,20 +72,7 @@ pub fn parameters(
     transactions: u64,
 ) -> OltpDrive {
     OltpDrive {
-        drive: Drive {
-            endpoint,
-            virtual_users: 1,
-            seed: 11,
-            ramp_up_s: 0.0,
-            ramp_up_transactions: None,
-            duration_s: None,
-            transactions: Some(transactions),
-            arrivals: Arrivals::default(),
-            queue_timeout_s: None,
-            retries: 20,
-            interval_ms: 100,
-            output_directory: directory.to_string_lossy().into_owned(),
-        },
+        drive: alone(endpoint, directory, transactions),
         profile,
         tables: tables(profile),
         table_size: TABLE_SIZE,

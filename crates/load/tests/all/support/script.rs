@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use fairtrial_protocol::load::{Arrivals, Drive, Endpoint, Loaded};
+use fairtrial_protocol::load::{Endpoint, Loaded};
 use fairtrial_protocol::oltp::Distribution;
 use fairtrial_protocol::script::{
     Draw, Letters, Preflighted, Scope, ScriptDrive, ScriptFill, ScriptLoad, ScriptParameter,
     ScriptPreflight, ScriptStatement, ScriptTransaction,
 };
+
+use super::alone;
 
 pub const CUSTOMERS: u32 = 6_000;
 
@@ -139,20 +141,7 @@ pub fn driving(
     transactions: Vec<ScriptTransaction>,
 ) -> ScriptDrive {
     ScriptDrive {
-        drive: Drive {
-            endpoint,
-            virtual_users: 1,
-            seed: 11,
-            ramp_up_s: 0.0,
-            ramp_up_transactions: None,
-            duration_s: None,
-            transactions: Some(400),
-            arrivals: Arrivals::default(),
-            queue_timeout_s: None,
-            retries: 20,
-            interval_ms: 100,
-            output_directory: directory.to_string_lossy().into_owned(),
-        },
+        drive: alone(endpoint, directory, 400),
         transactions,
         pipelining: false,
     }

@@ -8,22 +8,26 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.metrics import fidelity, latency
+from fairtrial.protocol import generated as wire
+from fairtrial.protocol import subcommands
+from fairtrial.protocol.endpoints import Database, Endpoint, database
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.nodes import Branch, dotted
 from fairtrial.study.tree.problems import Problems
+from fairtrial.wire.native import OnProgress
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.engine import oltp_scalars
-from fairtrial.workloads.engine.script import checking, sql, wire
-from fairtrial.workloads.engine.script.file import Fill, ScriptFile, TextDraw
-from fairtrial.workloads.workload import Drive, Driven, Loaded, OnProgress, When
+from fairtrial.workloads.engine.script import checking, sql, task
+from fairtrial.workloads.engine.script.file import Fill, ScriptFile, Setup, TextDraw
+from fairtrial.workloads.workload import Drive, Driven, When
 
 LOADER_VERSION = 1  # part of the key of prepared data: raise it when the loader writes other data
 LOAD_ROWS_PER_S = 500.0  # a hung load ends some day; the slowest disk seen loads ten times as fast
@@ -105,35 +109,42 @@ class Script(native.NativeWorkload[ScriptParameters]):
         """Of all rows that are filled."""
         return sum(fill.rows * _row_bytes(fill) for fill in self.parameters.fills)
 
-    def data(self) -> Mapping[str, Any] | None:
+    def data(self) -> Mapping[str, object] | None:
         """What makes the data, with seed and version of the loader; None for a script that makes none."""
-        if self.parameters.script.setup is None:
+        setup = self.parameters.script.setup
+        if setup is None:
             return None
         return {
             "workload": "script",
-            **wire.setup(self.parameters.script),
+            "create": task.statements(setup.create),
+            "fill": [each.model_dump(mode="json") for each in task.fills(setup)],
+            "finish": task.statements(setup.finish),
             "seed": self.parameters.data_seed,
             "loader_version": LOADER_VERSION,
         }
 
-    def load(self, place: OpenPlace, endpoint: Mapping[str, Any], *, on_progress: OnProgress) -> Loaded:
+    def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> wire.Loaded:
         """Makes the tables and rows of `setup`, and prepares every statement on them.
 
         Raises:
             InputError: the system refuses a statement of a transaction.
         """
-        task = {
-            "endpoint": endpoint,
-            **wire.setup(self.parameters.script),
-            "seed": self.parameters.data_seed,
-            "threads": self.parameters.load_threads,
-        }
-        limit = LOAD_GRACE_S + sum(fill.rows for fill in self.parameters.fills) / LOAD_ROWS_PER_S
-        result = place.native("script-load", task, timeout_s=limit, on_progress=on_progress)
-        self._preflight(place, endpoint)
+        setup = self.parameters.script.setup or Setup()
+        reached = database(endpoint)
+        request = wire.ScriptLoad(
+            endpoint=reached,
+            create=task.statements(setup.create),
+            fill=task.fills(setup),
+            finish=task.statements(setup.finish),
+            seed=self.parameters.data_seed,
+            threads=self.parameters.load_threads,
+        )
+        limit_s = LOAD_GRACE_S + sum(fill.rows for fill in self.parameters.fills) / LOAD_ROWS_PER_S
+        result = place.native(subcommands.SCRIPT_LOAD, request, timeout_s=limit_s, on_progress=on_progress)
+        self._preflight(place, reached)
         # Rows made by statements are in no hash of the engine's: what makes them stands for them.
-        made = json.dumps([result["content_sha256"], task["create"], task["finish"]])
-        return Loaded(content_sha256=hashlib.sha256(made.encode()).hexdigest(), rows=result["rows"])
+        made = json.dumps([result.content_sha256, request.create, request.finish])
+        return wire.Loaded(content_sha256=hashlib.sha256(made.encode()).hexdigest(), rows=result.rows)
 
     def drive(self, place: OpenPlace, drive: Drive) -> Driven:
         """Runs the transactions; leaves `result.json`, `latency.hlog` and `timeline.arrows` in the drive's directory.
@@ -141,18 +152,20 @@ class Script(native.NativeWorkload[ScriptParameters]):
         Raises:
             InputError: the system refuses a statement: no other trial would fare better.
         """
-        script = self.parameters.script
-        if drive.endpoint is not None:
-            self._preflight(place, drive.endpoint)
-        own = {"transactions": wire.transactions(script), "pipelining": self.parameters.pipelining}
-        driven = native.run(place, "script-drive", self.parameters, drive=drive, own=own)
-        return replace(driven, effective={**driven.effective, SCRIPT_SHA256: sha256(script)})
+        self._preflight(place, database(drive.endpoint))
+        request = wire.ScriptDrive(
+            drive=native.task(place, self.parameters, drive),
+            transactions=task.transactions(self.parameters.script),
+            pipelining=self.parameters.pipelining,
+        )
+        driven = native.run(place, subcommands.SCRIPT_DRIVE, request, parameters=self.parameters, drive=drive)
+        return replace(driven, effective={**driven.effective, SCRIPT_SHA256: sha256(self.parameters.script)})
 
-    def _preflight(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> None:
+    def _preflight(self, place: OpenPlace, endpoint: Database) -> None:
         """Has the system prepare every statement."""
         script = self.parameters.script
-        task = {"endpoint": endpoint, "transactions": wire.transactions(script)}
-        refused = place.native("script-preflight", task, timeout_s=PREFLIGHT_S)["refused"]
+        request = wire.ScriptPreflight(endpoint=endpoint, transactions=task.transactions(script))
+        refused = place.native(subcommands.SCRIPT_PREFLIGHT, request, timeout_s=PREFLIGHT_S).refused
         problems = [_refused(script, each) for each in refused]
         if problems:
             raise InputError(problems, hint="fix the script; the text after the statement is the system's message")
@@ -161,16 +174,17 @@ class Script(native.NativeWorkload[ScriptParameters]):
         """Only its author knows what a script leaves true."""
         return "every_trial" if self.parameters.script.checks else "never"
 
-    def check_data(self, place: OpenPlace, endpoint: Mapping[str, Any]) -> list[Check]:
+    def check_data(self, place: OpenPlace, endpoint: Endpoint) -> list[Check]:
         """The script's own checks."""
         found = []
         for name, query in self.parameters.script.checks.items():
             # On a line of its own, the bracket is in no comment. The query is the user's, for a database of this trial.
             limited = f"SELECT * FROM ({sql.read(query).sql}\n) AS violations LIMIT {VIOLATIONS_LIMIT}"  # noqa: S608
-            answer = place.native("sql", {"endpoint": endpoint, "statements": [limited]}, timeout_s=CHECK_S)
+            request = wire.Sql(endpoint=database(endpoint), statements=[limited])
+            answer = place.native(subcommands.SQL, request, timeout_s=CHECK_S)
             rows = [
-                ", ".join(f"{key}={value}" for key, value in zip(answer["columns"], row, strict=True))
-                for row in answer["rows"]
+                ", ".join(f"{key}={value}" for key, value in zip(answer.columns, row, strict=True))
+                for row in answer.rows
             ]
             words = " ".join(query.split())
             found.append(Check(name=name, statement=words, violations=len(rows), examples=rows[:EXAMPLES_LIMIT]))
@@ -197,9 +211,9 @@ def sha256(script: ScriptFile) -> str:
     return hashlib.sha256(json.dumps(script.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
 
 
-def _refused(script: ScriptFile, refused: Mapping[str, Any]) -> Problem:
-    name, number = refused["transaction"], refused["statement"]
+def _refused(script: ScriptFile, refused: wire.Refused) -> Problem:
+    name, number = refused.transaction, refused.statement
     statement = " ".join(script.transactions[name].statements[number - 1].sql.split())
-    message = f"the system rejects statement {number} of `{name}`, `{statement}`: {refused['message']}"
+    message = f"the system rejects statement {number} of `{name}`, `{statement}`: {refused.message}"
     field = dotted((*FIELD, "transactions", name, "statements", str(number - 1), "sql"))
-    return Problem(f"{message} ({refused['code']})", "script", field=field)
+    return Problem(f"{message} ({refused.code})", "script", field=field)

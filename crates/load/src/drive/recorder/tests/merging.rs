@@ -11,17 +11,6 @@ fn error(code: &str, message: &str) -> DriverError {
     }
 }
 
-fn recording(shards: usize) -> Recorder {
-    let recorder = Recorder::new(shards, &Kind::NAMES);
-    recorder.begin(Schedule::new(
-        monotonic_ns(),
-        Measure::DurationNs(0),
-        HOUR_NS,
-        Measure::DurationNs(HOUR_NS),
-    ));
-    recorder
-}
-
 #[test]
 fn adding_slots_adds_counts_and_latencies_type_by_type() {
     let mut sum = Slot::new(Moment::Measured(3), KINDS);
@@ -74,7 +63,7 @@ fn a_slot_that_is_reset_remembers_nothing() {
 
 #[test]
 fn errors_of_one_type_and_code_are_one_line_with_the_first_message() {
-    let recorder = recording(4);
+    let recorder = recording(4, Measure::DurationNs(HOUR_NS));
     for (worker, kind, code, message) in [
         (0, Kind::Payment, "1213", "first"),
         (0, Kind::Payment, "1213", "second"),
@@ -115,7 +104,7 @@ fn errors_of_one_type_and_code_are_one_line_with_the_first_message() {
 
 #[test]
 fn more_workers_than_shards_share_them_and_lose_nothing() {
-    let recorder = recording(1_000);
+    let recorder = recording(1_000, Measure::DurationNs(HOUR_NS));
     assert_eq!(recorder.shards.len(), SHARDS_LIMIT);
     for worker in 0..50 {
         end(
@@ -197,7 +186,7 @@ fn nothing_is_measured_before_a_schedule_is_set() {
 
 #[test]
 fn a_clock_that_seems_to_go_back_is_a_latency_of_almost_nothing() {
-    let recorder = recording(1);
+    let recorder = recording(1, Measure::DurationNs(HOUR_NS));
     end(
         &recorder,
         (0, Kind::Payment),
@@ -243,7 +232,7 @@ fn a_transaction_that_ends_with_the_window_is_after_it_and_one_that_begins_it_is
 
 #[test]
 fn intervals_taken_before_the_next_transaction_ends_leave_nothing_behind() {
-    let recorder = recording(1);
+    let recorder = recording(1, Measure::DurationNs(HOUR_NS));
     let slots = || {
         let shard = recorder.shard(0);
         shard.over.len() + shard.spare.len()

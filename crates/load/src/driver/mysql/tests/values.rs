@@ -1,9 +1,14 @@
 //! Values over a real connection, by both ways of inserting; skipped, and said so, where no MariaDB is installed.
 
+use std::io;
+use std::time::Duration;
+
 use super::*;
 use crate::driver::batch::Batch;
-use crate::driver::table::{Column, Table, Type};
+use crate::driver::dialect::Type;
+use crate::driver::table::{Column, Table};
 use crate::driver::{Access, Cell, Decimal, Row, StatementId, Value};
+use crate::reactor::Address;
 use crate::tests::mariadb::shared;
 
 const fn column(name: &'static str, kind: Type) -> Column {
@@ -95,12 +100,13 @@ fn driver(server: &crate::tests::mariadb::Server, database: &str) -> Mysql {
     else {
         panic!("a socket")
     };
-    Mysql::new(
-        Address::Socket(socket.into()),
-        "root".into(),
-        String::new(),
-        database.into(),
-    )
+    Mysql(Server {
+        address: Address::Socket(socket.into()),
+        user: "root".into(),
+        password: String::new(),
+        database: database.into(),
+        tls: None,
+    })
 }
 
 /// Loads rows into a new table and reads them back.

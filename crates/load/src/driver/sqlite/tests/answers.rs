@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::driver::Decimal;
-use crate::driver::table::{Column, Type};
+use crate::driver::dialect::Type;
+use crate::driver::table::Column;
 
 const fn column(name: &'static str, kind: Type, nullable: bool) -> Column {
     Column {
@@ -201,7 +202,7 @@ const CODES: [(i32, ErrorKind, &str, bool); 14] = [
 #[test]
 fn codes_are_classified_by_what_a_user_can_do() {
     for (code, kind, name, retryable) in CODES {
-        let error = classify(&rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+        let error = classify(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
         assert_eq!(
             (error.kind, error.code.as_str(), error.retryable),
             (kind, name, retryable),

@@ -1,7 +1,7 @@
 //! How rows belong together: orders and their lines, units and tables.
 
 use super::*;
-use crate::driver::table::Type;
+use crate::driver::dialect::Type;
 use crate::tests::chance::{assert_uniform, tally};
 use crate::tpcc::schema::TABLES;
 

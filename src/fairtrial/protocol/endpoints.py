@@ -1,0 +1,48 @@
+"""How a system is reached: a database that the load generator connects to, or plain files."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from fairtrial.errors import PlaceError
+from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint, SqliteEndpoint
+
+
+class FilesEndpoint(BaseModel):
+    """Plain files."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    directory: str
+    """Where they are."""
+    kind: Literal["files"] = "files"
+
+
+Server = MysqlEndpoint | PostgresEndpoint
+Database = Server | SqliteEndpoint
+Endpoint = Database | FilesEndpoint
+
+
+def database(endpoint: Endpoint | None) -> Database:
+    """The endpoint of a system that is a database.
+
+    Raises:
+        PlaceError: it is none.
+    """
+    if endpoint is None or isinstance(endpoint, FilesEndpoint):
+        raise PlaceError("this workload needs a database, and the system is none", hint="name one under `system`")
+    return endpoint
+
+
+def server(endpoint: Endpoint | None) -> Server:
+    """The endpoint of a database with a server of its own.
+
+    Raises:
+        PlaceError: the system has none.
+    """
+    found = database(endpoint)
+    if isinstance(found, SqliteEndpoint):
+        raise PlaceError("this needs a database server, and SQLite has none", hint="name one under `system`")
+    return found

@@ -1,0 +1,34 @@
+"""The facts of a place: what its agent tells of it and, of one that was booted, how it is run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from fairtrial.protocol import generated
+
+
+class GuestFacts(BaseModel):
+    """How a place that was booted is run. A kind of place may derive its own with more, for the record.
+
+    Attributes:
+        accelerator: what runs its instructions.
+        emulated: whether a program imitates the processor, so that times are no evidence.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    accelerator: str
+    emulated: bool
+
+
+class Facts(generated.Facts):
+    """Facts of a place, told by its agent. `guest`: how it is run, if it was booted for its stream; else None."""
+
+    guest: GuestFacts | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As a record holds them: those of a guest beside the others."""
+        guest = {} if self.guest is None else self.guest.model_dump(mode="json")
+        return {**self.model_dump(mode="json", exclude={"guest"}), **guest}

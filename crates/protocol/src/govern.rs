@@ -123,6 +123,6 @@ pub struct Governed {
     pub refused: u64,
     /// Processor time, nanoseconds.
     pub cpu_ns: u64,
-    /// Whether the server has its original values, or is no longer there; else somebody else has set others.
+    /// Whether the server has its original values, or no longer exists; else other values were set in the meantime.
     pub restored: bool,
 }

@@ -82,7 +82,7 @@ pub enum Distribution {
     },
     /// The key of rank `r` as often as `r` to the power of `-exponent`.
     Zipfian {
-        /// 0 at least (`rand-zipfian-exp`).
+        /// At least 0 (`rand-zipfian-exp`).
         exponent: f64,
     },
 }

@@ -11,7 +11,7 @@ use crate::load::Endpoint;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
-    /// Width of an interval, milliseconds, 10 at least.
+    /// Width of an interval, milliseconds; at least 10.
     pub interval_ms: u32,
     /// What to sample.
     pub sources: Vec<Source>,
@@ -35,7 +35,7 @@ pub struct Sample {
 pub struct SampledServer {
     /// How it is reached.
     pub endpoint: Endpoint,
-    /// Width of an interval, milliseconds, 100 at least: a question costs a server some tenths of a millisecond.
+    /// Width of an interval, milliseconds; at least 100: a query costs a server some tenths of a millisecond.
     pub interval_ms: u32,
     /// Whether to ask each time who waits for whose lock too, into `telemetry-lock_waits.arrows`.
     #[serde(default)]

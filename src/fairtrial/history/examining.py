@@ -34,7 +34,8 @@ class Options:
 
     Attributes:
         alpha: chance that a series without a change shows one.
-        alarm_alpha: chance of any false alarm on newest points, over all series.
+        alarm_alpha: chance of any false alarm on newest points, over all series with noise; a point that leaves its
+            constant by more than the margin raises one at any level (`segments.constant` has its rates).
         margin: change that matters; None takes each series' own, 0 where it has none.
     """
 

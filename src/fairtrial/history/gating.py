@@ -60,7 +60,7 @@ def by_history(history: History) -> Gate:
 
     Only what is larger than the margin, not for the better and not acknowledged. Where nobody said which direction is
     better, every direction fails. Changes get the part of alpha that alarms leave, half of it at least, so that both
-    together fail a gate for nothing in a share of alpha.
+    together fail a gate for nothing in a share of alpha; constants have no such rate.
     """
     level = max(history.alpha - history.alarm_alpha, history.alpha / 2)
     return Gate(
@@ -109,7 +109,7 @@ def departure_in_words(of: Examined) -> str:
     return f"{which} have {of.values[start]:{DIGITS}}, the newest has {of.alarm.value:{DIGITS}}"
 
 
-def moved(ratio: float | None, difference: float, unit: str) -> str:
+def size_in_words(ratio: float | None, difference: float, unit: str) -> str:
     """A change in percent, or in the unit where there is no percentage."""
     if ratio is None or math.isinf(100 * ratio):
         return f"{difference:+.4g} {unit}".strip()
@@ -117,7 +117,7 @@ def moved(ratio: float | None, difference: float, unit: str) -> str:
 
 
 def interval_in_words(of: Interval) -> str:
-    """` [+10.1 %, +14.5 %]`; empty without one, or where percentages are no numbers."""
+    """` [+10.1 %, +14.5 %]`; empty without one, or where percentages are not finite."""
     if of.low is None or of.high is None or math.isinf(100 * of.high):
         return ""
     return f" [{numbers.change(of.low)}, {numbers.change(of.high)}]"
@@ -129,7 +129,7 @@ def _matters(found: Change | Alarm) -> bool:
 
 def _size(of: Examined, found: Change | Alarm) -> str:
     difference = found.difference if isinstance(found, Change) else found.value - found.expected
-    return moved(found.ratio.estimate, difference, of.unit)
+    return size_in_words(found.ratio.estimate, difference, of.unit)
 
 
 def _check(of: Examined, status: Status, message: str) -> GateCheck:
@@ -210,7 +210,7 @@ def _of_pair(
         message = f"too few trials for a verdict ({found.n})"
     else:
         status = "failed" if found.verdict == "slower" else "passed"
-        size = moved(found.ratio.estimate, found.difference.estimate or 0.0, definition.unit)
+        size = size_in_words(found.ratio.estimate, found.difference.estimate or 0.0, definition.unit)
         p = 1.0 if found.p_adjusted is None else found.p_adjusted
         message = f"{size}{interval_in_words(found.ratio)}: {found.verdict}, p = {p:.3g} after Holm"
     return GateCheck(series=_named(cell, arm), metric=metric, status=status, message=message)

@@ -134,7 +134,7 @@ class History(Result):
 
     Attributes:
         alpha: chance that a series without a change shows one.
-        alarm_alpha: chance that any newest point raises an alarm though nothing changed, over all series.
+        alarm_alpha: chance that any newest point raises an alarm though nothing changed, over all series with noise.
         left_out: runs that gave no point, with the reason.
     """
 

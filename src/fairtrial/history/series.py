@@ -36,6 +36,7 @@ from fairtrial.study.tree.problems import listed
 CELL: Final = "cell"
 ARM: Final = "arm"
 BY: Final = (CELL, ARM)  # what tells series apart unless asked otherwise
+VERIFY: Final = "`fairtrial verify RUN` names the file that is cut off or changed"
 FULL_CONFIDENCE_N: Final = 2  # trials from which a standard error exists
 
 Row = TypeVar("Row", bound=BaseModel)
@@ -370,9 +371,15 @@ def _rows(row: type[Row], query: str, files: Sequence[Path]) -> Iterator[tuple[P
                 fields = dict(zip(names, values, strict=True))
                 path = Path(fields.pop("filename"))
                 reader.require_version(path, fields.pop("format_version", None))
-                yield path, row.model_validate(fields)
-    except (duckdb.Error, ValidationError) as error:
-        first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]
-        raise RecordError(
-            f"cannot read a record: {first}", hint="`fairtrial verify RUN` names the file that is cut off or changed"
-        ) from error
+                yield path, _validated(row, fields, path)
+    except duckdb.Error as error:
+        raise RecordError(f"cannot read a record: {str(error).splitlines()[0]}", hint=VERIFY) from error
+
+
+def _validated(row: type[Row], fields: Mapping[str, Any], path: Path) -> Row:
+    try:
+        return row.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        at = ".".join(map(str, first["loc"]))
+        raise RecordError(f"cannot read {path}: {at}: {first['msg']}", hint=VERIFY) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairtrial.history import Alarm, Change, Examined, History
-from fairtrial.history.gating import constant_in_words, departure_in_words, interval_in_words, moved
+from fairtrial.history.gating import constant_in_words, departure_in_words, interval_in_words, size_in_words
 from fairtrial.report import numbers
 from fairtrial.report.text import columns
 from fairtrial.words import counted
@@ -36,13 +36,13 @@ def shown(of: Examined, value: float | None) -> str:
 
 def change_in_words(of: Examined, change: Change) -> str:
     """`+12.3 % [+10.1 %, +14.5 %], better`."""
-    size = moved(change.ratio.estimate, change.difference, of.unit)
+    size = size_in_words(change.ratio.estimate, change.difference, of.unit)
     return f"{size}{interval_in_words(change.ratio)}, {change.direction}"
 
 
 def alarm_in_words(of: Examined, alarm: Alarm) -> str:
     """The newest point beside what was expected."""
-    size = moved(alarm.ratio.estimate, alarm.value - alarm.expected, of.unit)
+    size = size_in_words(alarm.ratio.estimate, alarm.value - alarm.expected, of.unit)
     return (
         f"{shown(of, alarm.value)}, expected {shown(of, alarm.expected)}: {size}, {alarm.direction}, "
         f"p = {numbers.p_value(alarm.p_adjusted)} after Holm"

@@ -13,15 +13,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import polars as pl
+from pydantic import ValidationError
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports.rows import Part
 from fairtrial.imports.sources import Source
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.workloads.fio.document import Document, Job, Latency, weighed_mean
+from fairtrial.workloads.fio.document import DIRECTIONS, LATENCIES, Document, Job, Latency, odd_field, weighed_mean
 
-DIRECTIONS: Final = ("read", "write", "trim")
-LATENCIES: Final = ("slat_ns", "clat_ns", "lat_ns")
 PERCENTILES: Final = ("50", "90", "95", "99", "99.9", "99.99")
 VALUE: Final = "iops"
 SOURCE: Final = "fio"
@@ -36,11 +35,14 @@ def part(source: Source) -> Part:
     """A row per job name.
 
     Raises:
-        InputError: the document is cut, a job failed, or no job did anything.
+        InputError: the document is cut or lacks figures, a job failed, or no job did anything.
     """
     text = source.content.decode("utf-8", errors="replace")
     try:
         document = Document.of(text)
+    except ValidationError as error:
+        hint = "give the file as fio wrote it; report the version of fio if it is unchanged"
+        raise InputError([Problem(odd_field(error), source.name)], hint=hint) from error
     except ValueError as error:
         problem = Problem(f"not a complete JSON document: {error}", source.name)
         raise InputError([problem], hint="run fio again with --output-format=json, and let it finish") from error

@@ -32,7 +32,7 @@ def database(endpoint: Endpoint | None) -> Database:
         PlaceError: it is none.
     """
     if endpoint is None or isinstance(endpoint, FilesEndpoint):
-        raise PlaceError("this workload needs a database, and the system is none", hint="name one under `system`")
+        raise PlaceError("this workload needs a database, and the system is not one", hint="name one under `system`")
     return endpoint
 
 

@@ -448,7 +448,7 @@ class Governed(BaseModel):
     refused: Annotated[int, Field(ge=0)]
     """Values refused."""
     restored: bool
-    """Whether the server has its original values, or is no longer there; else somebody else has set others."""
+    """Whether the server has its original values, or no longer exists; else other values were set in the meantime."""
     sets: Annotated[int, Field(ge=0)]
     """Values set."""
 
@@ -1335,7 +1335,7 @@ class ZipfianDistribution(BaseModel):
         frozen=True,
     )
     exponent: float
-    """0 at least (`rand-zipfian-exp`)."""
+    """At least 0 (`rand-zipfian-exp`)."""
     kind: Literal["zipfian"] = "zipfian"
 
 
@@ -2070,7 +2070,7 @@ class SampledServer(BaseModel):
     endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """How it is reached."""
     interval_ms: Annotated[int, Field(ge=0)]
-    """Width of an interval, milliseconds, 100 at least: a question costs a server some tenths of a millisecond."""
+    """Width of an interval, milliseconds; at least 100: a query costs a server some tenths of a millisecond."""
     lock_waits: bool = False
     """Whether to ask each time who waits for whose lock too, into `telemetry-lock_waits.arrows`."""
 
@@ -2243,7 +2243,7 @@ class Sample(BaseModel):
         frozen=True,
     )
     interval_ms: Annotated[int, Field(ge=0)]
-    """Width of an interval, milliseconds, 10 at least."""
+    """Width of an interval, milliseconds; at least 10."""
     output_directory: str
     """Directory for the files; must exist."""
     process_trees: dict[str, int] = {}

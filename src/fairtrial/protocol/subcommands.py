@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import NoneType
-from typing import Final, Generic, TypeVar
+from typing import Annotated, Final, Generic, TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
 from fairtrial.protocol import generated as wire
 
@@ -47,11 +47,14 @@ class Subcommand(Generic[I, O]):
         return TypeAdapter(self.gives).validate_json("null" if line is None or self.gives is NoneType else line)
 
 
+SEE: Final = "see the message above"
+
+
 class Failure(BaseModel):
     """What a subcommand that fails says on standard error."""
 
     error: str
-    hint: str = "see the message above"
+    hint: Annotated[str, BeforeValidator(lambda hint: hint or SEE)] = SEE
 
 
 def failure(lines: Iterable[str]) -> Failure | None:

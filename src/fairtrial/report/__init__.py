@@ -68,14 +68,14 @@ def _page(scene: Scene, figures: Path) -> str:
     from fairtrial.report import page  # noqa: PLC0415 - see the module's docstring
     from fairtrial.report.figures import svg  # noqa: PLC0415 - see the module's docstring
 
-    with svg.Easel(figures) as easel:
+    with svg.SvgWriter(figures) as writer:
         ratios, cells = page.ratio_figures(scene), []
         for figure in ratios:
-            easel.draw(figure)
+            writer.draw(figure)
         for index, cell in enumerate(page.cell_figures(scene)):
             cells.append(cell)
             for figure in cell.figures:
-                easel.draw(figure, f"cell{index}", cell.label)
+                writer.draw(figure, f"cell{index}", cell.label)
         return page.render(scene, ratios=ratios, cells=cells)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from pydantic import ValidationError
+
 from fairtrial.errors import AgentError, InputError, PlaceError, StreamLostError, SystemStartError
 from fairtrial.protocol.generated import Restore, Restored
 from fairtrial.protocol.subcommands import RESTORE
@@ -87,12 +89,16 @@ def _directory(place: OpenPlace, key: str) -> PurePosixPath:
 def ensure(place: OpenPlace, key: str, parts: Parts, *, on_progress: OnProgress) -> Prepared:
     """Finds the prepared data of a key at the place, or makes them."""
     directory = _directory(place, key)
+    manifest = directory / "manifest.json"
     try:
-        loaded = Loaded.model_validate_json(place.agent.get(str(directory / "manifest.json")))
+        loaded = Loaded.model_validate_json(place.agent.get(str(manifest)))
     except AgentError as error:
         if error.code != "not_found":
             raise
         loaded = _make(place, directory, parts, on_progress=on_progress)
+    except ValidationError as error:
+        hint = f"remove {directory} there: the data are made again"
+        raise PlaceError(f"{manifest} is damaged: {error}", hint=hint) from error
     return Prepared(key=key, directory=directory / "data", content_sha256=loaded.content_sha256)
 
 
@@ -132,7 +138,7 @@ def _loaded(place: OpenPlace, parts: Parts, instance: Instance, *, on_progress: 
         parts.system.create_database(place, instance.endpoint)
         return Loaded(content_sha256=NOTHING, rows={})
     if instance.endpoint is None:
-        raise PlaceError("this workload needs a database, and the system is none", hint="name one under `system`")
+        raise PlaceError("this workload loads data, and the system takes none", hint="name another under `system`")
     return parts.workload.load(place, instance.endpoint, on_progress=on_progress)
 
 

@@ -48,6 +48,8 @@ class Section(RootModel[Annotated[dict[str, JsonValue], Field(min_length=1, max_
 class ResolvedTrial(BaseModel):
     """Everything one arm in one cell means, merged and validated, in base units (bytes, seconds).
 
+    Each section but `settings` holds exactly one key, the kind.
+
     Attributes:
         settings: values by kind.
         workload_place: where the workload runs, if that is elsewhere than its system.

@@ -155,7 +155,7 @@ class FakeTransport:
     def _send(self, request: wire.Get) -> None:
         content = self.files.get(request.path)
         if content is None:
-            self.say(wire.Failed(id=request.id, code="not_found", message=f"{request.path} is not there", hint=None))
+            self.say(wire.Failed(id=request.id, code="not_found", message=f"{request.path} does not exist", hint=None))
             return
         self.say(wire.File(id=request.id, bytes=len(content)))
         for start in range(0, len(content), CHUNK_BYTES):

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from fairtrial.protocol import generated as wire
 from fairtrial.wire.transport import Transport
 
-VERSION = "2"  # compared with the agent's at hello; a test compares it with crates/protocol
+VERSION = "3"  # compared with the agent's at hello; a test compares it with crates/protocol
 CHUNK_BYTES = 64 * 1024
 LINE_BYTES = 64 << 20  # an agent's longest line is an output line of 64 KiB; beyond this it is no agent
 

@@ -80,10 +80,10 @@ class _Listener:
     def __call__(self, stream: str, line: str) -> None:
         if stream == "stdout" and line.startswith(MARK):
             self._tell(line)
-        elif stream == "stdout" and line.startswith("{"):
-            self.result = line
         else:
             self._errors.append(line)
+            if stream == "stdout" and line.startswith("{"):
+                self.result = line
 
     def _tell(self, line: str) -> None:
         if self._on_progress is None:

@@ -212,6 +212,9 @@ class Bench(ABC):
             The measured window, and why the trial cannot count; empty if it can.
         """
 
+    def look(self) -> None:  # noqa: B027 - most have nothing to read
+        """What is read before the measured process is announced."""
+
     def drive(self, drive: Drive, identity: Mapping[str, str], *, window: Life, ramp_up: Life | None = None) -> Driven:
         """Ramps up, unless that takes no time, and measures."""
         effective = {**identity} if window.seed is None else {**identity, self.seed: str(window.seed)}
@@ -220,6 +223,7 @@ class Bench(ABC):
             ran = self._lived(ramp_up, drive, name=f"{self.ramps}-up")
             if ran.failure:
                 return Driven(ran.life, effective, invalid_reason=f"{self.ramps}ing up: {ran.failure}")
+        self.look()
         clock = self.place.agent.clock()
         drive.on_progress(self.begins(time_ns=clock.monotonic_ns))
         ran = self._lived(window, drive, name="load")

@@ -212,7 +212,7 @@ def test_a_choice_in_brackets_is_restored_by_its_word(agent: Agent, tmp_path: Pa
 def test_a_value_that_does_not_read_back_is_undone_and_named(agent: Agent, tmp_path: Path) -> None:
     path = tmp_path / "setting"
     path.write_text("before")
-    with pytest.raises(AgentError, match='wrote "other", but it reads back "asked"') as failure:
+    with pytest.raises(AgentError, match='expected "other", found "asked"') as failure:
         agent.change(write_step(path, "asked", expect="other"))
     assert failure.value.code == "check"
     assert path.read_text() == "before"
@@ -295,6 +295,18 @@ def test_who_only_looks_cannot_change_anything(here: Desk, tmp_path: Path) -> No
             visitor.change(write_step(tmp_path / "setting", "after"))
         assert refused.value.code == "refused"
         assert output_of(visitor, "echo", "looking") == ["looking"]
+
+
+def test_parameters_that_a_native_subcommand_does_not_take_are_refused(agent: Agent) -> None:
+    lines: list[str] = []
+    process = agent.spawn(
+        "settle",
+        ["fairtrial-agent", "settle"],
+        stdin='{"timeout_s": 1.0}',
+        on_line=lambda _stream, line: lines.append(line),
+    )
+    assert process.wait(WAIT_S).code != 0
+    assert "dirty_bytes" in "".join(lines)
 
 
 def test_a_native_subcommand_that_cannot_do_it_says_why(agent: Agent) -> None:

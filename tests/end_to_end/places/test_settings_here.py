@@ -100,10 +100,10 @@ def test_a_file_is_a_file_system_of_the_trials_own(place: OpenPlace, trial: Path
 
 def test_an_option_that_the_kernel_drops_is_an_error_and_nothing_stays(place: OpenPlace, trial: Path) -> None:
     needs_loop()
-    with pytest.raises(AgentError, match=r"storage\.mount: wrote .*noquota,nothing_such|wrong fs type|bad option"):
+    with pytest.raises(AgentError, match=r"storage\.mount: expected .*noquota,nothing_such|wrong fs type|bad option"):
         apply(place, trial, storage={**SIZE, "file_system": "ext4", "mount": "noquota,nothing_such"})
     place.agent.undo()
-    with pytest.raises(AgentError, match=r"storage\.mount: wrote \"ext4 strictatime\", but it reads back \"ext4 rw"):
+    with pytest.raises(AgentError, match=r"storage\.mount: expected \"ext4 strictatime\", found \"ext4 rw"):
         apply(place, trial, storage={**SIZE, "file_system": "ext4", "mount": "strictatime"})
     assert place.agent.undo().failed == []
 

@@ -92,7 +92,7 @@ def test_a_file_system_that_cannot_do_dax_is_an_error_whether_the_kernel_says_so
     *steps, (_, mount) = storage.StorageSetting(value).effect(place.facts, TrialContext(TRIAL)).steps
     for _, step in steps:
         place.agent.change(step)
-    with pytest.raises(AgentError, match=r"wrote .xfs dax=always., but it reads back .*dax=never"):
+    with pytest.raises(AgentError, match=r"expected .xfs dax=always., found .*dax=never"):
         place.agent.change(mount)
 
 

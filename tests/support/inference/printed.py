@@ -23,7 +23,7 @@ CLOCK: Final = Clock(before_ns=1_795_000_000_000_000_000, after_ns=1_795_000_000
 def hammerdb(directory: Path) -> None:
     """Of a drive with intervals of a second."""
     _printed(directory, HAMMERDB)
-    _result(directory, of_hammerdb.result(HAMMERDB, CLOCK).given())
+    _result(directory, {**of_hammerdb.result(HAMMERDB, CLOCK).given(), "client": {}, "effective": {}})
     (directory / "timeline.parquet").write_bytes(of_hammerdb.timeline(HAMMERDB, CLOCK, interval_s=1))
 
 
@@ -31,15 +31,16 @@ def sysbench(directory: Path) -> None:
     """Of a drive whose output says when its window began."""
     result = of_sysbench.result(SYSBENCH, ended_ns=0)
     _printed(directory, SYSBENCH)
-    _result(directory, result.given())
+    _result(directory, {**result.given(), "client": {}})
     (directory / "latency.hlog").write_text(of_sysbench.latency_log(SYSBENCH, window=result.window), encoding="utf-8")
     (directory / "timeline.parquet").write_bytes(of_sysbench.timeline(SYSBENCH, window=result.window))
 
 
 def fio(directory: Path) -> None:
     """Of seven reads."""
-    document = Document.model_validate({"jobs": [_job({"996": 5, "5024": 2})]})
-    (directory / "fio.json").write_text("a note before\n" + document.model_dump_json(by_alias=True), encoding="utf-8")
+    printed = {"jobs": [_job({"996": 5, "5024": 2})]}
+    document = Document.model_validate(printed)
+    (directory / "fio.json").write_text("a note before\n" + json.dumps(printed), encoding="utf-8")
     life = Window(start_ns=0, end_ns=10**9)
     found = of_fio.intervals([], of_fio.whole(document), width_ms=100, life=life)
     (directory / "latency.hlog").write_text(of_fio.latency_log(found), encoding="utf-8")
@@ -62,10 +63,12 @@ def _job(bins: dict[str, int]) -> dict[str, Any]:
         "total_ios": count,
         "io_bytes": 4096 * count,
         "iops": 10.0 * count,
+        "bw": 40.0 * count,
         "clat_ns": {"N": count, "mean": 1000.0, "min": 900, "max": 5000, "bins": bins},
     }
-    none = {**side, "total_ios": 0, "io_bytes": 0, "iops": 0.0, "clat_ns": {"N": 0, "mean": 0.0, "min": 0, "max": 0}}
-    return {"read": side, "write": none, "usr_cpu": 10.0, "sys_cpu": 20.0, "job_runtime": 1000, "total_err": 0}
+    none = {**dict.fromkeys(side, 0), "clat_ns": {"N": 0, "mean": 0.0, "min": 0, "max": 0}}
+    spent = {"usr_cpu": 10.0, "sys_cpu": 20.0, "job_runtime": 1000, "total_err": 0}
+    return {"jobname": "job", "read": side, "write": none, **spent}
 
 
 def _printed(directory: Path, text: str) -> None:

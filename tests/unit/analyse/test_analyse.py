@@ -260,6 +260,16 @@ def test_constants_are_held_against_the_exchange_of_arms(blocks: int, verdict: s
     assert ("p = 1 stands in for it" in doubt.message) == (blocks == 1)
 
 
+@pytest.mark.parametrize("exponent", [160, 170])
+def test_a_ratio_that_no_number_holds_has_none(exponent: int) -> None:
+    random = np.random.default_rng(3)
+    case = Case({"kernel": ["base", "patched"]}, blocks=8)
+    sign = {"base": -1, "patched": 1}
+    trials = case.trials(tpm=lambda levels, _block: 10.0 ** (sign[levels["kernel"]] * exponent) * random.uniform(1, 2))
+    ratio = only(analyse(case.plan(), trials), "all").ratio
+    assert (ratio.low, ratio.high) == (None, None)
+
+
 def test_constants_within_the_margin_are_equivalent() -> None:
     case = Case(FACTORS, blocks=7)
     trials = case.trials(tpm=lambda levels, _block: 1000.0 + (levels["kernel"] == "patched"))

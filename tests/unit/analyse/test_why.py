@@ -150,3 +150,14 @@ def test_the_standardised_effects_interval_inverts_the_noncentral_t() -> None:
 )
 def test_counters_are_grouped_by_what_they_tell_of(counter: str, expected: str) -> None:
     assert counter_notes.subsystem(counter) == expected
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_what_does_not_vary_has_an_interval_of_itself_alone(*, paired: bool) -> None:
+    rate = np.full((6, 1), 100.0)
+    work = [np.linspace(1.0, 2.0, 6)[:, None], np.linspace(1.1, 1.9, 6)[:, None]]
+    tested = counter_tests.compare(rate, 2 * rate, work=work, paired=paired)
+    assert tested.varies.all()
+    assert [float(tested.plain[name][0]) for name in ("ratio", "low", "high")] == pytest.approx([2.0, 2.0, 2.0])
+    bounds = (tested.difference[0], tested.difference_low[0], tested.difference_high[0])
+    assert bounds == pytest.approx((100.0, 100.0, 100.0))

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -154,6 +155,15 @@ def test_a_damaged_trial_is_named(tmp_path: Path) -> None:
     next(directory.glob("trials/*/trial.json")).write_text("{", encoding="utf-8")
     with pytest.raises(RecordError, match="cannot read a record"):
         across_runs.read([directory])
+
+
+def test_a_plan_without_its_design_is_named_with_the_field(tmp_path: Path) -> None:
+    path = written(tmp_path / "r1", VALUES) / "plan.json"
+    plan = json.loads(path.read_text(encoding="utf-8"))
+    del plan["design"]
+    path.write_text(json.dumps(plan), encoding="utf-8")
+    with pytest.raises(RecordError, match=rf"^cannot read {re.escape(str(path))}: design: [^\n]*$"):
+        across_runs.read([tmp_path / "r1"])
 
 
 def test_what_is_no_record_is_refused(tmp_path: Path) -> None:

@@ -76,6 +76,10 @@ def sysbench(events: int) -> str:
     return text.replace("events:              5979", f"events:              {events}")
 
 
+def fio(**job: object) -> str:
+    return json.dumps({"fio version": "fio-3.33", "jobs": [{"jobname": "w", **job}]})
+
+
 def test_a_folder_of_outputs_is_compared_by_labels_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     for block in range(1, 9):
         (tmp_path / f"old-{block}.txt").write_text(sysbench(6000 + 10 * block))
@@ -111,12 +115,27 @@ def test_latency_is_better_low_without_being_told(tmp_path: Path) -> None:
         (sysbench(1) * 2, "expected one run of sysbench, found 2"),
         ('{"fio version": "fio-3.33", "jobs": [', "not a complete JSON document"),
         ('{"fio version": "fio-3.33", "jobs": []}', "no job did any I/O"),
-        ('{"fio version": "3", "jobs": [{"jobname": "w", "error": 5}]}', "fio reports error 5 in job w"),
+        (fio(error=5, read={"total_ios": 1, "clat_ns": {"N": 1}}), "fio reports error 5 in job w"),
     ],
 )
 def test_an_output_of_nothing_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         rows_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (fio(read={"iops": "many"}), r"jobs\.0\.read\.iops: Input should be a valid number"),
+        ('{"fio version": "3", "jobs": [{}]}', r"jobs\.0\.jobname: Field required"),
+        (fio(read={"total_ios": 1}), r"jobs\.0: expected .*, missing: read\.iops, read\.bw_bytes"),
+        (fio(trim={"clat_ns": {"N": 1, "mean": 4}}), r"jobs\.0: expected .*, missing: trim\.clat_ns\.max"),
+    ],
+)
+def test_a_complete_document_with_an_odd_field_names_it_on_one_line(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=rf"^standard input: {message}[^\n]*$") as refused:
+        rows_of(text)
+    assert "as fio wrote it" in refused.value.hint
 
 
 def test_kinds_are_not_mixed() -> None:

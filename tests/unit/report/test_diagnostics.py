@@ -353,7 +353,7 @@ def test_verify_names_a_raw_file_that_was_changed_or_is_gone(written: Record) ->
     assert any("counters.task-clock is 3000.0 but recomputed 3001.0" in each for each in found)
     raw.unlink()
     (gone,) = verify.recompute(read(written.directory))
-    assert gone.startswith("report/report.json: cannot be recomputed: ")
+    assert gone.startswith("report/report.json: diagnostics cannot be recomputed: ")
     assert raw.name in gone
 
 

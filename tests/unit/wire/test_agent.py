@@ -50,7 +50,7 @@ def test_files_travel_in_chunks(tmp_path: Path) -> None:
 
 
 def test_a_failure_carries_its_code_and_a_hint() -> None:
-    with connect(FakeTransport()) as agent, pytest.raises(AgentError, match="/nowhere is not there") as failure:
+    with connect(FakeTransport()) as agent, pytest.raises(AgentError, match="/nowhere does not exist") as failure:
         agent.get("/nowhere")
     assert failure.value.code == "not_found"
     assert failure.value.hint
@@ -248,7 +248,9 @@ def test_parameters_whose_names_python_keeps_for_itself_arrive_under_their_own()
     ("ran", "message", "hint"),
     [
         (Ran(code=1, stderr=["note", '{"error":"no disk","hint":"buy one"}']), "file-load: no disk", "buy one"),
+        (Ran(code=1, stderr=['{"error":"no disk","hint":null}']), "file-load: no disk", "message above"),
         (Ran(code=101, stderr=["thread panicked"]), "exit code 101:\nthread panicked", "output above"),
+        (Ran(code=1, stdout=["{broken json, panicked"]), "exit code 1:\n{broken json, panicked", "output above"),
     ],
 )
 def test_a_native_subcommand_that_fails_is_told_in_its_own_words(ran: Ran, message: str, hint: str) -> None:

@@ -117,7 +117,7 @@ def test_a_refused_file_is_an_error_with_the_places_reason(tmp_path: Path) -> No
         with pytest.raises(AgentError, match="No space left") as failure:
             agent.put("/there", b"content")
         assert (failure.value.code, failure.value.hint) == ("system", "free some")
-        with pytest.raises(AgentError, match="not there"):
+        with pytest.raises(AgentError, match="does not exist"):
             agent.get_to("/nowhere", tmp_path / "here")
 
 

@@ -34,9 +34,7 @@ pub enum Failure {
     #[error("{0}")]
     Invalid(String),
     /// What was asked does not read back.
-    #[error(
-        "{name}: wrote {asked:?}, but it reads back {read_back:?} (before: {before:?}); undone"
-    )]
+    #[error("{name}: expected {asked:?}, found {read_back:?} (before: {before:?}); undone")]
     Check {
         /// Name of the step.
         name: String,

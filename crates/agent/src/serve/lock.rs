@@ -33,13 +33,10 @@ pub struct Holder {
     /// Where its undo journal is; empty in locks of agents that did not say.
     #[serde(default)]
     pub state_directory: PathBuf,
-}
-
-impl Holder {
-    /// Whom a lock file names, alive or dead.
-    pub fn of(path: &Path) -> Option<Self> {
-        read(&mut File::open(path).ok()?)
-    }
+    /// Inode of that directory: another one may have its name while its disk is away. Absent in a place's
+    /// own lock, and in locks of agents that did not say.
+    #[serde(default)]
+    pub state_inode: Option<u64>,
 }
 
 /// A lock, held until it is dropped or the agent dies.
@@ -128,6 +125,7 @@ mod tests {
             session: format!("session of {name}"),
             ending: false,
             state_directory: PathBuf::new(),
+            state_inode: None,
         }
     }
 

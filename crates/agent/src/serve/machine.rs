@@ -13,37 +13,19 @@ use fairtrial_protocol::limits::Limits;
 pub struct Machine {
     path: PathBuf,
     holder: Holder,
-    predecessor: Option<String>,
     limits: Limits,
     lock: Option<Lock>,
 }
 
 impl Machine {
-    /// Of a session that has changed nothing yet. `holder` names the session and its state directory, `predecessor`
-    /// the session that died holding that directory.
-    pub fn new(
-        directory: &Path,
-        holder: Holder,
-        predecessor: Option<String>,
-        limits: Limits,
-    ) -> Self {
+    /// Of a session that has changed nothing yet. `holder` names the session and its state directory.
+    pub fn new(directory: &Path, holder: Holder, limits: Limits) -> Self {
         Self {
             path: directory.join("machine.lock"),
             holder,
-            predecessor,
             limits,
             lock: None,
         }
-    }
-
-    /// Whether who died holding the state directory died holding this lock, too.
-    pub fn is_predecessors(&self) -> bool {
-        let holder = Holder::of(&self.path);
-        holder.is_some_and(|holder| self.is_predecessor(&holder))
-    }
-
-    fn is_predecessor(&self, dead: &Holder) -> bool {
-        self.predecessor.as_ref() == Some(&dead.session)
     }
 
     /// Takes the lock unless it is held already. Refuses while another session changes the machine, and after one of
@@ -78,9 +60,13 @@ impl Machine {
         let state = &dead.state_directory;
         let journal = state.join("undo.jsonl");
         let is_left = journal.metadata().is_ok_and(|found| found.len() > 0);
-        let is_own = *state == self.holder.state_directory;
-        // Without a journal, a directory of the same name may be what an unmounted disk leaves.
-        if state.as_os_str().is_empty() || is_own && (is_left || self.is_predecessor(dead)) {
+        let has_name = *state == self.holder.state_directory;
+        // Without a journal, a directory of that name may be what an unmounted disk leaves.
+        let is_own = has_name
+            && (is_left
+                || dead.state_inode.is_none()
+                || dead.state_inode == self.holder.state_inode);
+        if is_own || state.as_os_str().is_empty() {
             return Ok(());
         }
         let (name, shown) = (&dead.name, state.display());
@@ -92,17 +78,17 @@ impl Machine {
                 journal = journal.display(),
             )));
         }
-        if !is_own && state.join(PLACE_LOCK).exists() {
+        if !has_name && state.join(PLACE_LOCK).exists() {
             return Ok(());
         }
+        let away = if has_name {
+            "is away: a different directory has its name"
+        } else {
+            "does not exist"
+        };
         Err(Failure::Refused(format!(
-            "{name} died, and its state directory {shown}, which says what it changed on this machine, is not there{now}: \
-             bring it back and run {doctor}, or restore the settings by hand and remove {lock}",
-            now = if is_own {
-                ", but another one of the same name"
-            } else {
-                ""
-            },
+            "{name} died, and its state directory {shown}, which says what it changed on this machine, {away}. Bring \
+             it back and run {doctor}, or restore the settings by hand and remove {lock}",
             lock = self.path.display(),
         )))
     }

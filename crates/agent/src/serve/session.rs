@@ -1,5 +1,6 @@
 //! One session: what it holds, and how it gives everything back.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -129,15 +130,24 @@ impl Session {
             session: self.processes.session().to_owned(),
             ending: false,
             state_directory: self.state_directory.clone(),
+            state_inode: None,
         };
         let limits = self.wires.limits;
         let path = self.state_directory.join(PLACE_LOCK);
         let (lock, dead) = Lock::take(&path, holder.clone(), limits, |_| Ok(()))?;
-        let dead = dead.map(|dead| dead.session);
-        let killed = dead
-            .as_ref()
-            .map_or(0, |dead| descendants::kill_marked(dead, limits.hang));
-        let machine = Machine::new(&self.machine_directory, holder, dead, limits);
+        let killed = dead.map_or(0, |dead| {
+            descendants::kill_marked(&dead.session, limits.hang)
+        });
+        let state_inode = self
+            .state_directory
+            .metadata()
+            .ok()
+            .map(|found| found.ino());
+        let holder = Holder {
+            state_inode,
+            ..holder
+        };
+        let machine = Machine::new(&self.machine_directory, holder, limits);
         let (applied, undone) = Applied::open(&self.state_directory, machine, &self.processes)?;
         self.held = Some(Held { lock, applied });
         Ok(Leftovers {

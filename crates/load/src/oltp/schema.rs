@@ -3,8 +3,7 @@
 use fairtrial_protocol::oltp::Layout;
 
 use crate::driver::Access;
-use crate::driver::dialect::Dialect;
-use crate::driver::dialect::Type;
+use crate::driver::dialect::{Dialect, Type};
 use crate::driver::table::{Column, Table};
 
 const fn column(name: &'static str, kind: Type) -> Column {

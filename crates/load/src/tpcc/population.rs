@@ -28,7 +28,7 @@ impl Warehouses {
             let units = Unit::all(warehouses);
             return Ok(Self { units, seed });
         }
-        let problem = format!("must lie between 1 and {WAREHOUSES_LIMIT}, not be {warehouses}");
+        let problem = format!("must be between 1 and {WAREHOUSES_LIMIT}, not {warehouses}");
         Err(LoadError::parameter("warehouses", problem))
     }
 }

@@ -43,7 +43,7 @@ impl Tpcc {
         require(
             "think_time_scale",
             (0.0..1e9).contains(&scale),
-            "must be at least 0",
+            "must be a number from 0 to below 1e9",
         )?;
         Ok(Self {
             site: Site {

@@ -17,7 +17,7 @@ def bound(baseline: Values, arm: Values, *, margin: float, total: float) -> floa
     """How far the log ratio of positive values may be from 0 within the margin, to the nearer side.
 
     Where the rest is judged, its size is the baseline's: an error of it moves the bound by a share of the margin only.
-    Without baseline values, or if one exceeds the total, the values are no shares and the bound is the margin's own.
+    Without baseline values, or if one exceeds the total, the values are not shares and the bound is the margin's own.
     """
     own = math.log1p(margin)
     largest = max((float(each.max()) for each in (baseline, arm) if len(each)), default=0.0)

@@ -43,8 +43,9 @@ def mean_interval(seen: tuple[float, float, float], *, n: int, level: float, siz
     if size is not None:
         open_ = -math.expm1(-open_) * size
         return Interval(estimate=estimate, low=low - open_, high=high + open_)
-    found = ratio(math.exp(estimate), low - open_, high + open_)
-    return None if found.low is None else found
+    if high + open_ > LARGEST_LOGARITHM:
+        return None
+    return ratio(math.exp(estimate), low - open_, high + open_)
 
 
 def ratio(estimate: float | None, low: float | None, high: float | None) -> Interval:

@@ -55,7 +55,7 @@ def compare(baseline: Matrix, arm: Matrix, *, work: list[Matrix] | None, paired:
     worked = plain
     if work is not None:
         _, worked = _tests(baseline * work[0], arm * work[1], positive, paired=paired)
-    low, high = units.interval(confidence=CONFIDENCE)
+    low, high = _bounds(units)
     t = np.asarray(worked.estimate / worked.standard_error)
     trials = len(baseline) if paired else 1 / (1 / len(baseline) + 1 / len(arm))
     return Tested(
@@ -93,8 +93,15 @@ def _tests(baseline: Matrix, arm: Matrix, positive: npt.NDArray[np.bool_], *, pa
     return units, TTests(**scaled)
 
 
-def _ratios(tests: TTests, positive: npt.NDArray[np.bool_]) -> dict[str, Matrix]:
+def _bounds(tests: TTests) -> tuple[Matrix, Matrix]:
+    """Intervals; the estimate itself where nothing varies, though there is no test then."""
     low, high = tests.interval(confidence=CONFIDENCE)
+    constant = np.isnan(tests.standard_error)
+    return np.where(constant, tests.estimate, low), np.where(constant, tests.estimate, high)
+
+
+def _ratios(tests: TTests, positive: npt.NDArray[np.bool_]) -> dict[str, Matrix]:
+    low, high = _bounds(tests)
     with np.errstate(over="ignore"):
         return {
             name: np.where(positive, np.exp(values), np.nan)

@@ -12,16 +12,15 @@ from types import FrameType
 from rich.console import Console
 
 from fairtrial import plan as planning
-from fairtrial import record, report
+from fairtrial import record
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
+from fairtrial.cli.reading.report import conclude
 from fairtrial.cli.running.noise import keep_noise
 from fairtrial.cli.running.progress import progress_for
 from fairtrial.cli.running.resuming import MERGED, as_it_ran, directory_name, resumed
 from fairtrial.cli.running.stopping import stopping_rule
-from fairtrial.cli.terminal import print_whole
-from fairtrial.record import Record, Writer
-from fairtrial.report.analysing import analysed
+from fairtrial.record import Writer
 from fairtrial.run import LiveFile, Run
 
 
@@ -80,23 +79,6 @@ def run(
     if finished.plan.against_itself:
         with progress_for(console, finished.plan) as progress:
             keep_noise(finished, progress=progress)
-
-
-def conclude(found: Record, *, console: Console, contrast: str | None = None, drawn: bool = True) -> None:
-    """Analyses a record, writes its reports, and prints the verdicts and where the reports are.
-
-    The study's own report is `report/`; of another factor it is `report/by-<factor>/`, a family of its own.
-    """
-    factors = [contrast] if contrast else [found.plan.arm, *found.plan.also_compare]
-    for factor in factors:
-        analysis = analysed(found, contrast=factor)
-        is_own = factor == found.plan.arm
-        directory = found.directory / "report" if is_own else found.directory / "report" / f"by-{factor}"
-        written = report.write(found, analysis, directory, drawn=drawn)
-        if not is_own:
-            console.print(f"\nalso compared: {factor}, as a separate family", markup=False)
-        print_whole(console, report.terminal(analysis))
-        console.print(f"report: {written}", markup=False, soft_wrap=True)
 
 
 def as_interrupt(_signal: int, _frame: FrameType | None) -> None:

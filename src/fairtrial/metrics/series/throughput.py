@@ -66,8 +66,9 @@ def course(directory: Path, *, window: Window) -> tuple[Throughput, Throughput]:
     starts_ns = frame["time_ns"].to_numpy()
     widths_s = timeline.widths_s(starts_ns, window)
     starts_s = (starts_ns - window.start_ns) / timeline.NANOSECONDS_PER_SECOND
-    per_s = frame["done"].to_numpy() / widths_s
-    within = frame["measured"].to_numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):  # of two intervals that begin at once, the first has no rate
+        per_s = frame["done"].to_numpy() / widths_s
+    within = frame["measured"].fill_null(False).to_numpy()  # noqa: FBT003 - polars has no keyword for it
     return (
         Throughput(starts_s=starts_s, widths_s=widths_s, per_s=per_s),
         Throughput(starts_s=starts_s[within], widths_s=widths_s[within], per_s=per_s[within]),
@@ -93,5 +94,6 @@ def _without_remainder(series: Throughput) -> Throughput:
 def _joined(series: Throughput, first: npt.NDArray[np.int64]) -> Throughput:
     """Intervals added up from each of these indices to the next."""
     widths = np.add.reduceat(series.widths_s, first)
-    counts = np.add.reduceat(series.per_s * series.widths_s, first)
+    with np.errstate(invalid="ignore"):  # without a rate there is no count
+        counts = np.add.reduceat(series.per_s * series.widths_s, first)
     return Throughput(starts_s=series.starts_s[first], widths_s=widths, per_s=counts / widths)

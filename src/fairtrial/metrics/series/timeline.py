@@ -76,4 +76,5 @@ def _collected(directory: Path, *columns: str | pl.Expr) -> pl.DataFrame:
     try:
         return pl.scan_parquet(path, glob=False).select(*columns).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
+        said = str(error).splitlines()[0]
+        raise RecordError(f"{path} cannot be read: {said}", hint="restore the trial from a copy") from error

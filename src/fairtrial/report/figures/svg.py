@@ -7,14 +7,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import IO, Final, Self, cast
 
+from fairtrial.errors import PlaceError
 from fairtrial.report.figures.verdicts import Figure, Spec
 from fairtrial.report.page.drawing_library import vega_lite_version
 
 WIDTH: Final = 720
+LOOK_EVERY_S: Final = 0.2
 CONFIG: Final = {
     "background": "white",
     "font": "sans-serif",
@@ -23,49 +25,71 @@ CONFIG: Final = {
 }
 
 
-class Easel:
-    """Draws figures as files while others are made: vl-convert takes as long as all else, and holds Python's lock.
+class SvgWriter:
+    """Draws figures as files while others are made: vl-convert takes as long as all else, and holds the GIL.
 
     Used as a context manager; its end waits for what is not drawn yet.
 
     Args:
         directory: of the files; made here.
+
+    Raises:
+        PlaceError: the program that draws cannot start, or was killed.
     """
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
         self._directory = directory
-        program = [sys.executable, "-P", str(Path(__file__).with_name("artist.py")), vega_lite_version()]
-        self._artist = subprocess.Popen(  # an interrupt is for the parent alone, which ends it
-            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
+        program = [sys.executable, "-P", str(Path(__file__).with_name("svg_renderer.py")), vega_lite_version()]
+        try:
+            self._renderer = subprocess.Popen(  # an interrupt is for the parent alone, which ends it
+                program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            )
+        except (OSError, TypeError) as error:  # an embedded interpreter has no path
+            hint = "give fairtrial a Python of its own, as in a virtual environment, or use `--plain`"
+            raise PlaceError(f"cannot draw figures: {sys.executable!r} does not start: {error}", hint=hint) from error
         self._queue = ThreadPoolExecutor(max_workers=1)
-        self._drawn: list[Future[None]] = []
+        self._drawn: set[Future[None]] = set()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._queue.shutdown(cancel_futures=kind is not None)
-        self._artist.communicate()
-        if kind is None:
-            for each in self._drawn:
-                each.result()
+        try:
+            while kind is None and self._drawn:  # with a limit: Polars lets no interrupt end a wait without one
+                done, self._drawn = wait(self._drawn, timeout=LOOK_EVERY_S, return_when=FIRST_EXCEPTION)
+                for each in done:
+                    each.result()
+        finally:
+            self._renderer.kill()
+            self._queue.shutdown(cancel_futures=True)
+            self._renderer.communicate()
 
     def draw(self, figure: Figure, *within: str) -> None:
         """Draws a figure in time, its file named by what it is `within` and itself."""
         path = self._directory / f"{_file_name([*within, figure.name])}.svg"
-        self._drawn.append(self._queue.submit(self._draw, figure, path))
+        self._drawn.add(self._queue.submit(self._draw, figure, path))
 
     def _draw(self, figure: Figure, path: Path) -> None:
         spec: Spec = {**still(figure.spec), "width": WIDTH, "config": CONFIG, "title": figure.title}
-        asked, answered = cast("IO[bytes]", self._artist.stdin), cast("IO[bytes]", self._artist.stdout)
-        asked.write(json.dumps(spec, separators=(",", ":")).encode() + b"\n")
-        asked.flush()
-        size = answered.readline()
-        if not size:
-            raise RuntimeError(f"{figure.name} cannot be drawn: see the lines above")
-        path.write_bytes(answered.read(int(size)))
+        if (content := self._rendered(json.dumps(spec, separators=(",", ":")).encode())) is None:
+            if (code := self._renderer.wait()) > 0:
+                raise RuntimeError(f"{figure.name} cannot be drawn: see the lines above")
+            hint = "look for lack of memory (`dmesg`), and write the report again with `fairtrial report`"
+            raise PlaceError(f"{figure.name} cannot be drawn: signal {-code} ended the renderer", hint=hint)
+        path.write_bytes(content)
+
+    def _rendered(self, spec: bytes) -> bytes | None:
+        """The SVG; None if the renderer ends."""
+        requests, answers = cast("IO[bytes]", self._renderer.stdin), cast("IO[bytes]", self._renderer.stdout)
+        try:
+            requests.write(spec + b"\n")
+            requests.flush()
+        except BrokenPipeError:
+            return None
+        size = int(answers.readline() or -1)
+        content = answers.read(max(0, size))
+        return content if len(content) == size else None
 
 
 def still(spec: Spec) -> Spec:

@@ -37,7 +37,7 @@ from fairtrial.run.trial.separation import separated
 from fairtrial.run.trial.shutting_down import Loaded, shut_down_slowly
 from fairtrial.settings import Effect
 from fairtrial.settings.steps.effect import Phase
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
@@ -67,7 +67,7 @@ class TrialRunner:
     writer: Writer
     progress: Progress
     client: elsewhere.Client | None = None
-    identities: dict[str, Identity] = field(default_factory=dict)
+    identities: dict[Section, Identity] = field(default_factory=dict)
     checked: set[tuple[str, str]] = field(default_factory=set)
     accept: Callable[[TrialRecord], None] = _accept_any
 
@@ -96,10 +96,9 @@ class TrialRunner:
 
     def identity(self, resolved: ResolvedTrial) -> Identity:
         """What exactly a trial's system is; looked for once."""
-        key = repr(resolved.system)
-        if key not in self.identities:
-            self.identities[key] = hosted.identity(self.place, resolved, parts_of(resolved))
-        return self.identities[key]
+        if resolved.system not in self.identities:
+            self.identities[resolved.system] = hosted.identity(self.place, resolved, parts_of(resolved))
+        return self.identities[resolved.system]
 
     def run(self, planned: PlannedTrial, *, has_started: bool) -> TrialRecord:
         """Runs one trial and commits it, valid or not.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency
 from fairtrial.metrics.drive import FILE
 from fairtrial.protocol import endpoints
@@ -153,6 +154,7 @@ class DriveParameters(BaseModel):
 
 
 Parameters = TypeVar("Parameters", bound=DriveParameters)
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class NativeWorkload(Workload[Parameters]):
@@ -229,8 +231,25 @@ def run(
 
 
 def driven(place: OpenPlace, drive: Drive) -> wire.Driven:
-    """The `result.json` that a drive has left at the place."""
-    return wire.Driven.model_validate_json(place.agent.get(str(drive.directory / FILE)))
+    """The `result.json` that a drive has left at the place.
+
+    Raises:
+        PlaceError: it is not what this version reads.
+    """
+    return left(place, drive.directory / FILE, wire.Driven)
+
+
+def left(place: OpenPlace, path: PurePosixPath, model: type[Model]) -> Model:
+    """What the agent has left in a file at the place.
+
+    Raises:
+        PlaceError: it is not what this version reads.
+    """
+    try:
+        return model.model_validate_json(place.agent.get(str(path)))
+    except ValidationError as error:
+        hint = "install the same version of fairtrial on both sides"
+        raise PlaceError(f"{path} is not what this version reads: {error}", hint=hint) from error
 
 
 def window(result: wire.Driven) -> Window:

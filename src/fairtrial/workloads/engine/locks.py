@@ -156,8 +156,7 @@ class Locks(Workload[LocksParameters]):
         )
         place.native(LOCK_DRIVE, request, timeout_s=self._limit_s(), on_progress=drive.on_progress, **drive.starting)
         result = native.driven(place, drive)
-        text = place.agent.get(str(drive.directory / contention.FILE))
-        reason = _why_invalid(contention.Contention.model_validate_json(text))
+        reason = _why_invalid(native.left(place, drive.directory / contention.FILE, contention.Contention))
         return Driven(window=native.window(result), effective=result.effective, invalid_reason=reason)
 
     def _limit_s(self) -> float:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Final, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+DIRECTIONS: Final = ("read", "write", "trim")
+LATENCIES: Final = ("slat_ns", "clat_ns", "lat_ns")
 
 
 class Latency(BaseModel, frozen=True):
@@ -34,11 +39,22 @@ class Side(BaseModel, frozen=True):
         """Bandwidth."""
         return self.bw * 1024 if self.bw_bytes is None else self.bw_bytes
 
+    def missing(self) -> Iterator[str]:
+        """Figures of its I/O that it does not have; without I/O it needs none."""
+        if self.total_ios and "iops" not in self.model_fields_set:
+            yield "iops"
+        if self.total_ios and self.bw_bytes is None and "bw" not in self.model_fields_set:
+            yield "bw_bytes"
+        for name in LATENCIES:
+            latency: Latency = getattr(self, name)
+            if latency.count:
+                yield from (f"{name}.{each}" for each in ("mean", "max") if each not in latency.model_fields_set)
+
 
 class Job(BaseModel, frozen=True):
     """A job, or one of its clones; processor time in percent of its run time, which is in milliseconds."""
 
-    jobname: str = ""
+    jobname: str
     error: int = 0
     total_err: int = 0
     job_runtime: int = 0
@@ -48,6 +64,14 @@ class Job(BaseModel, frozen=True):
     read: Side = Side()
     write: Side = Side()
     trim: Side = Side()
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        """A failed job needs no figures: its error is what counts."""
+        missing = [] if self.error else [f"{name}.{each}" for name in DIRECTIONS for each in self.side(name).missing()]
+        if missing:
+            raise ValueError(f"expected figures of the job's I/O, missing: {', '.join(missing)}")
+        return self
 
     def side(self, name: str) -> Side:
         """The direction of this name."""
@@ -65,10 +89,17 @@ class Document(BaseModel, frozen=True):
         """The document in an output, which may have notes before it.
 
         Raises:
+            ValidationError: a field is missing, or is not what fio writes.
             ValueError: it is not there, or cut.
         """
         found, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
         return cls.model_validate(found)
+
+
+def odd_field(error: ValidationError) -> str:
+    """The first field that is not what fio writes, and why, on one line."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def weighed_mean(latencies: list[Latency]) -> float:

@@ -16,14 +16,14 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import latency
 from fairtrial.metrics.drive import ErrorCount, Outcomes
 from fairtrial.record.models import Window
 from fairtrial.workloads import agreement, made_files
-from fairtrial.workloads.fio.document import Document, Latency, weighed_mean
+from fairtrial.workloads.fio.document import Document, Latency, odd_field, weighed_mean
 from fairtrial.workloads.made_files import Line
 
 BITS: Final = 6  # FIO_IO_U_PLAT_BITS
@@ -35,6 +35,7 @@ SIDES: Final = {"read": 0, "write": 1}  # fio's directions, by their numbers in 
 FIELDS: Final = 3  # of a log's line before its bins: time, direction, block
 NANOSECONDS_PER_MS: Final = 1_000_000
 MILLISECONDS_PER_SECOND: Final = 1000
+SUPPORTED: Final = "use a version of fio from 3.0 to 3.40"
 COMMENT: Final = (
     "Completion latencies of fio, nanoseconds, by interval and direction; values are upper ends of fio's bins"
 )
@@ -91,10 +92,12 @@ def document(text: str) -> Document:
     """The document in fio's output.
 
     Raises:
-        PlaceError: there is none, with what there is.
+        PlaceError: there is none, with what there is; or a field of it is not what fio writes.
     """
     try:
         return Document.of(text)
+    except ValidationError as error:
+        raise PlaceError(f"cannot read fio's JSON document: {odd_field(error)}", hint=SUPPORTED) from error
     except ValueError as error:
         said = f"fio did not print a complete JSON document: {text[-500:]}"
         raise PlaceError(said, hint="see log/load.log") from error
@@ -133,10 +136,8 @@ def intervals(logs: Iterable[str], total: Mapping[str, Counts], *, width_ms: int
     for line in (line for log in logs for line in log.splitlines()):
         fields = np.fromstring(line, dtype=np.int64, sep=",")
         if len(fields) != FIELDS + BINS:
-            raise PlaceError(
-                f"fio's histogram log has a line of {len(fields)} fields, expected {FIELDS + BINS}",
-                hint="use a version of fio from 3.0 to 3.40",
-            )
+            said = f"fio's histogram log has a line of {len(fields)} fields, expected {FIELDS + BINS}"
+            raise PlaceError(said, hint=SUPPORTED)
         if (side := names.get(int(fields[1]))) is not None:
             at = max((int(fields[0]) + width_ms // 2) // width_ms - 1, 0)
             bins = sums.setdefault(at, {name: np.zeros(BINS, dtype=np.int64) for name in SIDES})

@@ -7,7 +7,7 @@ own ramp ends by the clock and is no number of accesses; `invalidate=0` keeps wh
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import ClassVar, Final
 
@@ -38,11 +38,13 @@ class Bench(tool.Bench):
     Attributes:
         directory: of the files.
         chosen: the distribution, from `job_file.distribution`.
+        edges: the kernel's counters before and after the window, as they are read.
     """
 
     asked: FioParameters
     directory: PurePosixPath
     chosen: str
+    edges: list[wire.FileCounters] = field(default_factory=list)
     ramps: ClassVar[str] = "warm"
     seed: ClassVar[str] = "randseed"
 
@@ -58,8 +60,12 @@ class Bench(tool.Bench):
             hint = "fix workload.fio; fio's manual describes every option"
             raise PlaceError(f"fio rejects the job: {said}", hint=hint)
 
+    def look(self) -> None:
+        """The kernel's counters: who hears of the window has begun within them."""
+        self.edges.append(prepared_files.counters(self.place, self.directory))
+
     def run(self, life: Life, drive: Drive, *, name: str) -> Ran:
-        """One life; the kernel's counters before and after the one that keeps histograms are part of the record."""
+        """One life; the kernel's counters around the one that keeps histograms are part of the record."""
         limit_s = (life.duration_s or 0) + (life.count or 0) / COUNTED_PER_S + DRIVE_GRACE_S
         into = drive.work_directory if life.log is None else drive.directory
         path = self._put(life, drive.work_directory / f"{name}.job")
@@ -67,10 +73,10 @@ class Bench(tool.Bench):
         running = Running(name, drive.work_directory, limit_s, drive.starting)
         if life.log is None:
             return PROGRAM.run(self.place, arguments, running)
-        before = prepared_files.counters(self.place, self.directory)
         ran = PROGRAM.run(self.place, arguments, running)
-        edges = [each.model_dump() for each in (before, prepared_files.counters(self.place, self.directory))]
-        tool.keep(self.place, drive, {file_scalars.COUNTERS: json.dumps(edges).encode()})
+        self.look()
+        counters = json.dumps([each.model_dump() for each in self.edges])
+        tool.keep(self.place, drive, {file_scalars.COUNTERS: counters.encode()})
         return ran
 
     def measured(self, ran: Ran, drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:

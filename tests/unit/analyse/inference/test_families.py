@@ -53,6 +53,8 @@ def test_stepping_down_is_closed_testing(groups: list[list[tuple[float, float]]]
 @given(st.lists(P, min_size=1, max_size=12))
 def test_without_shared_baselines_it_is_holms_and_screening_is_benjamini_and_hochbergs(p: list[float]) -> None:
     assert families.holm(p) == pytest.approx(multipletests(p, method="holm")[1].tolist())
+    both = [p, p[::-1]]
+    assert families.holm(both).tolist() == [families.holm(each).tolist() for each in both]
     found = families.benjamini_hochberg(np.array(p)).tolist()
     assert found == pytest.approx(multipletests(p, method="fdr_bh")[1].tolist())
 

@@ -78,3 +78,14 @@ def test_a_course_has_the_ramp_up_and_its_end_is_what_is_measured(tmp_path: Path
     assert whole.per_s.tolist() == [2.0, 104.0, 110.0, 84.0]
     assert measured.per_s.tolist() == whole.per_s.tolist()[1:]
     assert throughput.course(tmp_path / "none", window=Window(start_ns=1, end_ns=2))[0].n == 0
+
+
+def test_rows_not_known_as_measured_are_left_out_and_intervals_that_begin_at_once_do_not_warn(tmp_path: Path) -> None:
+    times = [9_500_000_000, 10_000_000_000, 10_000_000_000, 11_000_000_000]
+    pl.DataFrame(
+        {"time_ns": times, "measured": [None, True, True, True], "payment_committed": [1, 0, 100, 110]}
+    ).write_parquet(tmp_path / timeline.FILE)
+    whole, measured = throughput.course(tmp_path, window=Window(start_ns=10_000_000_000, end_ns=12_000_000_000))
+    assert whole.widths_s.tolist() == [0.5, 0.0, 1.0, 1.0]
+    assert measured.per_s.tolist()[1:] == [100.0, 110.0]
+    assert throughput.merged(measured, interval_s=10).n == 1

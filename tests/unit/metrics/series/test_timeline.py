@@ -59,6 +59,12 @@ def test_a_cut_file_is_an_error_that_names_it(tmp_path: Path) -> None:
         timeline.read(tmp_path)
 
 
+def test_a_file_without_its_columns_is_an_error_of_one_line(tmp_path: Path) -> None:
+    pl.DataFrame({"time_ns": [1]}).write_parquet(tmp_path / timeline.FILE)
+    with pytest.raises(RecordError, match=r"timeline\.parquet cannot be read: [^\n]*measured[^\n]*$"):
+        timeline.ended(tmp_path)
+
+
 def test_an_interval_that_begins_where_the_window_ends_is_as_wide_as_the_others(tmp_path: Path) -> None:
     """The last look of a drive may fall right on the edge: an interval of no width would have no rate."""
     window = Window(start_ns=WINDOW.start_ns, end_ns=12_000_000_000)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -219,17 +222,43 @@ def test_file_names_have_letters_digits_and_dashes_only(parts: list[str], name: 
 def test_cells_whose_names_look_alike_do_not_overwrite_each_other(tmp_path: Path, cells: list[CellFigures]) -> None:
     figure = next(figure for figure in cells[0].figures if figure.name.startswith("trials"))
     alike = [CellFigures(label=label, figures=(figure,), telemetry=()) for label in ("a b", "a·b")]
-    with svg.Easel(tmp_path / "figures") as easel:
+    with svg.SvgWriter(tmp_path / "figures") as writer:
         for index, cell in enumerate(alike):
-            easel.draw(figure, f"cell{index}", cell.label)
+            writer.draw(figure, f"cell{index}", cell.label)
     assert len(list((tmp_path / "figures").iterdir())) == 2
+
+
+def test_a_renderer_that_is_killed_is_told_and_is_no_closed_pipe_of_the_command_line(tmp_path: Path) -> None:
+    figure = Figure(name="late", title="", note="", spec={"layer": []})
+    with (  # noqa: PT012
+        pytest.raises(PlaceError, match="late cannot be drawn: signal 9 ended the renderer"),
+        svg.SvgWriter(tmp_path / "figures") as writer,
+    ):
+        writer._renderer.kill()
+        writer._renderer.wait()
+        writer.draw(figure)
+
+
+def test_an_interrupt_ends_the_renderer_at_once(tmp_path: Path, drawn: list[Figure]) -> None:
+    with pytest.raises(KeyboardInterrupt), svg.SvgWriter(tmp_path / "figures") as writer:  # noqa: PT012
+        os.kill(writer._renderer.pid, signal.SIGSTOP)  # it would never answer
+        writer.draw(drawn[0])
+        raise KeyboardInterrupt
+    assert writer._renderer.returncode == -signal.SIGKILL
+
+
+def test_without_an_interpreter_the_way_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    with pytest.raises(PlaceError, match="cannot draw figures") as failure:
+        svg.SvgWriter(tmp_path / "figures")
+    assert "--plain" in failure.value.hint
 
 
 def test_a_figure_that_cannot_be_drawn_is_an_error(tmp_path: Path) -> None:
     layer = {"mark": {"type": "no such mark"}, "encoding": {}}
     broken = Figure(name="broken", title="", note="", spec={"layer": [layer]})
-    with pytest.raises(RuntimeError, match="broken cannot be drawn"), svg.Easel(tmp_path / "figures") as easel:
-        easel.draw(broken)
+    with pytest.raises(RuntimeError, match="broken cannot be drawn"), svg.SvgWriter(tmp_path / "figures") as writer:
+        writer.draw(broken)
 
 
 def test_only_drawn_figures_stay_and_other_files_are_left(tmp_path: Path) -> None:

@@ -203,5 +203,5 @@ def test_a_result_that_was_not_written_is_an_error_that_names_it() -> None:
             processors=None,
             on_progress=lambda _line: None,
         )
-        with pytest.raises(PlaceError, match=r"result\.json is not there"):
+        with pytest.raises(PlaceError, match=r"result\.json does not exist"):
             Oltp(parameters()).drive(place, drive)

@@ -177,11 +177,20 @@ def test_warming_up_is_in_no_figure(place: OpenPlace, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "log" / "warm-up.log").exists()
 
 
-def test_it_says_when_its_window_begins(place: OpenPlace, tmp_path: Path) -> None:
-    """Probes wait for it; between it and the window is the start of one process."""
+def test_it_says_when_its_window_begins(place: OpenPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probes wait for it; between it and the window is the start of one process: no other is started then."""
     said: list[ProgressLine] = []
+    started: list[tuple[str, bool]] = []
+    spawn = place.agent.spawn
+
+    def noted(name: str, *arguments: Any, **options: Any) -> Any:
+        started.append((name, bool(said)))
+        return spawn(name, *arguments, **options)
+
     loaded(place, tmp_path)
+    monkeypatch.setattr(place.agent, "spawn", noted)
     found = drive(place, tmp_path, warm_up_accesses=10, said=said)
+    assert [name for name, is_said in started if is_said] == ["load", "file-counters"]
     (line,) = said
     assert isinstance(line, MeasuringProgress)
     assert line.time_ns <= found.window.start_ns

@@ -29,6 +29,7 @@ def side(bins: dict[str, int], *, mean: float = 0.0, largest: int = 0) -> dict[s
         "total_ios": count,
         "io_bytes": 4096 * count,
         "iops": 10.0 * count,
+        "bw": 40.0 * count,
         "clat_ns": {"N": count, "mean": mean, "max": largest, **({"bins": bins} if bins else {})},
     }
 
@@ -245,6 +246,13 @@ def test_a_failed_job_is_named_with_fios_number() -> None:
 def test_output_without_a_document_is_shown(text: str) -> None:
     with pytest.raises(PlaceError, match="did not print a complete JSON document"):
         output.document(text)
+
+
+def test_a_document_without_a_figure_of_its_io_names_it_on_one_line() -> None:
+    with pytest.raises(PlaceError, match=r"^cannot read fio's JSON document: jobs\.0: [^\n]*missing: read\.iops$"):
+        output.document('{"jobs": [{"jobname": "w", "read": {"total_ios": 1, "bw": 4}}]}')
+    failed = output.document('{"jobs": [{"jobname": "w", "error": 5, "read": {"total_ios": 1}}]}')
+    assert output.failure(failed) == "fio: error 5 in 1 of 1 jobs"
 
 
 def test_notes_before_the_document_are_passed_over() -> None:

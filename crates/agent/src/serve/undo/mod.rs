@@ -55,8 +55,7 @@ impl Applied {
         processes: &Processes,
     ) -> Result<(Self, Report), Failure> {
         let path = state_directory.join("undo.jsonl");
-        let is_left = path.metadata().is_ok_and(|found| found.len() > 0);
-        if is_left || machine.is_predecessors() {
+        if path.metadata().is_ok_and(|found| found.len() > 0) {
             machine.hold()?;
         }
         let (journal, entries) = Journal::open(&path)?;

@@ -191,7 +191,7 @@ fn unsupported(plugin: &[u8]) -> DriverError {
         "a user of caching_sha2_password (MySQL), ed25519 (MariaDB) or mysql_native_password (both)"
     };
     refused(format!(
-        "the server requires for this user the authentication plugin {name}, which is not supported; use {instead}"
+        "the server requires the authentication plugin {name} for this user, which is not supported; use {instead}"
     ))
 }
 

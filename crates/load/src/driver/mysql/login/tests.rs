@@ -27,7 +27,7 @@ fn sha256_password_is_refused_by_name_and_with_what_to_use_instead() {
     );
     assert_eq!(
         refused.message,
-        "the server requires for this user the authentication plugin sha256_password, which is not supported; use \
+        "the server requires the authentication plugin sha256_password for this user, which is not supported; use \
          its successor: ALTER USER … IDENTIFIED WITH caching_sha2_password BY '…'"
     );
 }

@@ -1,4 +1,4 @@
-"""Draws Vega-Lite specifications, a line of JSON each, as SVG: a program of its own, as vl-convert holds Python's lock.
+"""Draws Vega-Lite specifications, a line of JSON each, as SVG: a program of its own, as vl-convert holds the GIL.
 
 Answers each line with how many bytes follow, and these. Knows nothing of this package, so that it starts quickly.
 """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from simulated_noise import Values
 
-    from fairtrial.analyse.sequential import Outcome
+    from fairtrial.analyse.sequential import SimulatedOutcomes
 
 RUNS_SHARE = 6  # of rules that stop early, one of so many runs
 TYPICAL, MEAN = "typical trials alike", "means alike"
@@ -132,7 +132,7 @@ def stopping(setup: Setup) -> Iterator[Rate]:
         yield setup.rate(f"{of.path}, typical differs by 3 %", "power", real.verdict[:, 0] == HIGHER)
 
 
-def _found(outcome: Outcome) -> Found:
+def _found(outcome: SimulatedOutcomes) -> Found:
     differs, equal = np.isin(outcome.verdict, (HIGHER, LOWER)), outcome.verdict == EQUIVALENT
     return Found(
         differs=differs, equal=equal, differing_mean=differs & outcome.of_mean, equal_mean=equal & outcome.of_mean

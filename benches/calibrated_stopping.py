@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from simulated_noise import Values
 
-    from fairtrial.analyse.sequential import Outcome
+    from fairtrial.analyse.sequential import SimulatedOutcomes
     from fairtrial.analyse.sequential.rule import Counts, Flags
 
 LARGEST: Final = (10, 20)  # blocks: with fewer a rule has next to nothing to save
@@ -137,11 +137,11 @@ def _rail(ratios: Values, blocks: Counts, rule: Rule) -> tuple[Flags, Flags]:
     return kept, breached
 
 
-def _different(found: Outcome) -> NDArray[np.bool_]:
+def _different(found: SimulatedOutcomes) -> NDArray[np.bool_]:
     return np.isin(found.verdict, (HIGHER, LOWER))
 
 
-def _covers(found: Outcome, effect: Values | float) -> NDArray[np.bool_]:
+def _covers(found: SimulatedOutcomes, effect: Values | float) -> NDArray[np.bool_]:
     """Of the adjusted intervals, one by one; one that does not exist yet says nothing wrong."""
     missed: NDArray[np.bool_] = (found.low > effect) | (found.high < effect)
     return ~missed

@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from fairtrial.history import Examined, History, Options, examine
+from fairtrial.history import History, HistoryOptions, SeriesResult, examine
 from fairtrial.history.gating import by_history
-from fairtrial.history.series import Point, Series
+from fairtrial.history.series import Series, SeriesPoint
 
 CENTRE = 1000.0
 SPREAD = 0.01  # of the logarithm: a metric that scatters by 1 %; everything below is in this unit
@@ -68,11 +68,11 @@ def autoregressive(autocorrelation: float, shape: tuple[int, int], generator: np
 
 def history(row: Sequence[float], *, name: str = "s") -> History:
     """One series of positive values, looked at alone; nobody says which direction is better."""
-    points = tuple(Point(run=str(i), time=str(i), estimate=float(value)) for i, value in enumerate(row))
-    return examine([Series(name=name, metric="m", unit="", better=None, points=points)], options=Options())
+    points = tuple(SeriesPoint(run=str(i), time=str(i), estimate=float(value)) for i, value in enumerate(row))
+    return examine([Series(name=name, metric="m", unit="", better=None, points=points)], options=HistoryOptions())
 
 
-def one(row: np.ndarray) -> Examined:
+def one(row: np.ndarray) -> SeriesResult:
     """A row of `noises`, looked at alone."""
     return history(scaled(row)).series[0]
 

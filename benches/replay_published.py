@@ -21,7 +21,7 @@ import numpy as np
 from fairtrial import audit as publications
 from fairtrial.analyse.inference import families, sensitivity, t_tests
 from fairtrial.analyse.inference.t_tests import Values
-from fairtrial.analyse.sequential import Outcome, Rule, simulate
+from fairtrial.analyse.sequential import Rule, SimulatedOutcomes, simulate
 from fairtrial.analyse.sequential.simulating import EQUIVALENT, HIGHER, LOWER, UNDECIDED
 from fairtrial.audit import Dataset
 
@@ -77,7 +77,7 @@ class Replayed:
     def trials(self) -> int:
         return 2 * (int(self.cells.max()) + 1) * self.logs.shape[-1]
 
-    def replay(self, rule: Rule, *, replays: int, seed: int) -> Outcome:
+    def replay(self, rule: Rule, *, replays: int, seed: int) -> SimulatedOutcomes:
         """Shuffles trials, the same way for every metric of a trial."""
         random = np.random.default_rng(seed)
         order = random.random((replays, int(self.cells.max()) + 1, *self.logs.shape[1:])).argsort(axis=-1)
@@ -122,7 +122,7 @@ def verdicts(logs: Values) -> np.ndarray:
     )
 
 
-def used(replayed: Replayed, outcome: Outcome) -> float:
+def used(replayed: Replayed, outcome: SimulatedOutcomes) -> float:
     """Share of the published trials that were run: a cell's comparisons share its trials."""
     cells = np.unique(replayed.cells)
     return (

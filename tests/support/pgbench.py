@@ -13,7 +13,7 @@ from fairtrial.record.models import Window
 from fairtrial.wire.fake import USAGE
 from fairtrial.workloads.pgbench import Pgbench, measuring
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters
-from fairtrial.workloads.tool import Ran
+from fairtrial.workloads.tool import ToolRun
 
 OUTPUTS = Path(__file__).parents[1] / "unit" / "workloads" / "pgbench" / "outputs"
 SCRIPTS = {name: {"name": f"{name}.sql", "text": (OUTPUTS / f"{name}.sql").read_text()} for name in ("pay", "dead")}
@@ -68,13 +68,13 @@ class Kept:
         lines = [line.split() for log in self.logs for line in log.read_text().splitlines()]
         return [int(line[4]) * 10**9 + int(line[5]) * 1000 - BOOTED_NS for line in lines]
 
-    def ran(self, *, ended_after_ns: int = 2_000_000) -> Ran:
+    def ran(self, *, ended_after_ns: int = 2_000_000) -> ToolRun:
         """Its life, until some time after its last transaction."""
         ends = self.ends_ns()
         life = Window(start_ns=min(ends) - 10**9, end_ns=max(ends) + ended_after_ns)
-        return Ran(lines=self.text.splitlines(), life=life, usage=wire.Usage.model_validate(USAGE), failure="")
+        return ToolRun(lines=self.text.splitlines(), life=life, usage=wire.Usage.model_validate(USAGE), failure="")
 
-    def measured(self, *, ended_after_ns: int = 2_000_000) -> measuring.Measured:
+    def measured(self, *, ended_after_ns: int = 2_000_000) -> measuring.PgbenchMeasurement:
         """Its files."""
         clock = wire.Reading(monotonic_ns=5, realtime_ns=BOOTED_NS + 5)
         ran = self.ran(ended_after_ns=ended_after_ns)

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fairtrial.doctor import Seen
+from fairtrial.doctor import PlaceObservation
 from support.facts import facts_of
 
 CPU = "/sys/devices/system/cpu"
 FACTS: Mapping[str, Any] = {"free_bytes": 100 << 30, "user_id": 0}
 
 
-def seen(files: Mapping[str, str] | None = None, *, facts: Mapping[str, Any] | None = None, **also: Any) -> Seen:
+def seen(
+    files: Mapping[str, str] | None = None, *, facts: Mapping[str, Any] | None = None, **also: Any
+) -> PlaceObservation:
     """A place with these files: path → content, as it is read once."""
     lines = {path: tuple(text.splitlines()) for path, text in (files or {}).items()}
-    return Seen(facts=facts_of(**{**FACTS, **(facts or {})}), files=lines, **also)
+    return PlaceObservation(facts=facts_of(**{**FACTS, **(facts or {})}), files=lines, **also)
 
 
 def sampled(
     before: Mapping[str, str], after: Mapping[str, str], files: Mapping[str, str] | None = None, **also: Any
-) -> Seen:
+) -> PlaceObservation:
     """A place whose counters were read twice."""
     first, second = (
         {path: tuple(text.splitlines()) for path, text in readings.items()} for readings in (before, after)

@@ -15,8 +15,8 @@ from fairtrial.analyse.doubts import runs as run_doubts
 from fairtrial.analyse.doubts.course import course
 from fairtrial.analyse.expectations import expectations
 from fairtrial.analyse.inference import guardrails, judging, sharing
-from fairtrial.analyse.inference.comparing import Setting, Subject, comparable, compare
-from fairtrial.analyse.measured import Measured, measured, summary
+from fairtrial.analyse.inference.comparing import ComparisonOptions, Subject, comparable, compare
+from fairtrial.analyse.measured import ArmValues, measured, summary
 from fairtrial.analyse.models import (
     Analysis,
     CellResult,
@@ -144,10 +144,10 @@ def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
     )
 
 
-def _setting(table: Table, request: Request, *, fixed: bool) -> Setting:
+def _setting(table: Table, request: Request, *, fixed: bool) -> ComparisonOptions:
     others = len(request.levels) - 1
     primary, secondary = (sum(request.roles[metric] == role for _, metric in table) * others for role in FAMILIES)
-    return Setting(
+    return ComparisonOptions(
         paired=request.paired,
         confidence=request.confidence,
         margin=request.margin,
@@ -163,8 +163,8 @@ class _Pair:
     """Two arms to compare on one metric in one cell."""
 
     subject: Subject
-    baseline: Measured
-    arm: Measured
+    baseline: ArmValues
+    arm: ArmValues
 
 
 def _roles(plan: Plan) -> dict[str, Role]:
@@ -212,13 +212,13 @@ def _pairs(table: Table, request: Request) -> list[_Pair]:
     ]
 
 
-def _compared(pair: _Pair, setting: Setting, request: Request) -> Comparison:
+def _compared(pair: _Pair, setting: ComparisonOptions, request: Request) -> Comparison:
     comparison = compare(pair.baseline, pair.arm, subject=pair.subject, setting=setting)
     found = doubts.about(comparison, pair.baseline, pair.arm, alpha=setting.alpha)
     return comparison.model_copy(update={"doubts": tuple(found), "guardrail": _guardrail(pair, setting, request)})
 
 
-def _with_power(comparison: Comparison, table: Table, *, setting: Setting) -> Comparison:
+def _with_power(comparison: Comparison, table: Table, *, setting: ComparisonOptions) -> Comparison:
     """Adds what a claim's size is worth, which only its verdict tells to ask."""
     if comparison.role == "guardrail":
         return comparison
@@ -227,7 +227,7 @@ def _with_power(comparison: Comparison, table: Table, *, setting: Setting) -> Co
     return comparison.model_copy(update={"doubts": (*comparison.doubts, *found)})
 
 
-def _guardrail(pair: _Pair, setting: Setting, request: Request) -> Guardrail | None:
+def _guardrail(pair: _Pair, setting: ComparisonOptions, request: Request) -> Guardrail | None:
     if pair.subject.role != "guardrail":
         return None
     metric = pair.subject.metric
@@ -237,7 +237,7 @@ def _guardrail(pair: _Pair, setting: Setting, request: Request) -> Guardrail | N
     return guardrails.guarded(pair.baseline, pair.arm, rail=rail, setting=setting)
 
 
-def _with_shares(compared: Sequence[Comparison], table: Table, *, setting: Setting) -> list[Comparison]:
+def _with_shares(compared: Sequence[Comparison], table: Table, *, setting: ComparisonOptions) -> list[Comparison]:
     """Adds what comparisons of one cell and metric share, having one baseline."""
     places: dict[tuple[str, str], list[str]] = defaultdict(list)
     for each in compared:
@@ -283,13 +283,15 @@ def _cells(
     )
 
 
-def _summaries(arms: Mapping[str, Measured], *, confidence: float) -> tuple[Summary, ...]:
+def _summaries(arms: Mapping[str, ArmValues], *, confidence: float) -> tuple[Summary, ...]:
     """Of the levels that have a value, in the contrast's order."""
     found = (summary(each, confidence=confidence) for each in arms.values())
     return tuple(each for each in found if each is not None)
 
 
-def _run_doubts(table: Table, request: Request, *, judged: Sequence[Comparison], setting: Setting) -> tuple[Doubt, ...]:
+def _run_doubts(
+    table: Table, request: Request, *, judged: Sequence[Comparison], setting: ComparisonOptions
+) -> tuple[Doubt, ...]:
     """What shows only across cells."""
     compared = {(each.cell, each.metric, each.arm) for each in judged}
     intended = [(cell, metric, level) for cell, metric in table for level in request.levels[1:]]
@@ -311,7 +313,7 @@ def _run_doubts(table: Table, request: Request, *, judged: Sequence[Comparison],
     return tuple(found)
 
 
-def _on_drift(cells: order_doubts.Cells, setting: Setting) -> str:
+def _on_drift(cells: order_doubts.Cells, setting: ComparisonOptions) -> str:
     if not setting.paired:
         return run_doubts.NOT_INTERLEAVED
     return run_doubts.PROTECTED if order_doubts.interleaved(cells) else run_doubts.ONE_SIDE

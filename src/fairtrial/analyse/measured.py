@@ -15,7 +15,7 @@ from fairtrial.record.models import TrialRecord
 
 
 @dataclass(frozen=True)
-class Measured:
+class ArmValues:
     """Values in time order, shape (n,), in the metric's unit; `absent` counts used trials without a finite value."""
 
     arm: str
@@ -29,7 +29,7 @@ class Measured:
         """Whether every value has a logarithm."""
         return bool((self.values > 0).all())
 
-    def common(self, other: Measured) -> list[int]:
+    def common(self, other: ArmValues) -> list[int]:
         """Blocks that both have, in the order of these."""
         others = set(other.blocks)
         return [block for block in self.blocks if block in others]
@@ -40,10 +40,10 @@ class Measured:
         return t_tests.array([by_block[block] for block in blocks])
 
 
-def measured(trials: Sequence[TrialRecord], *, metric: str, arm: str) -> Measured:
+def measured(trials: Sequence[TrialRecord], *, metric: str, arm: str) -> ArmValues:
     """Takes one metric out of an arm's trials."""
     found = [trial for trial in trials if math.isfinite(trial.scalars.get(metric, math.nan))]
-    return Measured(
+    return ArmValues(
         arm=arm,
         values=t_tests.array([trial.scalars[metric] for trial in found]),
         blocks=tuple(trial.trial.block for trial in found),
@@ -52,7 +52,7 @@ def measured(trials: Sequence[TrialRecord], *, metric: str, arm: str) -> Measure
     )
 
 
-def summary(of: Measured, *, confidence: float) -> Summary | None:
+def summary(of: ArmValues, *, confidence: float) -> Summary | None:
     """Mean, spread and Student's interval of the mean, descriptive only; None without values.
 
     The interval is of no use to compare arms: it holds what varies between blocks, which pairing takes out.

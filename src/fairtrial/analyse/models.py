@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from fairtrial.analyse.noise.models import Floor, NoiseProfile
+from fairtrial.analyse.noise.models import NoiseFloor, NoiseProfile
 from fairtrial.analyse.result import Result
 from fairtrial.analyse.why.models import CellWhy
 from fairtrial.record.models import StopReason
@@ -441,5 +441,5 @@ class Analysis(Result):
     steadiness: tuple[Steadiness, ...] = ()
     doubts: tuple[Doubt, ...] = ()
     noise: NoiseProfile | None = None
-    floors: tuple[Floor, ...] = ()
+    floors: tuple[NoiseFloor, ...] = ()
     why: tuple[CellWhy, ...] = ()

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Counts, Doubt, ExpectationResult, Role, Steadiness, Stopping
 from fairtrial.analyse.sequential import Followed
 from fairtrial.study.catalogue import MetricDefinition
 
-Table = Mapping[tuple[str, str], Mapping[str, Measured]]  # (cell, metric) → level, baseline first → values
+Table = Mapping[tuple[str, str], Mapping[str, ArmValues]]  # (cell, metric) → level, baseline first → values
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,15 @@ from fairtrial.audit.auditing import Audit, audit
 from fairtrial.audit.beside import Beside, beside
 from fairtrial.audit.comparisons import Compared, Table, tables
 from fairtrial.audit.facts import facts
-from fairtrial.audit.findings import Finding
+from fairtrial.audit.findings import AuditFinding
 from fairtrial.audit.reading import Dataset, audited, folder, load, names, rerun_by
 
 __all__ = [
     "Audit",
+    "AuditFinding",
     "Beside",
     "Compared",
     "Dataset",
-    "Finding",
     "Table",
     "audit",
     "audited",

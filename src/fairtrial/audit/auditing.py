@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairtrial.analyse.result import Result
 from fairtrial.audit.checking import findings
 from fairtrial.audit.facts import facts
-from fairtrial.audit.findings import Finding, Verdict
+from fairtrial.audit.findings import AuditFinding, Verdict
 from fairtrial.audit.noise_floor import Floors, Repeated
 from fairtrial.audit.reading import Dataset
 
@@ -21,7 +21,7 @@ class Audit(Result):
 
     title: str
     source: str
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     repeated: tuple[Repeated, ...]
     problems: tuple[str, ...]
 

@@ -14,7 +14,7 @@ from fairtrial.audit.claims import single as single_claims
 from fairtrial.audit.claims.cells import p_text, percent_text
 from fairtrial.audit.claims.models import Arithmetic, Bounds, Claim
 from fairtrial.audit.comparisons import PERCENT, Compared, compared, place
-from fairtrial.audit.findings import TOO_LARGE, Finding, Kind, Passage
+from fairtrial.audit.findings import TOO_LARGE, AuditFinding, Kind, Passage
 from fairtrial.audit.methods import NO_TEST
 from fairtrial.audit.models import ROutput
 from fairtrial.audit.noise_floor import Floors
@@ -22,7 +22,7 @@ from fairtrial.audit.printed import read
 from fairtrial.audit.reading import Dataset
 
 
-def findings(dataset: Dataset, floors: Floors) -> Iterator[Finding]:
+def findings(dataset: Dataset, floors: Floors) -> Iterator[AuditFinding]:
     """Every claim and every line of R output, compared with the data, in the order of printing."""
     for claim in dataset.claims:
         yield from _Claimed(dataset, claim, floors).results()
@@ -42,7 +42,7 @@ class _Claimed:
     def place(self) -> Passage:
         return Passage(self.claim.where)
 
-    def results(self) -> Iterator[Finding]:
+    def results(self) -> Iterator[AuditFinding]:
         """Every figure of the place, in order."""
         for cell in self.claim.cells:
             yield from cell_claims.findings(self.dataset, self.claim, cell=cell, floors=self.floors)
@@ -67,7 +67,7 @@ class _Claimed:
         """Why there are no comparisons at all."""
         return self.dataset.missing(self.claim.metric, {}) or NO_TEST
 
-    def _matrix(self) -> Iterator[Finding]:
+    def _matrix(self) -> Iterator[AuditFinding]:
         combinations = self.dataset.combinations()
         if self.claim.configurations:
             yield self.place.figure("configurations", self.claim.configurations, len(combinations))
@@ -77,7 +77,7 @@ class _Claimed:
                 count = len(self.dataset.values(metric, levels))
                 yield self.place.figure(f"values at {place(levels)}", self.claim.values_each, count)
 
-    def _rest(self) -> Iterator[Finding]:
+    def _rest(self) -> Iterator[AuditFinding]:
         others = self.dataset.levels(self.claim.contrast)[1:]
         listed = [(cell.at, cell.second or others[0]) for cell in self.claim.cells]
         rest = [each for each in self._comparisons() if (each.at, each.second) not in listed]
@@ -94,7 +94,7 @@ class _Claimed:
             kind: Kind | None = "significant" if each.significant else None
             yield self.place.checked(f"{named}: claim", text, computed=p_text(each.units), kind=kind)
 
-    def _pair_range(self, printed: Bounds) -> Iterator[Finding]:
+    def _pair_range(self, printed: Bounds) -> Iterator[AuditFinding]:
         comparisons = self._comparisons()
         firsts = [first for each in comparisons for first, _ in zip(*each.values, strict=False)]
         why = "" if firsts else self._untested()
@@ -106,7 +106,7 @@ class _Claimed:
             yield self.place.unknown(what, text, why) if why else self.place.figure(what, text, end(every))
 
 
-def _arithmetic(where: Passage, claim: Arithmetic) -> Finding:
+def _arithmetic(where: Passage, claim: Arithmetic) -> AuditFinding:
     what = f"arithmetic: {claim.of}" if claim.of else "arithmetic"
     value = _result(claim)
     if isinstance(value, str):
@@ -136,7 +136,7 @@ def r_line(of: Compared) -> dict[str, str]:
     }
 
 
-def _r_line(dataset: Dataset, line: ROutput) -> Iterator[Finding]:
+def _r_line(dataset: Dataset, line: ROutput) -> Iterator[AuditFinding]:
     found = next(
         each
         for each in compared(dataset, metric=line.metric, contrast=line.contrast)

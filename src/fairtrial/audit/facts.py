@@ -9,7 +9,7 @@ import numpy as np
 
 from fairtrial.analyse.doubts import comparisons as doubts
 from fairtrial.analyse.doubts import runs as run_doubts
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.audit import design
 from fairtrial.audit.comparisons import PERCENT, Table, tables
 from fairtrial.audit.reading import Dataset
@@ -40,11 +40,11 @@ def facts(dataset: Dataset) -> Iterator[str]:
     yield from _unadjusted(every)
 
 
-def _groups(dataset: Dataset, metric: str) -> list[tuple[str, Measured]]:
+def _groups(dataset: Dataset, metric: str) -> list[tuple[str, ArmValues]]:
     return [
         (
             " ".join(levels.values()),
-            Measured(
+            ArmValues(
                 arm="",
                 values=(values := dataset.values(metric, levels)),
                 blocks=tuple(range(len(values))),
@@ -57,7 +57,7 @@ def _groups(dataset: Dataset, metric: str) -> list[tuple[str, Measured]]:
     ]
 
 
-def _ascending(metric: str, groups: list[tuple[str, Measured]]) -> Iterator[str]:
+def _ascending(metric: str, groups: list[tuple[str, ArmValues]]) -> Iterator[str]:
     """All of them or none: single groups ascend by chance."""
     for doubt in run_doubts.sorted_values(metric, groups):
         rising = sum(bool((np.diff(each.values) >= 0).all()) for _, each in groups)

@@ -45,7 +45,7 @@ EXPLAINED: Final[dict[Kind, str]] = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """One printed figure or statement, checked.
 
     Attributes:
@@ -73,21 +73,23 @@ class Passage:
     where: str
     note: str = ""
 
-    def checked(self, what: str, printed: str, *, computed: str, kind: Kind | None) -> Finding:
+    def checked(self, what: str, printed: str, *, computed: str, kind: Kind | None) -> AuditFinding:
         """What the data give, and how that disagrees; None if it agrees."""
-        finding = Finding(self.where, what, printed=printed, computed=computed, verdict="confirmed", note=self.note)
+        finding = AuditFinding(
+            self.where, what, printed=printed, computed=computed, verdict="confirmed", note=self.note
+        )
         return finding if kind is None else replace(finding, verdict="contradicted", kind=kind, why=EXPLAINED[kind])
 
-    def undecided(self, what: str, printed: str, *, computed: str, why: str) -> Finding:
+    def undecided(self, what: str, printed: str, *, computed: str, why: str) -> AuditFinding:
         """The data do not separate what the claim puts in order."""
         finding = self.checked(what, printed, computed=computed, kind=None)
         return replace(finding, verdict="not decided", why=why)
 
-    def unknown(self, what: str, printed: str, why: str) -> Finding:
+    def unknown(self, what: str, printed: str, why: str) -> AuditFinding:
         """The data hold nothing to compare with the claim."""
-        return Finding(self.where, what, printed=printed, computed="", verdict="not checkable", why=why)
+        return AuditFinding(self.where, what, printed=printed, computed="", verdict="not checkable", why=why)
 
-    def figure(self, what: str, printed: str, value: float) -> Finding:
+    def figure(self, what: str, printed: str, value: float) -> AuditFinding:
         """A figure against a value, at the digits printed."""
         if not math.isfinite(value):
             return self.unknown(what, printed, TOO_LARGE)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from fairtrial.audit import Audit, Finding
+from fairtrial.audit import Audit, AuditFinding
 from fairtrial.audit.findings import VERDICTS, Verdict
 from fairtrial.audit.noise_floor import Repeated, percent
 from fairtrial.report.numbers import ABSENT
@@ -105,23 +105,23 @@ def page(audit: Audit, *, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _grouped(findings: Sequence[Finding]) -> list[Finding]:
+def _grouped(findings: Sequence[AuditFinding]) -> list[AuditFinding]:
     """Confirmed figures of one test of an R output as one finding."""
-    found: list[Finding] = []
+    found: list[AuditFinding] = []
     for where, group in groupby(findings, lambda each: (each.where, each.what.partition(": ")[0])):
         each = list(group)
         if where[0].startswith(R_OUTPUT) and each[0].verdict == "confirmed":
             what = ", ".join(finding.what.partition(": ")[2] for finding in each)
             count = f"{len(each)} figures"
             found.append(
-                Finding(where[0], f"{where[1]}: {what}", printed=count, computed="the same", verdict="confirmed")
+                AuditFinding(where[0], f"{where[1]}: {what}", printed=count, computed="the same", verdict="confirmed")
             )
         else:
             found += each
     return found
 
 
-def _row(of: Finding) -> str:
+def _row(of: AuditFinding) -> str:
     verdict = f"{of.verdict}: {of.why}" if of.why else of.verdict
     verdict += f"; {of.note}" if of.note else ""
     fields = (of.where, of.what, of.printed or ABSENT, of.computed or ABSENT, verdict)

@@ -129,7 +129,7 @@ def analyse(
     """Analyse data that another tool measured. Prints comparisons, verdicts and doubts as in a report."""
     from fairtrial.cli.reading import analyse as command
 
-    asked = command.Options(
+    asked = command.AnalyseOptions(
         values=value or [],
         arm=arm,
         by=by or [],

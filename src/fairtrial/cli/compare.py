@@ -25,7 +25,7 @@ from fairtrial.cli.running.run import as_interrupt
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.cli.terminal import print_whole
 from fairtrial.compare import compiling, exporting, showing, trying
-from fairtrial.compare.compiling import STUDY, Wishes
+from fairtrial.compare.compiling import STUDY, CompareOptions
 from fairtrial.compare.trying import Tried
 from fairtrial.errors import InputError, Problem
 from fairtrial.record import Record, Writer
@@ -61,15 +61,17 @@ class Results:
     runs: int | None
 
 
-def wishes(commands: Sequence[str], *, timeout: str, better: str | None, names: Sequence[str], **others: Any) -> Wishes:
-    """What the options ask for; `others` are the fields of `Wishes` as they are.
+def wishes(
+    commands: Sequence[str], *, timeout: str, better: str | None, names: Sequence[str], **others: Any
+) -> CompareOptions:
+    """What the options ask for; `others` are the fields of `CompareOptions` as they are.
 
     Raises:
         InputError: a time, a share or a direction that is none.
     """
     for option, read in (("margin", parse_share), ("confidence", parse_share)):
         _read(f"--{option}", others[option], read)
-    return Wishes(
+    return CompareOptions(
         commands=tuple(commands),
         names=tuple(names),
         timeout_s=_read("--timeout", timeout, parse_seconds),
@@ -114,7 +116,7 @@ def stopping(stop: str, *, blocks: int, min_blocks: int | None, precision: str |
     return chosen | ({"precision": precision} if looks and precision is not None else {})
 
 
-def compare(wishes: Wishes, results: Results) -> None:
+def compare(wishes: CompareOptions, results: Results) -> None:
     """Compares commands, prints the verdict, and exits with 1 if it is one of `fail_if`.
 
     Raises:
@@ -144,7 +146,7 @@ def compare(wishes: Wishes, results: Results) -> None:
         sys.exit(FINDING)
 
 
-def _check(wishes: Wishes, results: Results) -> None:
+def _check(wishes: CompareOptions, results: Results) -> None:
     compiling.check(wishes)
     for name in results.export:
         exporting.check(name)
@@ -194,7 +196,7 @@ def _run(writer: Writer, progress: OneLine) -> Record:
     return record.read(writer.directory)
 
 
-def _show(analysis: Analysis, wishes: Wishes, *, tried: Tried, results: Results) -> None:
+def _show(analysis: Analysis, wishes: CompareOptions, *, tried: Tried, results: Results) -> None:
     print_whole(Console(), showing.render(analysis, wishes, tried))
     for name in results.export:
         content = exporting.render(name, analysis, wishes=wishes, tried=tried)

@@ -16,7 +16,7 @@ from fairtrial.cli import places
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from fairtrial.doctor import Seen
+    from fairtrial.doctor import PlaceObservation
     from fairtrial.record.models import Finding, Plan
     from fairtrial.run.feasibility.study import Outlook
     from fairtrial.study.resolved import Section
@@ -30,7 +30,7 @@ WORDS: Final = {True: ("yes", "green"), False: ("no", "yellow"), None: ("elsewhe
 
 
 @dataclass(frozen=True)
-class Examined:
+class PlaceFitness:
     """One place, looked at."""
 
     place: Section
@@ -77,7 +77,7 @@ def bundled() -> list[Path]:
     return sorted(folder.glob("*.yaml"))
 
 
-def examined(place: Section, plans: Sequence[Plan]) -> Examined:
+def examined(place: Section, plans: Sequence[Plan]) -> PlaceFitness:
     """Opens a place and looks.
 
     Raises:
@@ -88,11 +88,11 @@ def examined(place: Section, plans: Sequence[Plan]) -> Examined:
 
     with looked_at(place) as (open_place, seen):
         studies = outlooks(plans, open_place, seen, at=place)
-        return Examined(place=place, findings=judged(seen), studies=studies)
+        return PlaceFitness(place=place, findings=judged(seen), studies=studies)
 
 
 @contextlib.contextmanager
-def looked_at(place: Section, *, boots: bool = True) -> Iterator[tuple[OpenPlace, Seen]]:
+def looked_at(place: Section, *, boots: bool = True) -> Iterator[tuple[OpenPlace, PlaceObservation]]:
     """A place that is open while its programs, memory and kernel have been looked at.
 
     Args:
@@ -116,7 +116,7 @@ def looked_at(place: Section, *, boots: bool = True) -> Iterator[tuple[OpenPlace
         yield opened, look(opened, programs=PROGRAMS.values())
 
 
-def _print(found: Sequence[Examined]) -> None:
+def _print(found: Sequence[PlaceFitness]) -> None:
     from rich.console import Console
 
     from fairtrial.cli.terminal import print_whole
@@ -126,7 +126,7 @@ def _print(found: Sequence[Examined]) -> None:
         print_whole(console, render(each))
 
 
-def render(found: Examined) -> RenderableType:
+def render(found: PlaceFitness) -> RenderableType:
     """A place's findings as a table, what to do about those that are not fine, and its studies."""
     from rich.console import Group
     from rich.table import Table
@@ -174,7 +174,7 @@ def _advice(findings: Sequence[Finding]) -> Iterator[RenderableType]:
                 yield Text.assemble((grade, STYLES[grade]), said, (f"– {finding.fix}", "dim"))
 
 
-def _verdict(found: Examined) -> str:
+def _verdict(found: PlaceFitness) -> str:
     counts = {grade: sum(finding.grade == grade for finding in found.findings) for grade in STYLES}
     told = [f"{count} {grade}" for grade, count in counts.items() if count]
     return f"{'unfit to measure on' if found.unfit else 'fit to measure on'} ({', '.join(told)})"

@@ -63,7 +63,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class GovernOptions:
     """How it is governed: values as a study's `purge_governor` has them, by option; those not given are left out."""
 
     values: Mapping[str, object]
@@ -126,7 +126,7 @@ def _wrong(option: str, message: str) -> InputError:
 
 
 @dataclass
-class Told:
+class StopSignal:
     """Whether a signal has told this to end; the governor restores then."""
 
     by: int | None = None
@@ -145,7 +145,7 @@ class Told:
         self.by = number
 
 
-def purge(server: Server, wishes: Wishes) -> None:
+def purge(server: Server, wishes: GovernOptions) -> None:
     """Governs until it is told to end, or its time is over; prints what it decides.
 
     Raises:
@@ -156,7 +156,7 @@ def purge(server: Server, wishes: Wishes) -> None:
     from fairtrial.run.trial.governing import Governor
 
     request = wishes.purge().governing(server.endpoint(), duration_s=wishes.seconds)
-    with Told() as told, _place(changes=not wishes.dry_run) as (place, originals):
+    with StopSignal() as told, _place(changes=not wishes.dry_run) as (place, originals):
         governor = Governor(place, request, originals=originals, on_decision=_printer(told, as_json=wishes.as_json))
         while told.by is None and not governor.wait(POLL_S):
             pass
@@ -187,7 +187,7 @@ def _place(*, changes: bool) -> Iterator[tuple[OpenPlace, PurePosixPath]]:
         yield place, directory / f"originals-{os.getpid()}-{time.time_ns()}.json"
 
 
-def _printer(told: Told, *, as_json: bool) -> OnDecision:
+def _printer(told: StopSignal, *, as_json: bool) -> OnDecision:
     begun: list[int] = []
 
     def show(decision: Decision) -> None:

@@ -71,5 +71,5 @@ def _purge(
         "--dry-run": dry_run,
     }
     values = {command.OPTIONS[option]: value for option, value in given.items()}
-    wishes = command.Wishes(values, seconds=seconds, as_json=as_json)
+    wishes = command.GovernOptions(values, seconds=seconds, as_json=as_json)
     command.purge(command.Server(socket, user, password_file), wishes)

@@ -33,7 +33,7 @@ _LINE_WIDTH: Final = 4096  # commands are never folded
 
 
 @dataclass(frozen=True)
-class Wishes:
+class CompareOptions:
     """What is compared, and how.
 
     Attributes:
@@ -73,7 +73,7 @@ class Wishes:
         return shlex.join(["sh", "-c", command]) if self.shell else command
 
 
-def check(wishes: Wishes) -> None:
+def check(wishes: CompareOptions) -> None:
     """Raises what is wrong with the commands before anything is started.
 
     Raises:
@@ -117,7 +117,7 @@ def _line(option: str, text: str, *, shell: bool) -> list[Problem]:
     return []
 
 
-def study_text(wishes: Wishes, *, runs: int) -> str:
+def study_text(wishes: CompareOptions, *, runs: int) -> str:
     """The study file.
 
     Args:
@@ -156,16 +156,16 @@ def study_text(wishes: Wishes, *, runs: int) -> str:
     return _comment(wishes) + _yaml(study)
 
 
-def judged(wishes: Wishes) -> str:
+def judged(wishes: CompareOptions) -> str:
     """The primary metric's name."""
     return next(iter(_metric(wishes)), ELAPSED)
 
 
-def _labelled(wishes: Wishes) -> Sequence[tuple[str, str]]:
+def _labelled(wishes: CompareOptions) -> Sequence[tuple[str, str]]:
     return list(zip(wishes.labels, wishes.commands, strict=True))
 
 
-def _metric(wishes: Wishes) -> dict[str, dict[str, str]]:
+def _metric(wishes: CompareOptions) -> dict[str, dict[str, str]]:
     """The one metric from the output, by a name made from where it stands."""
     if wishes.metric is None:
         return {}
@@ -177,7 +177,7 @@ def _metric(wishes: Wishes) -> dict[str, dict[str, str]]:
     return {name: {**source, "unit": wishes.unit, "better": wishes.better or "lower", "label": label}}
 
 
-def _comment(wishes: Wishes) -> str:
+def _comment(wishes: CompareOptions) -> str:
     """What a study has no word for: it is done once, by hand, before the study runs."""
     if not wishes.setup:
         return ""

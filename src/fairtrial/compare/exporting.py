@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Final
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.compare.compiling import Wishes
+from fairtrial.compare.compiling import CompareOptions
 from fairtrial.compare.showing import scale_of, sentences, summaries, worth_saying
 from fairtrial.compare.trying import Tried
 from fairtrial.errors import InputError, Problem
@@ -35,7 +35,7 @@ def check(name: str) -> None:
         raise InputError([problem], hint="give the file the suffix of its format")
 
 
-def render(name: str, analysis: Analysis, *, wishes: Wishes, tried: Tried) -> str:
+def render(name: str, analysis: Analysis, *, wishes: CompareOptions, tried: Tried) -> str:
     """The file's content, by the end of its name."""
     suffix = PurePath(name).suffix
     if suffix == ".csv":
@@ -43,7 +43,7 @@ def render(name: str, analysis: Analysis, *, wishes: Wishes, tried: Tried) -> st
     return _json(analysis, wishes, tried) if suffix == ".json" else _markdown(analysis, wishes)
 
 
-def _csv(analysis: Analysis, wishes: Wishes) -> str:
+def _csv(analysis: Analysis, wishes: CompareOptions) -> str:
     """A row per trial, in the order in which they ran, as `fairtrial analyse` reads it: --arm name --block block.
 
     What stopped them early is a column.
@@ -64,7 +64,7 @@ def _csv(analysis: Analysis, wishes: Wishes) -> str:
     return stream.getvalue()
 
 
-def _json(analysis: Analysis, wishes: Wishes, tried: Tried) -> str:
+def _json(analysis: Analysis, wishes: CompareOptions, tried: Tried) -> str:
     floor = tried.floor
     document = {
         "format_version": FORMAT_VERSION,
@@ -76,7 +76,7 @@ def _json(analysis: Analysis, wishes: Wishes, tried: Tried) -> str:
     return json.dumps(finite(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _markdown(analysis: Analysis, wishes: Wishes) -> str:
+def _markdown(analysis: Analysis, wishes: CompareOptions) -> str:
     table = metric_tables(analysis)[0]
     found = summaries(analysis, table.definition.name)
     scale = scale_of(table.definition.unit, [each.mean for each in found.values()])

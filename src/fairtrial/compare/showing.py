@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairtrial.analyse.models import Analysis, Doubt, Summary
-from fairtrial.compare.compiling import ELAPSED, Wishes
+from fairtrial.compare.compiling import ELAPSED, CompareOptions
 from fairtrial.compare.trying import Tried
 from fairtrial.report import numbers
 from fairtrial.report.concerns import concerns, doubts, kinds
@@ -26,7 +26,7 @@ SHORT_S: Final = 0.005  # below it, what starting a process costs is a good part
 NEAR_FLOOR: Final = 1.1  # a resident set within this of the starter's own is the starter's own
 
 
-def render(analysis: Analysis, wishes: Wishes, tried: Tried) -> RenderableType:
+def render(analysis: Analysis, wishes: CompareOptions, tried: Tried) -> RenderableType:
     """Everything a comparison prints at its end."""
     primary, *others = metric_tables(analysis)
     parts: list[RenderableType] = [_commands(wishes), Text(), _title(analysis, primary), _times(analysis, primary)]
@@ -56,7 +56,7 @@ def summaries(analysis: Analysis, metric: str) -> dict[str, Summary]:
     return {summary.arm: summary for summary in analysis.cells[0].summaries[metric]}
 
 
-def _commands(wishes: Wishes) -> Table:
+def _commands(wishes: CompareOptions) -> Table:
     drawn = Table.grid(padding=(0, 2, 0, 0))
     drawn.add_column(style="bold", no_wrap=True)
     drawn.add_column(overflow="fold")

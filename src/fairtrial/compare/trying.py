@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from fairtrial.analyse.inference import t_tests
-from fairtrial.compare.compiling import Wishes
+from fairtrial.compare.compiling import CompareOptions
 from fairtrial.errors import AgentError, InputError, Problem
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
@@ -25,7 +25,7 @@ SETUP_S: Final = 24 * 3600.0  # a setup may build a kernel; a day is a mistake
 
 
 @dataclass(frozen=True)
-class Floor:
+class StartupFloor:
     """What an empty program takes, started as the commands are: nothing below it can be told apart.
 
     Attributes:
@@ -53,10 +53,10 @@ class Tried:
 
     elapsed_s: Mapping[str, float]
     runs: int
-    floor: Floor
+    floor: StartupFloor
 
 
-def try_out(place: OpenPlace, wishes: Wishes, *, runs: int | None) -> Tried:
+def try_out(place: OpenPlace, wishes: CompareOptions, *, runs: int | None) -> Tried:
     """Sets up, runs every command once, and measures what starting costs.
 
     Args:
@@ -76,7 +76,7 @@ def try_out(place: OpenPlace, wishes: Wishes, *, runs: int | None) -> Tried:
     return Tried(elapsed_s=elapsed, runs=runs or _runs(wishes, elapsed.values()), floor=floor)
 
 
-def _shortest(place: OpenPlace, wishes: Wishes, command: str, *, label: str) -> float:
+def _shortest(place: OpenPlace, wishes: CompareOptions, command: str, *, label: str) -> float:
     """Wall time of a command in seconds: of a short one the best of a few, for the first one reads files from disk."""
     found: list[float] = []
     while len(found) < (TRIES if not found or found[-1] < TRIAL_S else 1):
@@ -86,14 +86,14 @@ def _shortest(place: OpenPlace, wishes: Wishes, command: str, *, label: str) -> 
     return min(found)
 
 
-def _runs(wishes: Wishes, elapsed: Iterable[float]) -> int:
+def _runs(wishes: CompareOptions, elapsed: Iterable[float]) -> int:
     """One where runs are long, where each is prepared, or where a figure is read from its output."""
     if wishes.metric or wishes.prepare:
         return 1
     return max(1, min(MOST_RUNS, math.ceil(TRIAL_S / max(elapsed))))
 
 
-def _succeed(place: OpenPlace, wishes: Wishes, command: str, *, option: str) -> float:
+def _succeed(place: OpenPlace, wishes: CompareOptions, command: str, *, option: str) -> float:
     """Runs a command to its end; its wall time in seconds."""
     lines: list[str] = []
     try:
@@ -122,7 +122,7 @@ def _succeed(place: OpenPlace, wishes: Wishes, command: str, *, option: str) -> 
     return (exited.time_ns - process.started_ns) / 1e9
 
 
-def _floor(place: OpenPlace, wishes: Wishes) -> Floor:
+def _floor(place: OpenPlace, wishes: CompareOptions) -> StartupFloor:
     """An empty program against itself, in alternating order."""
     program = "sh -c :" if wishes.shell else "true"
     first: list[float] = []
@@ -134,7 +134,7 @@ def _floor(place: OpenPlace, wishes: Wishes) -> Floor:
             exited = process.wait(wishes.timeout_s)
             series.append((exited.time_ns - process.started_ns) / 1e9)
             largest = max(largest, exited.usage.max_resident_bytes)
-    return Floor(
+    return StartupFloor(
         program=program,
         elapsed_s=float(np.median([*first, *second])),
         reach=_reach(first, second),

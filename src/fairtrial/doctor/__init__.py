@@ -6,11 +6,11 @@ Owns what is looked at, from where on it matters, and what would mend it. It mus
 from __future__ import annotations
 
 from fairtrial.doctor import kernel, limits, load, memory, processors, programs, storage
-from fairtrial.doctor.looking import Seen, look
+from fairtrial.doctor.looking import PlaceObservation, look
 from fairtrial.record.models import Finding
 from fairtrial.wire.open_place import OpenPlace
 
-__all__ = ["Seen", "examine", "judged", "look"]
+__all__ = ["PlaceObservation", "examine", "judged", "look"]
 
 GROUPS = (processors, load, memory, storage, kernel, limits, programs)  # in the order of the table
 
@@ -24,6 +24,6 @@ def examine(place: OpenPlace) -> list[Finding]:
     return judged(look(place))
 
 
-def judged(seen: Seen) -> list[Finding]:
+def judged(seen: PlaceObservation) -> list[Finding]:
     """Every finding, in the order of the table."""
     return [finding for group in GROUPS for finding in group.findings(seen)]

@@ -11,7 +11,7 @@ NOT_SEEN: Final = "not seen"
 
 
 @dataclass(frozen=True)
-class Limits:
+class GradeLimits:
     """From where on a figure is no longer fine, and from where on it makes results wrong. More is worse."""
 
     caution: float

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fairtrial.doctor.grading import graded, unknown
-from fairtrial.doctor.looking import Seen
+from fairtrial.doctor.looking import PlaceObservation
 from fairtrial.record.models import Finding
 
 # Bits of capabilities (include/uapi/linux/capability.h).
@@ -22,7 +22,7 @@ AS_ROOT: Final = "connect to the place as root"
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)")
 
 
-def findings(seen: Seen) -> Iterator[Finding]:
+def findings(seen: PlaceObservation) -> Iterator[Finding]:
     """All of this module, in the order of the table."""
     yield lru_gen(seen)
     yield psi(seen)
@@ -33,7 +33,7 @@ def findings(seen: Seen) -> Iterator[Finding]:
     yield io_uring(seen)
 
 
-def lru_gen(seen: Seen) -> Finding:
+def lru_gen(seen: PlaceObservation) -> Finding:
     """Multi-generational LRU."""
     name = "lru_gen"
     why = "the setting `lru_gen` needs a kernel with multi-generational LRU"
@@ -49,7 +49,7 @@ def lru_gen(seen: Seen) -> Finding:
     )
 
 
-def psi(seen: Seen) -> Finding:
+def psi(seen: PlaceObservation) -> Finding:
     """Pressure stall information."""
     name = "psi"
     why = "telemetry needs pressure stall information to separate waits for memory, disks and processors"
@@ -65,7 +65,7 @@ def psi(seen: Seen) -> Finding:
     )
 
 
-def cgroups(seen: Seen) -> Finding:
+def cgroups(seen: PlaceObservation) -> Finding:
     """Version and controllers: version 2 where they are there, else version 1's."""
     name = "cgroups"
     why = "control groups set limits on memory, processors and disks; only version 2 protects memory"
@@ -95,7 +95,7 @@ def cgroups(seen: Seen) -> Finding:
     )
 
 
-def perf(seen: Seen) -> Finding:
+def perf(seen: PlaceObservation) -> Finding:
     """What perf may count for this user."""
     name = "perf"
     why = "probes count and profile with perf; without access to the kernel they see user code only"
@@ -113,7 +113,7 @@ def perf(seen: Seen) -> Finding:
     )
 
 
-def bpf(seen: Seen) -> Finding:
+def bpf(seen: PlaceObservation) -> Finding:
     """Whether bpftrace programs can be loaded and understand the kernel's types."""
     name = "bpf"
     why = "bpftrace probes load programs into the kernel"
@@ -137,7 +137,7 @@ def bpf(seen: Seen) -> Finding:
     )
 
 
-def kvm(seen: Seen) -> Finding:
+def kvm(seen: PlaceObservation) -> Finding:
     """Whether guests run on the processor: a device that can be opened may still not boot a kernel."""
     name = "kvm"
     why = "without KVM a guest's processor is emulated, and its times and rates are not evidence"
@@ -162,7 +162,7 @@ def kvm(seen: Seen) -> Finding:
     )
 
 
-def booted_kernels(seen: Seen) -> list[bool] | None:
+def booted_kernels(seen: PlaceObservation) -> list[bool] | None:
     """What places `vm` found out since this machine booted: for each kernel, whether KVM ran it; None if nothing."""
     try:
         known = json.loads(seen.state.get("kvm.json", ""))
@@ -173,7 +173,7 @@ def booted_kernels(seen: Seen) -> list[bool] | None:
         return None
 
 
-def io_uring(seen: Seen) -> Finding:
+def io_uring(seen: PlaceObservation) -> Finding:
     """Whether it may be used; a container's filter is only seen by trying, which the load engine's ceiling does."""
     name = "io_uring"
     why = "the load engine waits with io_uring, otherwise with epoll; some workloads require io_uring"
@@ -203,7 +203,7 @@ def io_uring(seen: Seen) -> Finding:
     return unknown(name, why=why, how=how, value="not disabled; not yet tried")
 
 
-def _interface(seen: Seen) -> str | None:
+def _interface(seen: PlaceObservation) -> str | None:
     try:
         found = json.loads(seen.state.get("ceiling", ""))
     except ValueError:
@@ -212,7 +212,7 @@ def _interface(seen: Seen) -> str | None:
     return interface if isinstance(interface, str) else None
 
 
-def _may(seen: Seen, capability: int) -> bool:
+def _may(seen: PlaceObservation, capability: int) -> bool:
     """Whether the agent has a capability (`CapEff` of /proc/self/status, hexadecimal)."""
     held = seen.table("/proc/self/status").get("CapEff", "0").strip()
     return bool(int(held or "0", 16) >> capability & 1)

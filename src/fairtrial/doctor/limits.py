@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fairtrial.doctor.grading import graded, unknown
-from fairtrial.doctor.looking import Seen
+from fairtrial.doctor.looking import PlaceObservation
 from fairtrial.record.models import Finding, Grade
 
 # A server opens a file per table and a socket per client, a client as many sockets.
@@ -16,13 +16,13 @@ FILES_NEEDED: Final = 1_024  # a few hundred of each: below it a usual study fai
 AIO_WANTED: Final = 65_536
 
 
-def findings(seen: Seen) -> Iterator[Finding]:
+def findings(seen: PlaceObservation) -> Iterator[Finding]:
     """All of this module, in the order of the table."""
     yield open_files(seen)
     yield aio(seen)
 
 
-def open_files(seen: Seen) -> Finding:
+def open_files(seen: PlaceObservation) -> Finding:
     """Soft and hard limit of what the agent starts (getrlimit(2), RLIMIT_NOFILE)."""
     name = "open_files"
     why = "a server or client that cannot open another file or socket fails in the middle of a trial"
@@ -41,7 +41,7 @@ def open_files(seen: Seen) -> Finding:
     )
 
 
-def aio(seen: Seen) -> Finding:
+def aio(seen: PlaceObservation) -> Finding:
     """Asynchronous requests left for all programs together (fs.aio-max-nr)."""
     name = "aio"
     why = "a server that cannot issue asynchronous requests falls back to slower ones or does not start"

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from fairtrial.doctor.grading import Limits, graded, share, unknown
-from fairtrial.doctor.looking import Seen, processes, spent
+from fairtrial.doctor.grading import GradeLimits, graded, share, unknown
+from fairtrial.doctor.looking import PlaceObservation, processes, spent
 from fairtrial.record.models import Finding
 
 # A hundredth of the time is about what two runs of one thing differ by; a tenth is more than most effects asked for.
-STEAL: Final = Limits(caution=0.01, unfit=0.1)
+STEAL: Final = GradeLimits(caution=0.01, unfit=0.1)
 # A twentieth is a monitoring agent or a cron job, which blocks average out; at a quarter a trial's figure is the
 # scheduler's as much as the system's.
-OTHER_LOAD: Final = Limits(caution=0.05, unfit=0.25)
+OTHER_LOAD: Final = GradeLimits(caution=0.05, unfit=0.25)
 BUSY_NAMED: Final = 3  # processes in the value
 
 
-def findings(seen: Seen) -> Iterator[Finding]:
+def findings(seen: PlaceObservation) -> Iterator[Finding]:
     """All of this module, in the order of the table."""
     yield steal(seen)
     yield other_load(seen)
 
 
-def steal(seen: Seen) -> Finding:
+def steal(seen: PlaceObservation) -> Finding:
     """Time that processors were ready and the hypervisor ran others, in the sample."""
     name = "steal"
     why = "every latency and rate includes the time that the hypervisor gives to other guests"
@@ -41,7 +41,7 @@ def steal(seen: Seen) -> Finding:
     )
 
 
-def other_load(seen: Seen) -> Finding:
+def other_load(seen: PlaceObservation) -> Finding:
     """What runs before anything of this study does."""
     name = "other_load"
     why = "other programs take processors and caches from some trials but not from others"

@@ -1,7 +1,7 @@
 """What is looked at to say how fit a place is: files of its kernel, twice, a second apart, and its programs.
 
 Owns the one script that runs at the place. It needs a POSIX shell and grep, no root, and leaves nothing there. It must
-not judge: that is for the modules of findings, which are pure and see a `Seen` only.
+not judge: that is for the modules of findings, which are pure and see a `PlaceObservation` only.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ END
 
 
 @dataclass(frozen=True)
-class Seen:
+class PlaceObservation:
     """What was seen of a place.
 
     Attributes:
@@ -175,7 +175,9 @@ def _blank(line: str) -> str:
     return ":" if ":" in line else " "
 
 
-def look(place: OpenPlace, *, programs: Iterable[Program] = (), root: str = "", sample_s: float = SAMPLE_S) -> Seen:
+def look(
+    place: OpenPlace, *, programs: Iterable[Program] = (), root: str = "", sample_s: float = SAMPLE_S
+) -> PlaceObservation:
     """Looks at a place. What cannot be seen is absent, never an error.
 
     Args:
@@ -205,7 +207,7 @@ def look(place: OpenPlace, *, programs: Iterable[Program] = (), root: str = "", 
     return parsed(said, facts=place.facts, programs=bool(wanted))
 
 
-def parsed(said: Sequence[tuple[str, str]], *, facts: Facts, programs: bool) -> Seen:
+def parsed(said: Sequence[tuple[str, str]], *, facts: Facts, programs: bool) -> PlaceObservation:
     """What the script printed, as (`stdout` or `stderr`, line)."""
     sections: dict[str, dict[str, list[str]]] = {_ONCE: {}, _FIRST: {}, _SECOND: {}}
     nodes: dict[str, str] = {}
@@ -227,7 +229,7 @@ def parsed(said: Sequence[tuple[str, str]], *, facts: Facts, programs: bool) -> 
         elif section:
             path, _, content = line.partition(":")
             sections[section].setdefault(f"/{path}", []).append(content)
-    return Seen(
+    return PlaceObservation(
         facts=facts,
         files=sections[_ONCE],
         first=sections[_FIRST],
@@ -259,7 +261,7 @@ def _state(rest: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Spent:
+class ProcessorShares:
     """What processors did in the sample, as shares of all their time.
 
     Attributes:
@@ -275,7 +277,7 @@ class Spent:
     runnable: int
 
 
-def spent(seen: Seen) -> Spent | None:
+def spent(seen: PlaceObservation) -> ProcessorShares | None:
     """From both readings of /proc/stat (proc(5)); None if one is missing or nothing passed."""
     readings = [_stat(counters.get("/proc/stat", ())) for counters in (seen.first, seen.second)]
     before, after = readings[0].get("cpu", []), readings[1].get("cpu", [])
@@ -286,7 +288,7 @@ def spent(seen: Seen) -> Spent | None:
         return None
     user, nice, system, _idle, _iowait, irq, softirq, steal = moved
     runnable = readings[1].get("procs_running", [1])[0]
-    return Spent(
+    return ProcessorShares(
         busy=(user + nice + system + irq + softirq) / total, steal=steal / total, ticks=total, runnable=runnable
     )
 
@@ -300,7 +302,7 @@ def _stat(lines: Sequence[str]) -> dict[str, list[int]]:
     return found
 
 
-def processes(seen: Seen) -> list[tuple[str, int]]:
+def processes(seen: PlaceObservation) -> list[tuple[str, int]]:
     """Processes by the ticks they ran in the sample, most first; those that ran none are left out."""
     before, after = (
         dict(
@@ -321,7 +323,7 @@ def _process(path: str, lines: Sequence[str]) -> tuple[str, tuple[str, int]]:
     return path, (head.partition("(")[2], ticks)
 
 
-def moved(seen: Seen, path: str, name: str) -> int | None:
+def moved(seen: PlaceObservation, path: str, name: str) -> int | None:
     """How far a counter of a `name value` file went up in the sample; None if it is not there."""
     readings = []
     for counters in (seen.first, seen.second):

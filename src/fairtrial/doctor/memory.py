@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from fairtrial.doctor.grading import Limits, graded, size, unknown
-from fairtrial.doctor.looking import Seen, moved
+from fairtrial.doctor.grading import GradeLimits, graded, size, unknown
+from fairtrial.doctor.looking import PlaceObservation, moved
 from fairtrial.record.models import Finding, Grade
 
 # Per cent of the last ten seconds in which some task waited for memory (Documentation/accounting/psi.rst). A hundredth
 # is reclaim beside the work; a tenth is a machine that is short of memory before the study takes any.
-PRESSURE: Final = Limits(caution=1.0, unfit=10.0)
-TAKEN: Final = Limits(caution=0.8, unfit=0.95)  # of all memory: a study's server and page cache need the rest
+PRESSURE: Final = GradeLimits(caution=1.0, unfit=10.0)
+TAKEN: Final = GradeLimits(caution=0.8, unfit=0.95)  # of all memory: a study's server and page cache need the rest
 SWAP_USED: Final = 0.01  # of memory: less is what every long-running machine has put away
 
 
-def findings(seen: Seen) -> Iterator[Finding]:
+def findings(seen: PlaceObservation) -> Iterator[Finding]:
     """All of this module, in the order of the table."""
     yield memory_pressure(seen)
     yield memory_available(seen)
@@ -24,7 +24,7 @@ def findings(seen: Seen) -> Iterator[Finding]:
     yield huge_pages(seen)
 
 
-def memory_pressure(seen: Seen) -> Finding:
+def memory_pressure(seen: PlaceObservation) -> Finding:
     """Stalls of some task in the last ten seconds (avg10 of `some`)."""
     name = "memory_pressure"
     why = "a machine that is reclaiming memory evicts pages that a trial has just read"
@@ -43,7 +43,7 @@ def memory_pressure(seen: Seen) -> Finding:
     )
 
 
-def memory_available(seen: Seen) -> Finding:
+def memory_available(seen: PlaceObservation) -> Finding:
     """What could be had without swapping."""
     name = "memory_available"
     why = "the size of the page cache decides how much a trial reads from its disk"
@@ -61,7 +61,7 @@ def memory_available(seen: Seen) -> Finding:
     )
 
 
-def swap(seen: Seen) -> Finding:
+def swap(seen: PlaceObservation) -> Finding:
     """What is swapped out, and whether pages move now."""
     name = "swap"
     why = "a page swapped out before a trial is read back during one"
@@ -82,7 +82,7 @@ def swap(seen: Seen) -> Finding:
     )
 
 
-def huge_pages(seen: Seen) -> Finding:
+def huge_pages(seen: PlaceObservation) -> Finding:
     """Transparent huge pages: where they are made unasked, when and how many depends on fragmentation."""
     name = "huge_pages"
     why = "transparent huge pages depend on fragmentation, so equal trials get unequal memory"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from fairtrial.doctor.grading import graded, unknown
-from fairtrial.doctor.looking import CPU, Seen
+from fairtrial.doctor.looking import CPU, PlaceObservation
 from fairtrial.record.models import Finding, Grade
 
 # Reading these takes some 20 ns and no exit to a hypervisor.
@@ -15,7 +15,7 @@ COARSE_CLOCKS: Final = ("jiffies", "refined-jiffies")  # steps of 1 to 10 ms: la
 NAMED_AT_MOST: Final = 3  # values in a line of the table
 
 
-def findings(seen: Seen) -> Iterator[Finding]:
+def findings(seen: PlaceObservation) -> Iterator[Finding]:
     """All of this module, in the order of the table."""
     yield frequency_scaling(seen)
     yield boost(seen)
@@ -26,7 +26,7 @@ def findings(seen: Seen) -> Iterator[Finding]:
     yield virtualisation(seen)
 
 
-def frequency_scaling(seen: Seen) -> Finding:
+def frequency_scaling(seen: PlaceObservation) -> Finding:
     """Governor and driver. Intel's and AMD's `powersave` scales with load, every other driver's is the lowest pace."""
     name = "frequency_scaling"
     why = (
@@ -48,7 +48,7 @@ def frequency_scaling(seen: Seen) -> Finding:
     )
 
 
-def boost(seen: Seen) -> Finding:
+def boost(seen: PlaceObservation) -> Finding:
     """Turbo: Intel's driver has `no_turbo`, others `boost`, for all or for each processor."""
     name = "boost"
     why = "boost frequencies depend on temperature and on other cores, which adds noise that no setting explains"
@@ -71,7 +71,7 @@ def boost(seen: Seen) -> Finding:
     )
 
 
-def smt(seen: Seen) -> Finding:
+def smt(seen: PlaceObservation) -> Finding:
     """Whether two processors are one core."""
     name = "smt"
     why = "two threads of one core share its units, so a client slows its server without showing as load"
@@ -91,7 +91,7 @@ def smt(seen: Seen) -> Finding:
     )
 
 
-def numa(seen: Seen) -> Finding:
+def numa(seen: PlaceObservation) -> Finding:
     """How many nodes memory is spread over."""
     name = "numa"
     why = "memory of another node is slower, and the placement of pages differs from start to start"
@@ -108,7 +108,7 @@ def numa(seen: Seen) -> Finding:
     )
 
 
-def clock_source(seen: Seen) -> Finding:
+def clock_source(seen: PlaceObservation) -> Finding:
     """What a time stamp costs."""
     name = "clock_source"
     why = "reading the clock from a device costs a microsecond or more for every time stamp of the load"
@@ -129,7 +129,7 @@ def clock_source(seen: Seen) -> Finding:
     )
 
 
-def throttling(seen: Seen) -> Finding:
+def throttling(seen: PlaceObservation) -> Finding:
     """How often processors were slowed for their heat: since the boot, and in the sample."""
     name = "throttling"
     why = "a hot processor slows down until it has cooled, so results depend on what ran before"
@@ -154,7 +154,7 @@ def throttling(seen: Seen) -> Finding:
     )
 
 
-def virtualisation(seen: Seen) -> Finding:
+def virtualisation(seen: PlaceObservation) -> Finding:
     """Whether a hypervisor stands between."""
     name = "virtualisation"
     why = "the use of caches, memory and disks by other guests of a shared machine is not visible"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fairtrial.doctor.grading import graded
-from fairtrial.doctor.looking import Seen
+from fairtrial.doctor.looking import PlaceObservation
 from fairtrial.places import PLACES
 from fairtrial.programs import Program
 from fairtrial.record.models import Finding
@@ -28,14 +28,14 @@ PROGRAMS: Final = {
 }
 
 
-def findings(seen: Seen) -> Iterator[Finding]:
+def findings(seen: PlaceObservation) -> Iterator[Finding]:
     """One for each program; none where programs were not looked for."""
     if seen.looked_for_programs:
         for program in PROGRAMS.values():
             yield _finding(seen, program)
 
 
-def _finding(seen: Seen, program: Program) -> Finding:
+def _finding(seen: PlaceObservation, program: Program) -> Finding:
     """A missing program makes no place unfit: it is only needed where a study uses it."""
     found = seen.programs.get(program.name)
     return graded(

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from fairtrial.doctor.grading import Limits, graded, size, unknown
-from fairtrial.doctor.looking import Seen
+from fairtrial.doctor.grading import GradeLimits, graded, size, unknown
+from fairtrial.doctor.looking import PlaceObservation
 from fairtrial.record.models import Finding, Grade
 from fairtrial.wire.facts import Facts
 
 IN_MEMORY: Final = ("tmpfs", "ramfs")
 # Solid-state disks and copy-on-write file systems slow down as they fill: many by a fifth full, all when nearly full.
-FULL: Final = Limits(caution=0.9, unfit=0.98)
+FULL: Final = GradeLimits(caution=0.9, unfit=0.98)
 LEAST_FREE_KIB: Final = 64 << 10  # 64 MiB: less holds no server's log, on however small a disk of a guest
 _KIBIBYTE: Final = 1024
 
 
-def findings(seen: Seen) -> Iterator[Finding]:
+def findings(seen: PlaceObservation) -> Iterator[Finding]:
     """All of this module, in the order of the table."""
     yield file_system(seen)
     yield reflink(seen)
     yield disk_space(seen)
 
 
-def file_system(seen: Seen) -> Finding:
+def file_system(seen: PlaceObservation) -> Finding:
     """What the state directory is on."""
     name = "file_system"
     why = "data are stored here, so all disk figures are those of this file system"
@@ -42,7 +42,7 @@ def file_system(seen: Seen) -> Finding:
     return Finding(name=name, value=kind, grade="fine", why=why)
 
 
-def reflink(seen: Seen) -> Finding:
+def reflink(seen: PlaceObservation) -> Finding:
     """Whether prepared data come back in constant time."""
     name = "reflink"
     why = "without reflinks, prepared data are copied before every trial, which takes time and warms caches"
@@ -69,7 +69,7 @@ def more_room(facts: Facts) -> str:
     return "free some space there, or give the place a `state_directory` on a larger disk"
 
 
-def disk_space(seen: Seen) -> Finding:
+def disk_space(seen: PlaceObservation) -> Finding:
     """What is free, and of how much."""
     name = "disk_space"
     why = "a nearly full disk writes more slowly, and a run that fills it fails"

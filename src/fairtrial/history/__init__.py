@@ -1,6 +1,6 @@
 """Histories: change points and the newest point's alarm, in series of one point per run."""
 
-from fairtrial.history.examining import Options, examine
-from fairtrial.history.models import Alarm, Change, Examined, History, Known, Spike
+from fairtrial.history.examining import HistoryOptions, examine
+from fairtrial.history.models import Alarm, History, KnownChange, LevelChange, SeriesResult, Spike
 
-__all__ = ["Alarm", "Change", "Examined", "History", "Known", "Options", "Spike", "examine"]
+__all__ = ["Alarm", "History", "HistoryOptions", "KnownChange", "LevelChange", "SeriesResult", "Spike", "examine"]

@@ -15,9 +15,9 @@ from fairtrial.analyse.inference.families import benjamini_hochberg, holm
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.models import Interval
 from fairtrial.history import segments
-from fairtrial.history.models import Alarm, Change, Direction, Examined, History, Known, Spike
+from fairtrial.history.models import Alarm, Direction, History, KnownChange, LevelChange, SeriesResult, Spike
 from fairtrial.history.noise import Noise, distances, noise, scatter
-from fairtrial.history.series import Point, Series
+from fairtrial.history.series import Series, SeriesPoint
 
 FEWEST_TO_ALARM: Final = 6  # five points before the newest one
 MOST: Final = 200  # newest points looked at: older levels concern nobody
@@ -29,7 +29,7 @@ ROUNDING: Final = 1e-9  # of a value where all are positive, else of the largest
 
 
 @dataclass(frozen=True)
-class Options:
+class HistoryOptions:
     """Levels and what is known.
 
     Attributes:
@@ -42,7 +42,7 @@ class Options:
     alpha: float = 0.05
     alarm_alpha: float = 0.01
     margin: float | None = None
-    known: tuple[Known, ...] = ()
+    known: tuple[KnownChange, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class _Prepared:
     """
 
     series: Series
-    points: tuple[Point, ...]
+    points: tuple[SeriesPoint, ...]
     scaled: Values
     size: float
     noise: Noise | None
@@ -87,7 +87,7 @@ class _Prepared:
         return spreads.ratio(sensitivity.exponential(move), move - reach, move + reach)
 
 
-def examine(series: Sequence[Series], *, options: Options, left_out: dict[str, str] | None = None) -> History:
+def examine(series: Sequence[Series], *, options: HistoryOptions, left_out: dict[str, str] | None = None) -> History:
     """Looks at every series; families are all of them together."""
     prepared = [_prepare(each, options) for each in series]
     tested = [each.p for each in prepared if each.p is not None]
@@ -102,7 +102,7 @@ def examine(series: Sequence[Series], *, options: Options, left_out: dict[str, s
     return History(alpha=options.alpha, alarm_alpha=options.alarm_alpha, series=tuple(judged), left_out=left_out or {})
 
 
-def _prepare(series: Series, options: Options) -> _Prepared:
+def _prepare(series: Series, options: HistoryOptions) -> _Prepared:
     points = series.points[-MOST:]
     values = t_tests.array([point.estimate for point in points])
     _, exponent = math.frexp(float(np.abs(values).max()))
@@ -127,9 +127,9 @@ def _prepare(series: Series, options: Options) -> _Prepared:
     )
 
 
-def _examined(of: _Prepared, *, p_adjusted: float | None, options: Options) -> Examined:
+def _examined(of: _Prepared, *, p_adjusted: float | None, options: HistoryOptions) -> SeriesResult:
     bounds = [0, *of.starts, len(of.points)]
-    return Examined(
+    return SeriesResult(
         series=of.name,
         metric=of.series.metric,
         role=of.series.role,
@@ -156,7 +156,7 @@ def _examined(of: _Prepared, *, p_adjusted: float | None, options: Options) -> E
     )
 
 
-def _changes(of: _Prepared, bounds: Sequence[int], options: Options) -> list[Change]:
+def _changes(of: _Prepared, bounds: Sequence[int], options: HistoryOptions) -> list[LevelChange]:
     levels = [float(np.median(of.scaled[a:b])) for a, b in pairwise(bounds)]
     found = []
     for number, start in enumerate(bounds[1:-1], start=1):
@@ -169,7 +169,7 @@ def _changes(of: _Prepared, bounds: Sequence[int], options: Options) -> list[Cha
             level for level in levels[number + 1 :] if abs(level - levels[number - 1]) < abs(move) / 2
         ]  # nearer to the old level than to the new one
         found.append(
-            Change(
+            LevelChange(
                 index=start,
                 run=of.points[start].run,
                 previous=of.points[start - 1].run,
@@ -188,7 +188,7 @@ def _changes(of: _Prepared, bounds: Sequence[int], options: Options) -> list[Cha
     return found
 
 
-def _differing(before: Point, after: Point) -> dict[str, tuple[str, str]]:
+def _differing(before: SeriesPoint, after: SeriesPoint) -> dict[str, tuple[str, str]]:
     names = [*before.facts, *(name for name in after.facts if name not in before.facts)]
     both = {name: (before.facts.get(name, ""), after.facts.get(name, "")) for name in names}
     return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
@@ -216,7 +216,7 @@ def _spikes(of: _Prepared) -> list[Spike]:
     ]
 
 
-def _alarm(of: _Prepared, options: Options) -> Alarm | None:
+def _alarm(of: _Prepared, options: HistoryOptions) -> Alarm | None:
     """The newest point against its constant or the last segment; neighbours that are alike count for less."""
     if of.noise is None or len(of.points) < FEWEST_TO_ALARM:
         return None
@@ -263,7 +263,7 @@ def _extra(of: _Prepared) -> float:
     return max(0.0, (errors[-1] / of.size) ** 2 - usual)
 
 
-def _judged(of: Examined, adjusted: Iterator[float], options: Options) -> Examined:
+def _judged(of: SeriesResult, adjusted: Iterator[float], options: HistoryOptions) -> SeriesResult:
     if of.alarm is None:
         return of
     p = next(adjusted)
@@ -271,7 +271,7 @@ def _judged(of: Examined, adjusted: Iterator[float], options: Options) -> Examin
     return of.model_copy(update={"alarm": of.alarm.model_copy(update={"p_adjusted": p, "raised": raised})})
 
 
-def _known(of: _Prepared, index: int, options: Options) -> Known | None:
+def _known(of: _Prepared, index: int, options: HistoryOptions) -> KnownChange | None:
     near = {point.run for point in of.points[max(0, index - KNOWN_REACH) : index + KNOWN_REACH + 1]}
     return next(
         (
@@ -283,7 +283,7 @@ def _known(of: _Prepared, index: int, options: Options) -> Known | None:
     )
 
 
-def _doubts(of: _Prepared, *, p_adjusted: float | None, options: Options) -> list[str]:
+def _doubts(of: _Prepared, *, p_adjusted: float | None, options: HistoryOptions) -> list[str]:
     found = []
     p = of.p
     n = len(of.points)

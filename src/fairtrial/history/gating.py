@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from fairtrial.analyse.inference import comparing, judging
-from fairtrial.analyse.measured import Measured, measured
+from fairtrial.analyse.measured import ArmValues, measured
 from fairtrial.analyse.models import Comparison, Interval
 from fairtrial.analyse.result import Result
 from fairtrial.history.examining import FEWEST_TO_ALARM
-from fairtrial.history.models import Alarm, Change, Examined, History
+from fairtrial.history.models import Alarm, History, LevelChange, SeriesResult
 from fairtrial.metrics.frames import used_trials
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
@@ -70,7 +70,7 @@ def by_history(history: History) -> Gate:
     )
 
 
-def _of_series(of: Examined, level: float) -> GateCheck:
+def _of_series(of: SeriesResult, level: float) -> GateCheck:
     if of.newest and of.newest != of.runs[-1]:
         return _check(
             of, "failed", f"the newest run, {of.newest}, has no value; the last run with a value is {of.runs[-1]}"
@@ -93,14 +93,14 @@ def _of_series(of: Examined, level: float) -> GateCheck:
     return _check(of, "passed", f"newest run against the previous level: {_size(of, of.alarm)}{note}")
 
 
-def constant_in_words(of: Examined) -> str:
+def constant_in_words(of: SeriesResult) -> str:
     """`all 30 runs have 100`; empty if they differ by more than rounding, or are too few to say so."""
     if of.constant != (0, len(of.values)) or len(of.values) < FEWEST_TO_ALARM:
         return ""
     return f"all {len(of.values)} runs have {of.values[0]:{DIGITS}}"
 
 
-def departure_in_words(of: Examined) -> str:
+def departure_in_words(of: SeriesResult) -> str:
     """`the first 29 of 30 runs have 100, the newest has 90`; empty unless it left by more than the margin."""
     if of.constant is None or of.alarm is None or not of.alarm.relevant:
         return ""
@@ -123,16 +123,16 @@ def interval_in_words(of: Interval) -> str:
     return f" [{numbers.change(of.low)}, {numbers.change(of.high)}]"
 
 
-def _matters(found: Change | Alarm) -> bool:
+def _matters(found: LevelChange | Alarm) -> bool:
     return found.relevant and found.direction != "better" and found.known is None
 
 
-def _size(of: Examined, found: Change | Alarm) -> str:
-    difference = found.difference if isinstance(found, Change) else found.value - found.expected
+def _size(of: SeriesResult, found: LevelChange | Alarm) -> str:
+    difference = found.difference if isinstance(found, LevelChange) else found.value - found.expected
     return size_in_words(found.ratio.estimate, difference, of.unit)
 
 
-def _check(of: Examined, status: Status, message: str) -> GateCheck:
+def _check(of: SeriesResult, status: Status, message: str) -> GateCheck:
     return GateCheck(series=of.series, metric=of.metric, status=status, message=message)
 
 
@@ -151,7 +151,7 @@ def by_baseline(
         for cell in run.plan.cells
         for arm in run.plan.factors[run.plan.arm]
     ]
-    setting = comparing.Setting(
+    setting = comparing.ComparisonOptions(
         paired=False,
         confidence=1 - alpha,
         margin=run.plan.design.margin if margin is None else margin,
@@ -179,7 +179,7 @@ def by_baseline(
 
 def _measured(
     used: tuple[Sequence[TrialRecord], Sequence[TrialRecord]], pair: tuple[str, str, str]
-) -> tuple[Measured, Measured]:
+) -> tuple[ArmValues, ArmValues]:
     cell, arm, metric = pair
     new, old = (
         measured(
@@ -190,7 +190,9 @@ def _measured(
     return new, old
 
 
-def _compared(pair: tuple[str, str, str], both: tuple[Measured, Measured], *, setting: comparing.Setting) -> Comparison:
+def _compared(
+    pair: tuple[str, str, str], both: tuple[ArmValues, ArmValues], *, setting: comparing.ComparisonOptions
+) -> Comparison:
     cell, arm, metric = pair
     new, old = both
     # Every arm is held against its own past, so arms share no baseline: each is a place of its own in the family.
@@ -199,7 +201,7 @@ def _compared(pair: tuple[str, str, str], both: tuple[Measured, Measured], *, se
 
 
 def _of_pair(
-    pair: tuple[str, str, str], new: Measured, *, found: Comparison | None, definition: MetricDefinition
+    pair: tuple[str, str, str], new: ArmValues, *, found: Comparison | None, definition: MetricDefinition
 ) -> GateCheck:
     cell, arm, metric = pair
     status: Status = "skipped"

@@ -11,7 +11,7 @@ from fairtrial.study.catalogue import Better
 Direction = Literal["better", "worse", "changed"]  # `changed`: nobody said which direction is better
 
 
-class Known(Result):
+class KnownChange(Result):
     """A change that somebody has looked at: the entry of an acknowledgement file.
 
     Attributes:
@@ -26,7 +26,7 @@ class Known(Result):
     metric: str = ""
 
 
-class Change(Result):
+class LevelChange(Result):
     """A level that held for some runs gave way to another that holds since.
 
     Attributes:
@@ -54,7 +54,7 @@ class Change(Result):
     relevant: bool
     went_away: bool
     differing: dict[str, tuple[str, str]]
-    known: Known | None
+    known: KnownChange | None
 
 
 class Spike(Result):
@@ -85,10 +85,10 @@ class Alarm(Result):
     direction: Direction
     relevant: bool
     raised: bool
-    known: Known | None
+    known: KnownChange | None
 
 
-class Examined(Result):
+class SeriesResult(Result):
     """One series.
 
     Attributes:
@@ -123,7 +123,7 @@ class Examined(Result):
     autocorrelation: float | None
     p: float | None
     p_adjusted: float | None
-    changes: tuple[Change, ...]
+    changes: tuple[LevelChange, ...]
     spikes: tuple[Spike, ...]
     alarm: Alarm | None
     doubts: tuple[str, ...] = ()
@@ -140,5 +140,5 @@ class History(Result):
 
     alpha: float
     alarm_alpha: float
-    series: tuple[Examined, ...]
+    series: tuple[SeriesResult, ...]
     left_out: dict[str, str]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from fairtrial.errors import InputError, Problem
-from fairtrial.history.series import Point, Series
+from fairtrial.history.series import Series, SeriesPoint
 from fairtrial.study.tree.problems import listed
 
 TIME: Final = "time"
@@ -95,11 +95,11 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def _point(path: Path, row: dict[str, str], *, metric: str, line: int) -> Point:
+def _point(path: Path, row: dict[str, str], *, metric: str, line: int) -> SeriesPoint:
     value = _number(row[metric])
     if not math.isfinite(value):
         raise _refusal(path, f"{metric}: expected a number, found `{row[metric]}`", line=line)
-    return Point(run=_name(row), time=row[TIME], estimate=value)
+    return SeriesPoint(run=_name(row), time=row[TIME], estimate=value)
 
 
 def _name(row: dict[str, str]) -> str:

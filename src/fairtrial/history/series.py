@@ -63,7 +63,7 @@ FROM read_json(?, filename = true, format = 'unstructured', maximum_object_size 
 
 
 @dataclass(frozen=True)
-class Point:
+class SeriesPoint:
     """One run in one series.
 
     Attributes:
@@ -101,7 +101,7 @@ class Series:
     metric: str
     unit: str
     better: Better | None
-    points: tuple[Point, ...]
+    points: tuple[SeriesPoint, ...]
     margin: float | None = None
     role: str = ""
     in_units: bool = False
@@ -285,12 +285,12 @@ def _values(run: _Run, metric: str, *, key: tuple[str, ...], by: Sequence[str]) 
     return dict(groups)
 
 
-def _point(run: _Run, groups: Mapping[tuple[str, str], Sequence[float]], *, logs: bool) -> Point:
+def _point(run: _Run, groups: Mapping[tuple[str, str], Sequence[float]], *, logs: bool) -> SeriesPoint:
     """Trials of one cell and arm first, then the mean over those: a cell with more trials weighs no more."""
     means, errors = zip(*(_mean(values, logs=logs) for values in groups.values()), strict=True)
     centre = math.fsum(means) / len(means)
     known = all(error is not None for error in errors)
-    return Point(
+    return SeriesPoint(
         run=run.directory.name,
         time=run.started,
         estimate=math.exp(centre) if logs else centre,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtrial.history import Alarm, Change, Examined, History
+from fairtrial.history import Alarm, History, LevelChange, SeriesResult
 from fairtrial.history.gating import constant_in_words, departure_in_words, interval_in_words, size_in_words
 from fairtrial.report import numbers
 from fairtrial.report.text import columns
@@ -28,19 +28,19 @@ def text(history: History) -> Iterator[str]:
         yield f"left out: {run}: {reason}"
 
 
-def shown(of: Examined, value: float | None) -> str:
+def shown(of: SeriesResult, value: float | None) -> str:
     """A value of a series in the scale of the whole series, with its unit."""
     scale = numbers.scale(of.unit, of.values)
     return f"{scale.value(value)} {scale.unit}".strip()
 
 
-def change_in_words(of: Examined, change: Change) -> str:
+def change_in_words(of: SeriesResult, change: LevelChange) -> str:
     """`+12.3 % [+10.1 %, +14.5 %], better`."""
     size = size_in_words(change.ratio.estimate, change.difference, of.unit)
     return f"{size}{interval_in_words(change.ratio)}, {change.direction}"
 
 
-def alarm_in_words(of: Examined, alarm: Alarm) -> str:
+def alarm_in_words(of: SeriesResult, alarm: Alarm) -> str:
     """The newest point beside what was expected."""
     size = size_in_words(alarm.ratio.estimate, alarm.value - alarm.expected, of.unit)
     return (
@@ -49,7 +49,7 @@ def alarm_in_words(of: Examined, alarm: Alarm) -> str:
     )
 
 
-def _overview(series: Sequence[Examined]) -> Iterator[str]:
+def _overview(series: Sequence[SeriesResult]) -> Iterator[str]:
     rows = [
         [
             each.series,
@@ -66,7 +66,7 @@ def _overview(series: Sequence[Examined]) -> Iterator[str]:
     yield from columns.table(["series", "metric", "runs", "newest", "noise", "p", "BH p", "state"], rows, left=2)
 
 
-def _state(of: Examined) -> str:
+def _state(of: SeriesResult) -> str:
     standing = [each for each in of.changes if not each.went_away]
     parts = [counted(len(of.changes), "change")] if of.changes else []
     if standing and all(each.known for each in standing):
@@ -78,7 +78,7 @@ def _state(of: Examined) -> str:
     return ", ".join(parts) or constant_in_words(of) or ("too few" if of.p is None else "steady")
 
 
-def _series(of: Examined) -> Iterator[str]:
+def _series(of: SeriesResult) -> Iterator[str]:
     yield from columns.heading(f"{of.series}: {of.metric}")
     for change in of.changes:
         yield ""

@@ -6,6 +6,6 @@ Owns reading them and saying which line of which file is wrong. It must not know
 from fairtrial.imports.asking import STOPPED_BY, Question, ask
 from fairtrial.imports.gathering import gather
 from fairtrial.imports.rows import Rows
-from fairtrial.imports.sources import Source, sources
+from fairtrial.imports.sources import ImportSource, sources
 
-__all__ = ["STOPPED_BY", "Question", "Rows", "Source", "ask", "gather", "sources"]
+__all__ = ["STOPPED_BY", "ImportSource", "Question", "Rows", "ask", "gather", "sources"]

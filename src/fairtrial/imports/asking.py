@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from fairtrial.analyse.doubts import order as order_doubts
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Counts, Doubt
 from fairtrial.analyse.selection import ONLY_CELL
 from fairtrial.analyse.tidy import Course, Request, Table
@@ -390,10 +390,10 @@ def _block_numbers(frame: pl.DataFrame, block: str | None) -> list[int]:
     return [numbers.setdefault(name, len(numbers) + 1) for name in frame[block].to_list()]
 
 
-def _measured(group: pl.DataFrame, metric: str, level: str) -> Measured:
+def _measured(group: pl.DataFrame, metric: str, level: str) -> ArmValues:
     values = group[metric].to_numpy()
     there = np.isfinite(values)
-    return Measured(
+    return ArmValues(
         arm=level,
         values=values[there].astype(np.float64),
         blocks=tuple(group[_BLOCK].to_numpy()[there].tolist()),

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports.rows import Part
-from fairtrial.imports.sources import Source
+from fairtrial.imports.sources import ImportSource
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.workloads.fio.document import DIRECTIONS, LATENCIES, Document, Job, Latency, odd_field, weighed_mean
 
@@ -31,7 +31,7 @@ def is_fio(content: bytes) -> bool:
     return b'"fio version"' in content
 
 
-def part(source: Source) -> Part:
+def part(source: ImportSource) -> Part:
     """A row per job name.
 
     Raises:

@@ -9,12 +9,12 @@ import polars as pl
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports import fio, sysbench, tables
 from fairtrial.imports.rows import Part, Rows
-from fairtrial.imports.sources import Source
+from fairtrial.imports.sources import ImportSource
 
 LABEL, FILE, NUMBER = "label", "file", "number"  # columns that every output of fio and sysbench gets
 
 
-def gather(found: Sequence[Source]) -> Rows:
+def gather(found: Sequence[ImportSource]) -> Rows:
     """Reads sources into rows, one below the other.
 
     Tables get a column `label` where labels are given; outputs of fio and sysbench get `label`, `file` and `number`
@@ -41,7 +41,7 @@ def gather(found: Sequence[Source]) -> Rows:
     return Rows(frame=frame, parts=parts, definitions=definitions, value=tool.VALUE, arm=arm)
 
 
-def _kind(source: Source) -> str:
+def _kind(source: ImportSource) -> str:
     if not source.content.strip():
         problem = Problem("the file is empty", source.name)
         hint = "give a table with a header and one row per trial, or the complete output of fio or sysbench"
@@ -53,7 +53,7 @@ def _kind(source: Source) -> str:
     return "sysbench" if sysbench.is_sysbench(source.content) else "table"
 
 
-def _with_columns(part: Part, source: Source, *, is_output: bool) -> Part:
+def _with_columns(part: Part, source: ImportSource, *, is_output: bool) -> Part:
     added: dict[str, str | int] = dict(source.fields)
     if source.label:
         added[LABEL] = source.label

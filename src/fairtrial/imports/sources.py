@@ -20,7 +20,7 @@ _FIELD: Final = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
 @dataclass(frozen=True)
-class Source:
+class ImportSource:
     """One file's content.
 
     Attributes:
@@ -37,7 +37,7 @@ class Source:
     fields: tuple[tuple[str, str], ...] = ()
 
 
-def sources(given: Sequence[str], *, names: str | None, standard_input: BinaryIO) -> list[Source]:
+def sources(given: Sequence[str], *, names: str | None, standard_input: BinaryIO) -> list[ImportSource]:
     """Reads paths, folders, patterns or `-` (standard input), each perhaps as `label=path`.
 
     Fields in braces of a pattern of file names, `{kernel}-{memory}-{block}.json`, become columns.
@@ -45,7 +45,7 @@ def sources(given: Sequence[str], *, names: str | None, standard_input: BinaryIO
     Raises:
         InputError: a file that is not there or cannot be read, or a name that does not fit the pattern.
     """
-    found: list[Source] = []
+    found: list[ImportSource] = []
     count: Counter[str] = Counter()
     pattern = None if names is None else _compiled(names)
     for label, path in _paths(given):
@@ -53,7 +53,7 @@ def sources(given: Sequence[str], *, names: str | None, standard_input: BinaryIO
         name = STANDARD_INPUT_NAME if path is None else str(path)
         content = standard_input.read() if path is None else _content(path)
         fields = () if pattern is None else _fields(pattern, name, names=names or "")
-        found.append(Source(name=name, content=content, label=label, number=count[label], fields=fields))
+        found.append(ImportSource(name=name, content=content, label=label, number=count[label], fields=fields))
     return found
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports.rows import Part
-from fairtrial.imports.sources import Source
+from fairtrial.imports.sources import ImportSource
 from fairtrial.study.catalogue import Better, MetricDefinition
 
 VALUE: Final = "events_per_s"
@@ -43,7 +43,7 @@ def is_sysbench(content: bytes) -> bool:
     return b"General statistics:" in content and b"total number of events" in content
 
 
-def part(source: Source) -> Part:
+def part(source: ImportSource) -> Part:
     """One row: the run.
 
     Raises:

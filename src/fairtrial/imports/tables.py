@@ -10,7 +10,7 @@ import polars as pl
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports.rows import Part, is_record
-from fairtrial.imports.sources import Source
+from fairtrial.imports.sources import ImportSource
 
 PARQUET: Final = b"PAR1"
 SEPARATORS: Final = ",;\t|"
@@ -22,12 +22,12 @@ def is_parquet(content: bytes) -> bool:
     return content.startswith(PARQUET)
 
 
-def part(source: Source) -> Part:
+def part(source: ImportSource) -> Part:
     """A table's rows, whichever of the two formats it has."""
     return parquet(source) if is_parquet(source.content) else csv_table(source)
 
 
-def parquet(source: Source) -> Part:
+def parquet(source: ImportSource) -> Part:
     """A Parquet file's rows.
 
     Raises:
@@ -41,7 +41,7 @@ def parquet(source: Source) -> Part:
     return _not_empty(Part(name=source.name, frame=frame))
 
 
-def csv_table(source: Source) -> Part:
+def csv_table(source: ImportSource) -> Part:
     """A CSV file's rows: one header, a row per trial; lines that begin with # are comments.
 
     Raises:

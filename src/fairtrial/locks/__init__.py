@@ -4,7 +4,7 @@ Owns the Python side of `crates/locks`. It must not know who preloads it where (
 """
 
 from fairtrial.locks.announced import Announced, announced
-from fairtrial.locks.counts import Counts, Site, counted
+from fairtrial.locks.counts import LockCounts, Site, counted
 from fairtrial.locks.find import library
 
-__all__ = ["Announced", "Counts", "Site", "announced", "counted", "library"]
+__all__ = ["Announced", "LockCounts", "Site", "announced", "counted", "library"]

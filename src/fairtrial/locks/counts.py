@@ -50,7 +50,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Counts:
+class LockCounts:
     """Of one process.
 
     Attributes:
@@ -69,7 +69,7 @@ def lowest_ns(bucket: int) -> int:
     return bucket if bucket < FINE else (FINE + bucket % FINE) << (bucket // FINE - 1)
 
 
-def counted(path: Path) -> Counts:
+def counted(path: Path) -> LockCounts:
     """The counts in a file, of a process that runs or has ended in any way.
 
     Raises:
@@ -92,7 +92,7 @@ def counted(path: Path) -> Counts:
     slots = (struct.unpack_from(f"={words}Q", data, first + number * words * WORD) for number in range(sites))
     seen = [_site(slot, names, buckets) for slot in slots if any(slot)]
     seen.sort(key=lambda site: -site.counters["acquisitions"])
-    return Counts(process=process, announcement=announcement.rstrip(b"\0").decode(), sites=tuple(seen))
+    return LockCounts(process=process, announcement=announcement.rstrip(b"\0").decode(), sites=tuple(seen))
 
 
 def _object(data: bytes, at: int, path_bytes: int) -> tuple[int, str]:

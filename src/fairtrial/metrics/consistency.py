@@ -51,7 +51,7 @@ def of_timeline(directory: Path) -> Iterator[str]:
                 yield f"{timeline.FILE}: {column} adds up to {total} over the window, {drive.FILE} says {said}"
 
 
-def _latencies(directory: Path, transactions: dict[str, drive.Outcomes]) -> Iterator[str]:
+def _latencies(directory: Path, transactions: dict[str, drive.TransactionOutcomes]) -> Iterator[str]:
     if not (directory / latency.FILE).exists():
         return
     recorded = {kind: found.n for kind, found in merged_latency.read(directory).items()}

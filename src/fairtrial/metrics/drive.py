@@ -21,7 +21,7 @@ FILE: Final = "result.json"
 NANOSECONDS_PER_SECOND: Final = 1e9
 
 
-class Outcomes(BaseModel):
+class TransactionOutcomes(BaseModel):
     """How transactions of one type ended inside the window; the last two are 0 in records of older engines."""
 
     committed: int
@@ -56,7 +56,7 @@ class Quantiles(BaseModel):
     max_ns: int
 
 
-class Probe(BaseModel):
+class SearchProbe(BaseModel):
     """One window of a search, with files of its own below `directory`."""
 
     directory: str
@@ -69,7 +69,7 @@ class Probe(BaseModel):
     met: bool
 
 
-class Asked(BaseModel):
+class SearchObjective(BaseModel):
     """The objective of a search: the percentile of latency must not exceed the limit."""
 
     percentile: str
@@ -79,11 +79,11 @@ class Asked(BaseModel):
 class Searched(BaseModel):
     """A search for the highest rate that meets an objective."""
 
-    asked: Asked
+    asked: SearchObjective
     met_per_s: float | None = None
     missed_per_s: float | None = None
     complete: bool
-    probes: list[Probe]
+    probes: list[SearchProbe]
 
 
 class ErrorCount(BaseModel):
@@ -107,11 +107,11 @@ class ClientLoop(BaseModel):
         return self.busy_s / whole if whole else 0.0
 
 
-class Driven(BaseModel):
+class DriveResult(BaseModel):
     """The part of `result.json` that scalars come from; its owner is the `Driven` type of the protocol crate."""
 
     window: Window
-    transactions: dict[str, Outcomes]
+    transactions: dict[str, TransactionOutcomes]
     arrivals: Arrived | None = None
     search: Searched | None = None
     errors: list[ErrorCount]
@@ -123,7 +123,7 @@ class Driven(BaseModel):
         return sum(outcome.done for outcome in self.transactions.values())
 
 
-def read(directory: Path) -> Driven:
+def read(directory: Path) -> DriveResult:
     """A trial's `result.json`.
 
     Raises:
@@ -131,7 +131,7 @@ def read(directory: Path) -> Driven:
     """
     path = directory / FILE
     try:
-        return Driven.model_validate_json(path.read_bytes())
+        return DriveResult.model_validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError) as error:
         raise RecordError(
             f"{path} cannot be read: {error}", hint="restore the trial from a copy, or run it again"
@@ -152,7 +152,7 @@ def seconds(directory: Path, window: Window) -> float:
     return length
 
 
-def compute(directory: Path, driven: Driven, *, window: Window) -> dict[str, float]:
+def compute(directory: Path, driven: DriveResult, *, window: Window) -> dict[str, float]:
     """The scalars that every workload of the engine has; those per transaction take telemetry, too: see `DEFINITIONS`.
 
     Raises:

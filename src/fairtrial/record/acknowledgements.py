@@ -19,7 +19,7 @@ NAME: Final = "acknowledged.yaml"
 
 
 class Acknowledgement(BaseModel):
-    """One entry; see `fairtrial.history.models.Known`.
+    """One entry; see `fairtrial.history.models.KnownChange`.
 
     Attributes:
         run: the first run after the change, by its name.

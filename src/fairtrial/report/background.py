@@ -46,7 +46,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Place:
+class PlaceFacts:
     """One machine. `findings` is all that was looked at before the run; see `record.models.Finding`."""
 
     name: str
@@ -75,7 +75,7 @@ class Background:
         checks: consistency conditions: name, how many trials were checked, violations.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[PlaceFacts, ...]
     system: tuple[Fact, ...]
     options: tuple[Fact, ...]
     settings: tuple[Fact, ...]
@@ -139,13 +139,13 @@ def place_facts(record: Record, trial: TrialRecord) -> Mapping[str, Any]:
     return next((opened.facts for opened in record.places if opened.place == trial.resolved.place), {})
 
 
-def _places(places: Iterable[PlaceOpened]) -> Iterable[Place]:
+def _places(places: Iterable[PlaceOpened]) -> Iterable[PlaceFacts]:
     for opened in places:
         facts, entry = opened.facts, opened.model_dump()
         labelled = [Fact(label, _fact(name, facts[name])) for name, label in FACT_LABELS.items() if name in facts]
         labelled += [Fact(label, shown(entry[name])) for name, label in ENTRY_LABELS.items()]
         findings = tuple(finding.model_dump(mode="json") for finding in opened.findings)
-        yield Place(name=_place_name(opened.place), facts=tuple(labelled), findings=findings)
+        yield PlaceFacts(name=_place_name(opened.place), facts=tuple(labelled), findings=findings)
 
 
 def _place_name(place: Section) -> str:

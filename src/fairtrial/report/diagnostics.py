@@ -55,7 +55,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Section:
+class ProbeSection:
     """One probe in one cell: a table (its first `left` columns are text), or outputs."""
 
     title: str
@@ -95,7 +95,7 @@ def summary(record: Record, trials: Sequence[DiagnosticTrial]) -> list[str]:
     return said + [f"{each.trial} has no result: {each.invalid_reason}" for each in trials if not each.valid]
 
 
-def sections(record: Record, trials: Sequence[DiagnosticTrial]) -> Iterator[Section]:
+def sections(record: Record, trials: Sequence[DiagnosticTrial]) -> Iterator[ProbeSection]:
     """By cell, then probe, in the plan's order."""
     arms = record.plan.factors[record.plan.arm]
     for cell in record.plan.cells:
@@ -109,15 +109,15 @@ def sections(record: Record, trials: Sequence[DiagnosticTrial]) -> Iterator[Sect
 _Found = Sequence[tuple[DiagnosticTrial, ProbeFinding]]
 
 
-def _section(title: str, found: _Found, *, arms: Sequence[str]) -> Section:
+def _section(title: str, found: _Found, *, arms: Sequence[str]) -> ProbeSection:
     kind = found[0][1].kind
     if kind == "perf_stat":
         header = ("event", *(f"{arm}, per s" for arm in arms), *(f"{arm} / {arms[0]}" for arm in arms[1:]))
-        return Section(title, RATES_NOTE, header, tuple(_counters(found, arms=arms)))
+        return ProbeSection(title, RATES_NOTE, header, tuple(_counters(found, arms=arms)))
     if kind == "perf_record":
         header = ("function", "from", *arms)
-        return Section(title, PROFILE_NOTE, header, tuple(_profile(found, arms=arms)), left=2)
-    return Section(title, outputs=tuple(_output(each, finding) for each, finding in found))
+        return ProbeSection(title, PROFILE_NOTE, header, tuple(_profile(found, arms=arms)), left=2)
+    return ProbeSection(title, outputs=tuple(_output(each, finding) for each, finding in found))
 
 
 def _counters(found: _Found, *, arms: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import Final
 from fairtrial.analyse.models import Doubt
 from fairtrial.metrics import fidelity
 from fairtrial.metrics.fidelity import Fidelity
-from fairtrial.metrics.fidelity.points import DECK, LEVEL, Point
+from fairtrial.metrics.fidelity.points import DECK, LEVEL, FidelityPoint
 from fairtrial.record import Record
 from fairtrial.report import numbers
 
@@ -34,7 +34,7 @@ ENGINE: Final = (
 
 
 @dataclass(frozen=True)
-class Section:
+class FidelitySection:
     """Trials of equal parameters.
 
     Attributes:
@@ -50,10 +50,10 @@ class Section:
     shown: bool
 
 
-def sections(record: Record, found: Sequence[Fidelity]) -> tuple[Section, ...]:
+def sections(record: Record, found: Sequence[Fidelity]) -> tuple[FidelitySection, ...]:
     """A section for each workload of the record; `found` is `metrics.fidelity.of_record` of it, as below."""
     return tuple(
-        Section(
+        FidelitySection(
             title=_title(record, each) if len(found) > 1 else "",
             summary=_summary(each),
             rows=tuple(_row(point) for point in each.points),
@@ -90,7 +90,7 @@ def doubts(found: Sequence[Fidelity]) -> tuple[Doubt, ...]:
     )
 
 
-def _names(points: Iterable[Point]) -> str:
+def _names(points: Iterable[FidelityPoint]) -> str:
     return ", ".join(point.name for point in points)
 
 
@@ -113,7 +113,7 @@ def _summary(each: Fidelity) -> str:
     return f"{'; '.join(words)}. Counted over {drives}{longest}."
 
 
-def _row(point: Point) -> tuple[str, ...]:
+def _row(point: FidelityPoint) -> tuple[str, ...]:
     value = numbers.ABSENT if point.value is None else _value(point, point.value)
     p = numbers.ABSENT if point.p is None else numbers.p_value(point.p)
     verdict = "BROKEN" if point.verdict == "broken" else point.verdict
@@ -121,5 +121,5 @@ def _row(point: Point) -> tuple[str, ...]:
     return (point.name, point.asked, value, f"{point.of:,}", p, verdict + alone, point.clause.split(",")[0])
 
 
-def _value(point: Point, value: float) -> str:
+def _value(point: FidelityPoint, value: float) -> str:
     return f"{100 * value:.2f} %" if point.unit == "share" else f"{value:.3f} {point.unit}"

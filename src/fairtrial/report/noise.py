@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.noise.models import Floor, MetricNoise, NoiseProfile, Rate
+from fairtrial.analyse.noise.models import MetricNoise, NoiseFloor, NoiseProfile, Rate
 from fairtrial.report import numbers
 from fairtrial.words import counted
 
@@ -70,7 +70,7 @@ def sentences(profile: NoiseProfile) -> list[str]:
 
 def floors(analysis: Analysis, metric: str) -> list[str]:
     """The noise floor beside one metric's effects: a sentence per group of cells that one A/A speaks for."""
-    spoken: dict[str, list[Floor]] = {}
+    spoken: dict[str, list[NoiseFloor]] = {}
     for each in analysis.floors:
         if each.metric == metric:
             spoken.setdefault(_source(each), []).append(each)
@@ -83,12 +83,12 @@ def floor_of(analysis: Analysis, *, cell: str, metric: str) -> str:
     return "" if found is None else f"± {_percent(found.share)}"
 
 
-def _source(floor: Floor) -> str:
+def _source(floor: NoiseFloor) -> str:
     whose = floor.study if floor.same_study else f"from a different study, {floor.study}: only a rough guide"
     return f"A/A, {counted(floor.aa_blocks, 'block')}, {floor.date[:10]}, {whose}"
 
 
-def _shares(group: list[Floor]) -> str:
+def _shares(group: list[NoiseFloor]) -> str:
     """One share where all cells agree as printed, else each cell's; for as many blocks as the comparison has."""
     printed = {each.cell: f"± {_percent(each.share)} with {counted(each.at_blocks, 'block')}" for each in group}
     if len(set(printed.values())) == 1:

@@ -39,7 +39,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Course:
+class ThroughputTimeline:
     """A trial's throughput over time: what is drawn of it, ramp-up included, and the dips of its measured window."""
 
     seconds: list[float]
@@ -72,7 +72,7 @@ class Scene:
         )
 
     @cached_property
-    def courses(self) -> dict[str, Course]:
+    def courses(self) -> dict[str, ThroughputTimeline]:
         """Throughput over time of every used trial that measured, by trial id."""
         found = {}
         for cell in self.analysis.cells:
@@ -84,7 +84,7 @@ class Scene:
                     whole, measured = throughput.course(directory, window=each.trial.window)
                     kept = thinned(whole.per_s, points=points)
                     by_second = throughput.merged(measured, interval_s=stability.SECOND_S)
-                    found[each.trial.trial.id] = Course(
+                    found[each.trial.trial.id] = ThroughputTimeline(
                         seconds=whole.starts_s[kept].tolist(),
                         per_s=whole.per_s[kept].tolist(),
                         is_thinned=len(kept) < whole.n,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.why.models import CellWhy, Change, Moved
+from fairtrial.analyse.why.models import CellWhy, CounterChange, RatioInterval
 from fairtrial.analyse.why.ranking import speaks
 from fairtrial.report import numbers
 from fairtrial.words import counted
@@ -53,18 +53,18 @@ def lines(analysis: Analysis) -> list[str]:
     return found
 
 
-def _named(cell: CellWhy, *, margin: float) -> list[Change]:
+def _named(cell: CellWhy, *, margin: float) -> list[CounterChange]:
     """The strongest counter of each subsystem, a level where it has none; then more of those with a name for people."""
     spoken = [change for change in cell.changes if speaks(change, margin=margin)]
     happened = [change for change in spoken if change.form != "level"]
-    chosen: dict[str, Change] = {}
+    chosen: dict[str, CounterChange] = {}
     for change in [*happened, *spoken]:
         chosen.setdefault(change.subsystem, change)
     known = [change for change in happened if change.counter in LABELS and change not in chosen.values()]
     return [*chosen.values(), *known][:NAMED]
 
 
-def phrase(change: Change, *, unit: str) -> str:
+def phrase(change: CounterChange, *, unit: str) -> str:
     """`major faults per transaction −41 %`, `iowait −12 pp`, `swap-outs 0 → 120 per second`."""
     name = label(change.counter)
     if change.form == "share":
@@ -87,7 +87,7 @@ def label(counter: str) -> str:
     return LABELS.get(counter, column if source in ("vmstat", "memory") else f"{source} {column}")
 
 
-def moved(by: Moved) -> str:
+def moved(by: RatioInterval) -> str:
     """`−41 %`; `× 23` where percents would be thousands."""
     if by.ratio >= _LARGE:
         return f"× {by.ratio:,.0f}"
@@ -128,7 +128,7 @@ def summary(cell: CellWhy) -> str:
     )
 
 
-def _plain(change: Change) -> str:
+def _plain(change: CounterChange) -> str:
     if change.form == "share":
         interval = f"{change.difference_low * 100:.1f} – {change.difference_high * 100:.1f}".replace("-", "−")
         return f"{_points(change.difference)} ({interval})"
@@ -136,11 +136,11 @@ def _plain(change: Change) -> str:
     return numbers.ABSENT if chosen is None else _with_interval(chosen)
 
 
-def _with_interval(by: Moved) -> str:
+def _with_interval(by: RatioInterval) -> str:
     return f"{moved(by)} ({numbers.ratio_interval(by.low, by.high)})"
 
 
-def _effect(change: Change) -> str:
+def _effect(change: CounterChange) -> str:
     interval = ""
     if change.standardised_low is not None and change.standardised_high is not None:
         interval = f" ({change.standardised_low:.1f} – {change.standardised_high:.1f})"
@@ -152,7 +152,7 @@ def _points(difference: float) -> str:
     return f"{'+' if difference >= 0 else '−'}{points:.{0 if points >= 10 else 1}f} pp"  # noqa: PLR2004 - digits
 
 
-def _shown(change: Change, value: float) -> str:
+def _shown(change: CounterChange, value: float) -> str:
     return f"{value * 100:.1f} %" if change.form == "share" else _value(value)
 
 

@@ -19,7 +19,7 @@ COUNTS = "lock-counts"
 DEFAULT_SPINS: Mapping[str, int] = {"fast": 8, "fast-local": 8, "fast-constant": 8, "ticket": 100}
 
 
-class Locks(BaseModel):
+class LockPolicy(BaseModel):
     """How threads wait; docs/guides/locks.md says what each kind does."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,7 +38,7 @@ class Locks(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _can_be_meant(self) -> Locks:
+    def _can_be_meant(self) -> LockPolicy:
         if self.spins is not None and self.kind not in DEFAULT_SPINS:
             raise ValueError(f"`spins` is for kinds that spin, and {self.kind} does as glibc does")
         if self.fast_mutex not in (None, "as-shipped") and self.kind != "passthrough":
@@ -46,12 +46,12 @@ class Locks(BaseModel):
         return self
 
 
-class LocksSetting(Setting[Locks]):
+class LocksSetting(Setting[LockPolicy]):
     """Variables for the server; the run puts the library at the place, and looks whether it is in effect."""
 
     name = "locks"
     summary = "How the threads of the server wait for its mutexes, by a library preloaded into it."
-    model = Locks
+    model = LockPolicy
     example = MappingProxyType({"kind": "ticket", "spins": 50})
 
     def effect(self, _facts: Facts, trial: TrialContext) -> Effect:

@@ -27,7 +27,7 @@ Levels = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Checked:
+class StudyDefinitions:
     """What checking found out: the expectations, and the definition of every metric that the study names."""
 
     expectations: tuple[Expectation, ...]
@@ -47,7 +47,7 @@ def factors_of(tree: Tree) -> Factors:
     }
 
 
-def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> Checked:
+def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> StudyDefinitions:
     """Notes everything wrong with a merged study."""
     factors = factors_of(tree)
     arm = _check_arm(tree, factors, problems)
@@ -59,7 +59,7 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> Checked:
     if count > MAXIMUM_COMBINATIONS:
         message = f"{count} combinations of levels, more than {MAXIMUM_COMBINATIONS}"
         problems.add(message, tree.where("factors"), field=("factors",), suggestion="split it into several studies")
-        return Checked((), {})
+        return StudyDefinitions((), {})
     resolutions = _resolve_all(tree, factors, catalogue=catalogue, problems=problems)
     _check_base_kinds(tree, catalogue, problems)
     _check_arms_differ(tree, factors, arm=arm, resolutions=resolutions, problems=problems)
@@ -69,7 +69,7 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> Checked:
         among = (names.index(expectation.factor), expectation.level)
         wanted.append(_Wanted(expectation.metric, at, ("expect", expectation.level), among))
     definitions = _check_metrics(wanted, factors, resolutions=resolutions, problems=problems)
-    return Checked(tuple(expectation for expectation, _ in expectations), definitions)
+    return StudyDefinitions(tuple(expectation for expectation, _ in expectations), definitions)
 
 
 def _check_arm(tree: Tree, factors: Factors, problems: Problems) -> str:

@@ -1,6 +1,6 @@
 """An agent in memory, for tests of whatever talks to one: files in a dictionary, programs as Python functions.
 
-fake = FakeTransport(run=lambda spawn: Ran(code=0, stdout=["hello"]))
+fake = FakeTransport(run=lambda spawn: FakeProgram(code=0, stdout=["hello"]))
 with Agent(fake, holder="a test", lock=True) as agent:
     agent.spawn("it", ["anything"]).wait()
 """
@@ -31,7 +31,7 @@ USAGE = wire.Usage(
 
 
 @dataclass(frozen=True)
-class Ran:
+class FakeProgram:
     """What a fake program does: its lines and its end. `code` of None: it goes on until it gets a signal."""
 
     code: int | None = 0
@@ -50,7 +50,7 @@ class FakeTransport:
         steps: steps applied and not undone.
     """
 
-    run: Callable[[wire.Spawn], Ran] = lambda _spawn: Ran()
+    run: Callable[[wire.Spawn], FakeProgram] = lambda _spawn: FakeProgram()
     files: dict[str, bytes] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     steps: list[wire.Step] = field(default_factory=list)

@@ -37,7 +37,7 @@ def contradictions(directory: Path, workload: Workload[Any]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Figure:
+class FigurePair:
     """A figure of `result.json` beside what a program's own file gives.
 
     Attributes:
@@ -64,7 +64,7 @@ def stored(directory: Path) -> dict[str, Any]:
     return found
 
 
-def differing(compared: Iterable[Figure], source: str) -> Iterator[str]:
+def differing(compared: Iterable[FigurePair], source: str) -> Iterator[str]:
     """Figures that are not what `source` gives, a sentence each."""
     for each in compared:
         if not each.agrees:
@@ -90,7 +90,7 @@ class Given:
 
     def contradictions(self, directory: Path, own: Mapping[str, Any]) -> Iterator[str]:
         """Where a trial's files give something else, a sentence each; `own` is its `result.json`."""
-        compared = (Figure(f"{name} is {{}}", own.get(name), given) for name, given in self.figures.items())
+        compared = (FigurePair(f"{name} is {{}}", own.get(name), given) for name, given in self.figures.items())
         yield from differing(compared, self.source)
         for file, text in self.logs.items():
             with tempfile.TemporaryDirectory() as scratch:

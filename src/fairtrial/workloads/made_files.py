@@ -24,7 +24,7 @@ NANOSECONDS_PER_MS: Final = 1_000_000
 COLUMNS: Final = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"'
 
 
-class Result(drive.Driven):
+class ToolResult(drive.DriveResult):
     """`result.json`; a file holds what was given, and no defaults.
 
     Attributes:
@@ -45,7 +45,7 @@ class Result(drive.Driven):
         return json.dumps({**self.given(), "client": client, "effective": self.effective}).encode()
 
 
-R = TypeVar("R", bound=Result)
+R = TypeVar("R", bound=ToolResult)
 
 
 def result(directory: Path, model: type[R]) -> R:
@@ -90,7 +90,7 @@ def timeline(
 
 
 @dataclass(frozen=True)
-class Line:
+class HistogramLine:
     """A log's interval of one type: its bins as highest value in nanoseconds and count, none of them 0."""
 
     tag: str
@@ -99,7 +99,7 @@ class Line:
     counts: Sequence[tuple[int, int]]
 
 
-def latency_log(comment: str, lines: Iterable[Line]) -> str:
+def latency_log(comment: str, lines: Iterable[HistogramLine]) -> str:
     """`latency.hlog`; `comment` says what was counted, and in which bins."""
     header = (
         f"#{comment}\n#Time stamps are seconds on CLOCK_MONOTONIC of the place\n"
@@ -108,7 +108,7 @@ def latency_log(comment: str, lines: Iterable[Line]) -> str:
     return header + "".join(map(_text, lines))
 
 
-def _text(line: Line) -> str:
+def _text(line: HistogramLine) -> str:
     histogram = HdrHistogram(1, LONGEST_NS, DIGITS)
     for value_ns, count in line.counts:
         histogram.record_value(min(value_ns, LONGEST_NS), count)

@@ -16,7 +16,7 @@ from fairtrial.protocol.generated import MeasuringProgress, RampUpProgress
 from fairtrial.record.models import Window
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
-from fairtrial.workloads.made_files import Result
+from fairtrial.workloads.made_files import ToolResult
 from fairtrial.workloads.workload import Drive, Driven, Starting
 
 OnLine = Callable[[str], None]
@@ -53,7 +53,7 @@ class Life:
 
 
 @dataclass(frozen=True)
-class Ran:
+class ToolRun:
     """One process from its start to its end.
 
     Attributes:
@@ -151,7 +151,7 @@ class Tool:
         digest = place.require(["sha256sum", path], hint=self.hint).split()[0]
         return {self.name: path, f"{self.name}_version": version, f"{self.name}_sha256": digest}
 
-    def run(self, place: OpenPlace, arguments: Sequence[str], running: Running) -> Ran:
+    def run(self, place: OpenPlace, arguments: Sequence[str], running: Running) -> ToolRun:
         """Runs it to its end."""
         printed: list[str] = []
 
@@ -182,7 +182,7 @@ class Tool:
         else:
             failure = f"{self.name} ended with exit code 0, but printed: {trouble}" if trouble else ""
         life = Window(start_ns=process.started_ns, end_ns=exited.time_ns)
-        return Ran(lines=lines, life=life, usage=exited.usage, failure=failure)
+        return ToolRun(lines=lines, life=life, usage=exited.usage, failure=failure)
 
 
 @dataclass(frozen=True)
@@ -201,11 +201,11 @@ class Bench(ABC):
     begins: ClassVar[type[MeasuringProgress | RampUpProgress]] = MeasuringProgress
 
     @abstractmethod
-    def run(self, life: Life, drive: Drive, *, name: str) -> Ran:
+    def run(self, life: Life, drive: Drive, *, name: str) -> ToolRun:
         """One life."""
 
     @abstractmethod
-    def measured(self, ran: Ran, drive: Drive, clock: wire.Reading) -> tuple[Window, str]:
+    def measured(self, ran: ToolRun, drive: Drive, clock: wire.Reading) -> tuple[Window, str]:
         """Keeps the trial's files, made from a life that began just after `clock`.
 
         Returns:
@@ -230,11 +230,11 @@ class Bench(ABC):
         measured, reason = (ran.life, ran.failure) if ran.failure else self.measured(ran, drive, clock)
         return Driven(measured, effective, invalid_reason=reason)
 
-    def _lived(self, life: Life, drive: Drive, *, name: str) -> Ran:
+    def _lived(self, life: Life, drive: Drive, *, name: str) -> ToolRun:
         ran = self.run(life, drive, name=name)
         keep(self.place, drive, {f"log/{name}.log": ran.text.encode()})
         return ran
 
-    def leave(self, drive: Drive, ran: Ran, *, result: Result, files: Mapping[str, bytes | Path]) -> None:
+    def leave(self, drive: Drive, ran: ToolRun, *, result: ToolResult, files: Mapping[str, bytes | Path]) -> None:
         """Puts what was made from a life into the trial's record."""
         keep(self.place, drive, {driving.FILE: result.written(ran.usage), **files})

@@ -9,13 +9,15 @@ from typing import Final
 from fairtrial.metrics import drive
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.workloads.made_files import Result
+from fairtrial.workloads.made_files import ToolResult
 
 # Of the engine's own: no program tells kinds of errors, or how busy its threads were, and its histogram is its own.
 UNKNOWN: Final = ("client_busy_share", "client_longest_turn_s", "deadlocks", "saturated_latencies")
 
 
-def compute(directory: Path, result: Result, *, window: Window, unknown: Sequence[str] = UNKNOWN) -> dict[str, float]:
+def compute(
+    directory: Path, result: ToolResult, *, window: Window, unknown: Sequence[str] = UNKNOWN
+) -> dict[str, float]:
     """What every drive has, and the program's processor time.
 
     Raises:

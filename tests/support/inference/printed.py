@@ -11,13 +11,13 @@ from fairtrial.record.models import Window
 from fairtrial.workloads.fio import output as of_fio
 from fairtrial.workloads.fio.document import Document
 from fairtrial.workloads.hammerdb import output as of_hammerdb
-from fairtrial.workloads.hammerdb.output import Clock
+from fairtrial.workloads.hammerdb.output import HammerdbClock
 from fairtrial.workloads.sysbench import output as of_sysbench
 
 WORKLOADS: Final = Path(__file__).parents[2] / "unit" / "workloads"
 HAMMERDB: Final = (WORKLOADS / "hammerdb" / "printed.txt").read_text(encoding="utf-8")
 SYSBENCH: Final = (WORKLOADS / "sysbench" / "printed.txt").read_text(encoding="utf-8")
-CLOCK: Final = Clock(before_ns=1_795_000_000_000_000_000, after_ns=1_795_000_000_000_000_000)
+CLOCK: Final = HammerdbClock(before_ns=1_795_000_000_000_000_000, after_ns=1_795_000_000_000_000_000)
 
 
 def hammerdb(directory: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fairtrial.history.series import Point, Series
+from fairtrial.history.series import Series, SeriesPoint
 from fairtrial.study.catalogue import Better
 
 
@@ -15,7 +15,7 @@ def series(
     """Runs r00, r01, …; `facts` are the last run's."""
     last = len(values) - 1
     points = tuple(
-        Point(run=f"r{i:02d}", time=f"{i:02d}", estimate=float(value), facts=facts if i == last else {})
+        SeriesPoint(run=f"r{i:02d}", time=f"{i:02d}", estimate=float(value), facts=facts if i == last else {})
         for i, value in enumerate(values)
     )
     return Series(name=name, metric="tpm", unit="tpm", better=better, points=points, margin=margin)

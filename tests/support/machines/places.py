@@ -10,7 +10,7 @@ from fairtrial.places import open_place
 from fairtrial.protocol import generated as wire
 from fairtrial.wire import Agent, Limits
 from fairtrial.wire.facts import Facts
-from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.fake import FakeProgram, FakeTransport
 from fairtrial.wire.open_place import OpenPlace
 from support.facts import facts_of
 
@@ -19,7 +19,7 @@ FACTS = facts_of()
 
 @contextmanager
 def place_in_memory(
-    run: Callable[[wire.Spawn], Ran] = lambda _spawn: Ran(),
+    run: Callable[[wire.Spawn], FakeProgram] = lambda _spawn: FakeProgram(),
     *,
     facts: Facts = FACTS,
     limits: Limits | None = None,

@@ -10,7 +10,7 @@ from scipy import stats
 from support.inference.analysis_cases import planned, trial
 
 from fairtrial.analyse.inference.comparing import comparable, matched
-from fairtrial.analyse.measured import Measured, measured, summary
+from fairtrial.analyse.measured import ArmValues, measured, summary
 from fairtrial.record.models import TrialRecord
 
 
@@ -19,7 +19,7 @@ def run(block: int, value: float | None) -> TrialRecord:
     return trial(planned("all", "base", block, position=2 * block), levels={"kernel": "base"}, scalars=scalars)
 
 
-def arm(*values: float | None) -> Measured:
+def arm(*values: float | None) -> ArmValues:
     return measured([run(block, value) for block, value in enumerate(values, start=1)], metric="tpm", arm="base")
 
 
@@ -58,7 +58,7 @@ def test_only_positive_values_have_logarithms(values: tuple[float, ...], *, posi
 
 def test_pairs_are_of_the_same_block_whatever_the_order_of_the_trials() -> None:
     first, second = arm(1.0, 2.0, None, 4.0), arm(10.0, None, 30.0, 40.0)
-    turned = Measured(
+    turned = ArmValues(
         arm="b", values=second.values[::-1], blocks=second.blocks[::-1], positions=second.positions[::-1], absent=1
     )
     for other in (second, turned):

@@ -9,7 +9,7 @@ import pytest
 from support.inference.analysis_cases import LATENCY, THROUGHPUT
 
 from fairtrial.analyse import analyse_table
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Counts, Doubt
 from fairtrial.analyse.tidy import Course, Request, Table
 
@@ -28,10 +28,10 @@ REQUEST = Request(
 )
 
 
-def measured(arm: str, *, mean: float, blocks: int = 8) -> Measured:
+def measured(arm: str, *, mean: float, blocks: int = 8) -> ArmValues:
     noise = np.random.default_rng([len(arm), int(mean)]).normal(1, 0.01, blocks)
     numbers = tuple(range(1, blocks + 1))
-    return Measured(arm=arm, values=mean * noise, blocks=numbers, positions=numbers, absent=0)
+    return ArmValues(arm=arm, values=mean * noise, blocks=numbers, positions=numbers, absent=0)
 
 
 def table(*, blocks_of_new: int = 8) -> Table:

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from fairtrial import audit as publications
-from fairtrial.audit import Audit, Dataset, Finding, comparisons, r_printing
+from fairtrial.audit import Audit, AuditFinding, Dataset, comparisons, r_printing
 from fairtrial.audit.checking import r_line
 from fairtrial.audit.findings import figure
 from fairtrial.audit.models import ROutput
@@ -48,11 +48,11 @@ def test_the_published_r_output_is_whole() -> None:
     assert tests == {"mariadb-fast-mutex": 0, "mglru-fio-pmem": 18, "mglru-mariadb-tpcc": 12}
 
 
-def contradicted(audit: Audit) -> list[Finding]:
+def contradicted(audit: Audit) -> list[AuditFinding]:
     return [each for each in audit.findings if each.verdict == "contradicted"]
 
 
-def named(found: list[Finding], kind: str) -> list[tuple[str, str, str, str]]:
+def named(found: list[AuditFinding], kind: str) -> list[tuple[str, str, str, str]]:
     return [(each.where, each.what, each.printed, each.computed) for each in found if each.kind == kind]
 
 

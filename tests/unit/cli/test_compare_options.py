@@ -12,7 +12,7 @@ from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.compare import STOPS, stopping
 from fairtrial.cli.running.stopping import stopping_rule
-from fairtrial.compare.compiling import Wishes, study_text
+from fairtrial.compare.compiling import CompareOptions, study_text
 from fairtrial.errors import InputError
 from fairtrial.record.models import Design, Plan
 
@@ -23,7 +23,7 @@ def chosen(stop: str = "sequential", *, blocks: int = 20, **options: Any) -> dic
 
 def plan_of(trials: dict[str, Any], directory: Path, *, commands: int = 2) -> Plan:
     file = directory / "study.yaml"
-    wishes = Wishes(tuple(f"sleep {each}" for each in range(commands)), stopping=trials)
+    wishes = CompareOptions(tuple(f"sleep {each}" for each in range(commands)), stopping=trials)
     file.write_text(study_text(wishes, runs=1), encoding="utf-8")
     kinds = catalogue()
     return planning.make(study.load(file, catalogue=kinds), catalogue=kinds)

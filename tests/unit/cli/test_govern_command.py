@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairtrial.cli import govern, governors
-from fairtrial.cli.govern import OPTIONS, Server, Told, Wishes
+from fairtrial.cli.govern import OPTIONS, GovernOptions, Server, StopSignal
 from fairtrial.errors import InputError
 from fairtrial.protocol.generated import Decision
 from fairtrial.settings.steps.purge import PurgeGovernor
@@ -29,11 +29,11 @@ def test_options_are_the_keys_of_the_setting() -> None:
 def test_they_have_the_setting_s_defaults() -> None:
     given = inspect.signature(governors._purge).parameters
     values = {path: given[option.removeprefix("--").replace("-", "_")].default for option, path in OPTIONS.items()}
-    assert Wishes(values).purge() == Wishes({}).purge()
+    assert GovernOptions(values).purge() == GovernOptions({}).purge()
 
 
 def test_wishes_are_parameters_of_the_wire() -> None:
-    wishes = Wishes({"period": "10ms", "threads.min": 2, "threads.max": 6, "dry_run": True}, seconds=1.5)
+    wishes = GovernOptions({"period": "10ms", "threads.min": 2, "threads.max": 6, "dry_run": True}, seconds=1.5)
     endpoint = Server(Path("/run/x.sock"), "root", None).endpoint()
     found = wishes.purge().governing(endpoint, duration_s=wishes.seconds)
     assert (found.period_ms, found.threads.least, found.threads.most) == (10, 2, 6)
@@ -53,7 +53,7 @@ def test_wishes_are_parameters_of_the_wire() -> None:
 )
 def test_a_wrong_value_is_told_by_its_option(values: dict[str, object], option: str) -> None:
     with pytest.raises(InputError) as caught:
-        Wishes(values).purge()
+        GovernOptions(values).purge()
     (problem,) = caught.value.problems
     assert problem.file == option
 
@@ -70,7 +70,7 @@ def test_a_password_is_a_line_of_a_file(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_signals_are_heard_and_given_back() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with Told() as told:
+    with StopSignal() as told:
         assert told.by is None
         os.kill(os.getpid(), signal.SIGTERM)
         assert told.by == signal.SIGTERM
@@ -92,9 +92,9 @@ def test_a_decision_is_a_line_for_people() -> None:
 
 
 def test_lines_count_from_the_first(capsys: pytest.CaptureFixture[str]) -> None:
-    show = govern._printer(govern.Told(), as_json=False)
+    show = govern._printer(govern.StopSignal(), as_json=False)
     for time_ns in (5_000_000_000, 5_100_000_000):
         show(Decision(time_ns=time_ns, decision="started", reason="here"))
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["0.000", "0.100"]
-    govern._printer(govern.Told(), as_json=True)(Decision(time_ns=7, decision="late", reason="no answer"))
+    govern._printer(govern.StopSignal(), as_json=True)(Decision(time_ns=7, decision="late", reason="no answer"))
     assert Decision.model_validate_json(capsys.readouterr().out).decision == "late"

@@ -10,12 +10,12 @@ from ruamel.yaml import YAML
 from fairtrial import plan as planning
 from fairtrial import study
 from fairtrial.catalogue import catalogue
-from fairtrial.compare.compiling import Wishes, check, judged, study_text
+from fairtrial.compare.compiling import CompareOptions, check, judged, study_text
 from fairtrial.errors import InputError
 from fairtrial.record.models import Plan
 
 
-def plan_of(wishes: Wishes, directory: Path, *, runs: int = 1) -> Plan:
+def plan_of(wishes: CompareOptions, directory: Path, *, runs: int = 1) -> Plan:
     check(wishes)
     file = directory / "study.yaml"
     file.write_text(study_text(wishes, runs=runs), encoding="utf-8")
@@ -28,7 +28,7 @@ def commands(plan: Plan) -> dict[str, dict[str, object]]:
 
 
 def test_each_command_is_an_arm_and_the_first_is_the_baseline(tmp_path: Path) -> None:
-    plan = plan_of(Wishes(("sleep 1", "sleep 2", "sleep 3")), tmp_path)
+    plan = plan_of(CompareOptions(("sleep 1", "sleep 2", "sleep 3")), tmp_path)
     assert plan.factors == {"command": ["A", "B", "C"]}
     assert [each["run"] for each in commands(plan).values()] == ["sleep 1", "sleep 2", "sleep 3"]
     assert plan.metrics.primary == ["elapsed_s"]
@@ -36,11 +36,11 @@ def test_each_command_is_an_arm_and_the_first_is_the_baseline(tmp_path: Path) ->
 
 
 def test_one_command_twice_is_an_a_a_comparison(tmp_path: Path) -> None:
-    assert len(commands(plan_of(Wishes(("true", "true")), tmp_path))) == 2
+    assert len(commands(plan_of(CompareOptions(("true", "true")), tmp_path))) == 2
 
 
 def test_everything_asked_reaches_the_trials(tmp_path: Path) -> None:
-    wishes = Wishes(
+    wishes = CompareOptions(
         ("x 1", "x 2"),
         names=("old", "new"),
         directory="/tmp",
@@ -60,7 +60,7 @@ def test_everything_asked_reaches_the_trials(tmp_path: Path) -> None:
 
 
 def test_a_shell_runs_commands_and_what_prepares_them_if_it_is_asked_to(tmp_path: Path) -> None:
-    found = commands(plan_of(Wishes(("echo 'a b' | wc", "true"), shell=True, prepare="a; b"), tmp_path))
+    found = commands(plan_of(CompareOptions(("echo 'a b' | wc", "true"), shell=True, prepare="a; b"), tmp_path))
     assert found["A"]["run"] == "sh -c 'echo '\"'\"'a b'\"'\"' | wc'"
     assert found["A"]["prepare"] == "sh -c 'a; b'"
 
@@ -77,7 +77,7 @@ def test_a_shell_runs_commands_and_what_prepares_them_if_it_is_asked_to(tmp_path
 def test_a_number_of_the_output_is_judged_under_a_name_of_its_own(
     tmp_path: Path, *, where: str, name: str, source: str
 ) -> None:
-    wishes = Wishes(("a", "b"), metric=where, unit="x/s", better="higher")
+    wishes = CompareOptions(("a", "b"), metric=where, unit="x/s", better="higher")
     plan = plan_of(wishes, tmp_path)
     assert plan.metrics.primary == [name] == [judged(wishes)]
     assert commands(plan)["A"]["metrics"][name][source] == where
@@ -86,7 +86,7 @@ def test_a_number_of_the_output_is_judged_under_a_name_of_its_own(
 
 
 def test_what_a_study_has_no_word_for_is_said_in_a_comment() -> None:
-    text = study_text(Wishes(("a", "b"), setup="make clean"), runs=1)
+    text = study_text(CompareOptions(("a", "b"), setup="make clean"), runs=1)
     assert text.startswith("# Run once before this study:\n#   make clean\nstudy: compare\n")
     assert YAML(typ="safe").load(text)["arm"] == "command"
 
@@ -94,22 +94,22 @@ def test_what_a_study_has_no_word_for_is_said_in_a_comment() -> None:
 @pytest.mark.parametrize(
     ("wishes", "message"),
     [
-        (Wishes(("true",)), "compare: expected at least two commands, found 1"),
-        (Wishes(("a", "b"), names=("x",)), "--name: expected 2 names, one per command, found 1"),
-        (Wishes(("a", "b"), names=("x", "x")), "--name: two commands have the same name"),
-        (Wishes(("a", "b"), names=("x", "y z")), "--name: `y z` is not a valid name"),
-        (Wishes(("true",) * 27), "expected at most 26 commands without names, found 27 (give --name)"),
-        (Wishes(("a", "")), "the command line is empty"),
-        (Wishes(("a", "b 'c")), "is not a command line: No closing quotation"),
-        (Wishes(("a", "b | c")), "`|` needs a shell, and none is started (did you mean --shell?)"),
-        (Wishes(("a", "b"), prepare="x > y"), "--prepare: `x > y`: `>` needs a shell"),
+        (CompareOptions(("true",)), "compare: expected at least two commands, found 1"),
+        (CompareOptions(("a", "b"), names=("x",)), "--name: expected 2 names, one per command, found 1"),
+        (CompareOptions(("a", "b"), names=("x", "x")), "--name: two commands have the same name"),
+        (CompareOptions(("a", "b"), names=("x", "y z")), "--name: `y z` is not a valid name"),
+        (CompareOptions(("true",) * 27), "expected at most 26 commands without names, found 27 (give --name)"),
+        (CompareOptions(("a", "")), "the command line is empty"),
+        (CompareOptions(("a", "b 'c")), "is not a command line: No closing quotation"),
+        (CompareOptions(("a", "b | c")), "`|` needs a shell, and none is started (did you mean --shell?)"),
+        (CompareOptions(("a", "b"), prepare="x > y"), "--prepare: `x > y`: `>` needs a shell"),
     ],
 )
-def test_mistakes_are_found_before_anything_starts(wishes: Wishes, message: str) -> None:
+def test_mistakes_are_found_before_anything_starts(wishes: CompareOptions, message: str) -> None:
     with pytest.raises(InputError) as caught:
         check(wishes)
     assert message in str(caught.value)
 
 
 def test_a_bar_inside_quotes_is_an_argument_like_any_other() -> None:
-    check(Wishes(("grep 'a|b' file", "grep a file")))
+    check(CompareOptions(("grep 'a|b' file", "grep a file")))

@@ -12,8 +12,8 @@ from support.inference.tables import judged, rows_of
 
 from fairtrial.analyse.models import Analysis, Stopping
 from fairtrial.compare import exporting, showing
-from fairtrial.compare.compiling import Wishes
-from fairtrial.compare.trying import Floor, Tried
+from fairtrial.compare.compiling import CompareOptions
+from fairtrial.compare.trying import StartupFloor, Tried
 from fairtrial.errors import InputError
 from fairtrial.report.concerns import concerns
 from fairtrial.report.text.summary import estimands
@@ -21,7 +21,7 @@ from fairtrial.workloads.command import Command
 from fairtrial.workloads.command.parameters import CommandParameters
 
 METRICS = ("elapsed_s", "user_s")
-FLOOR = Floor(program="true", elapsed_s=0.001, reach=math.nan, max_resident_bytes=2 << 20)
+FLOOR = StartupFloor(program="true", elapsed_s=0.001, reach=math.nan, max_resident_bytes=2 << 20)
 BLOCKS = 6
 COMMANDS = ("grep -E 'a|b' x", 'say "one, two"', "sleep 2")
 
@@ -40,7 +40,7 @@ def analysis(ratios: tuple[float, ...] = (1.0, 0.5, 2.0), *, scale: float = 1.0)
 
 def exported(name: str, found: Analysis | None = None, *, runs: int = 3) -> str:
     found = analysis() if found is None else found
-    wishes = Wishes(COMMANDS[: len(found.levels)], names=tuple("abc"[: len(found.levels)]))
+    wishes = CompareOptions(COMMANDS[: len(found.levels)], names=tuple("abc"[: len(found.levels)]))
     tried = Tried(elapsed_s=dict.fromkeys(found.levels, 1.0), runs=runs, floor=FLOOR)
     return exporting.render(name, found, wishes=wishes, tried=tried)
 

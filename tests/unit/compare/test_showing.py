@@ -14,14 +14,14 @@ from support.inference.tables import judged, rows_of
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.compare import exporting, showing
-from fairtrial.compare.compiling import Wishes
-from fairtrial.compare.trying import Floor, Tried
+from fairtrial.compare.compiling import CompareOptions
+from fairtrial.compare.trying import StartupFloor, Tried
 from fairtrial.errors import InputError
 from fairtrial.workloads.command import Command
 from fairtrial.workloads.command.parameters import CommandParameters
 
-WISHES = Wishes(("sleep 1 | cat", "sleep 2"), names=("old", "new"))
-FLOOR = Floor(program="true", elapsed_s=0.001, reach=0.031, max_resident_bytes=2 << 20)
+WISHES = CompareOptions(("sleep 1 | cat", "sleep 2"), names=("old", "new"))
+FLOOR = StartupFloor(program="true", elapsed_s=0.001, reach=0.031, max_resident_bytes=2 << 20)
 METRICS = ("elapsed_s", "user_s", "max_resident_bytes", "major_faults")
 
 

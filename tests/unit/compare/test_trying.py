@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.machines.places import place_here
 
-from fairtrial.compare.compiling import Wishes
+from fairtrial.compare.compiling import CompareOptions
 from fairtrial.compare.trying import MOST_RUNS, try_out
 from fairtrial.errors import InputError
 from fairtrial.wire.open_place import OpenPlace
@@ -21,7 +21,7 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
 
 
 def test_setting_up_comes_once_and_preparing_before_every_try(place: OpenPlace, tmp_path: Path) -> None:
-    wishes = Wishes(
+    wishes = CompareOptions(
         ("echo A >>log", "echo B >>log"),
         shell=True,
         directory=str(tmp_path),
@@ -39,18 +39,18 @@ def test_setting_up_comes_once_and_preparing_before_every_try(place: OpenPlace, 
 
 def test_short_commands_are_run_several_times_and_long_ones_once(place: OpenPlace, tmp_path: Path) -> None:
     here = str(tmp_path)
-    assert 1 <= try_out(place, Wishes(("true", "true"), directory=here), runs=None).runs <= MOST_RUNS
-    assert try_out(place, Wishes(("true", "sleep 0.3"), directory=here), runs=None).runs == 1
-    assert try_out(place, Wishes(("true", "true"), directory=here), runs=5).runs == 5
-    assert try_out(place, Wishes(("echo 1", "echo 1"), directory=here, metric="(.)"), runs=None).runs == 1
+    assert 1 <= try_out(place, CompareOptions(("true", "true"), directory=here), runs=None).runs <= MOST_RUNS
+    assert try_out(place, CompareOptions(("true", "sleep 0.3"), directory=here), runs=None).runs == 1
+    assert try_out(place, CompareOptions(("true", "true"), directory=here), runs=5).runs == 5
+    assert try_out(place, CompareOptions(("echo 1", "echo 1"), directory=here, metric="(.)"), runs=None).runs == 1
 
 
 def test_the_floor_is_what_an_empty_program_takes(place: OpenPlace, tmp_path: Path) -> None:
-    tried = try_out(place, Wishes(("sleep 2", "sleep 2"), directory=str(tmp_path)), runs=None)
+    tried = try_out(place, CompareOptions(("sleep 2", "sleep 2"), directory=str(tmp_path)), runs=None)
     assert 0 < tried.floor.elapsed_s < 2 <= min(tried.elapsed_s.values())
     assert tried.floor.reach > 0
     assert tried.floor.max_resident_bytes > 0
-    shelled = try_out(place, Wishes(("true", "true"), directory=str(tmp_path), shell=True), runs=None)
+    shelled = try_out(place, CompareOptions(("true", "true"), directory=str(tmp_path), shell=True), runs=None)
     assert (tried.floor.program, shelled.floor.program) == ("true", "sh -c :")
 
 
@@ -70,10 +70,10 @@ def test_what_fails_is_named_with_what_it_said(
 ) -> None:
     commands, options = wishes
     with pytest.raises(InputError) as caught:
-        try_out(place, Wishes(commands, directory=str(tmp_path), **options), runs=None)
+        try_out(place, CompareOptions(commands, directory=str(tmp_path), **options), runs=None)
     assert message in str(caught.value)
 
 
 def test_an_exit_code_of_success_may_be_another(place: OpenPlace, tmp_path: Path) -> None:
-    wishes = Wishes(("sh -c 'exit 3'", "true"), directory=str(tmp_path), exit_codes=(0, 3))
+    wishes = CompareOptions(("sh -c 'exit 3'", "true"), directory=str(tmp_path), exit_codes=(0, 3))
     assert set(try_out(place, wishes, runs=1).elapsed_s) == {"A", "B"}

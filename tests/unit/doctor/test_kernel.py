@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.seen import seen
 
-from fairtrial.doctor import Seen, kernel
+from fairtrial.doctor import PlaceObservation, kernel
 from fairtrial.doctor.kernel import booted_kernels, bpf, cgroups, io_uring, kvm, lru_gen, perf, psi
 from fairtrial.record.models import Finding
 
@@ -36,7 +36,9 @@ def test_pressure_stall_information() -> None:
 @pytest.mark.parametrize(
     ("look", "path"), [(lru_gen, "/sys/kernel/mm/lru_gen/enabled"), (psi, "/proc/pressure/memory")]
 )
-def test_what_a_user_may_not_read_is_not_taken_for_missing(look: Callable[[Seen], Finding], path: str) -> None:
+def test_what_a_user_may_not_read_is_not_taken_for_missing(
+    look: Callable[[PlaceObservation], Finding], path: str
+) -> None:
     found = look(seen(refused=frozenset({path})))
     assert (found.grade, found.value) == ("unknown", "not readable by this user")
     assert "root" in found.fix

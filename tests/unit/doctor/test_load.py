@@ -9,10 +9,10 @@ from support.facts import EMULATED
 from support.seen import process, sampled, seen, stat
 
 from fairtrial.doctor.load import OTHER_LOAD, STEAL, other_load, steal
-from fairtrial.doctor.looking import Seen, processes, spent
+from fairtrial.doctor.looking import PlaceObservation, processes, spent
 
 
-def second(**ticks: Any) -> Seen:
+def second(**ticks: Any) -> PlaceObservation:
     """Two processors, a second apart; what is not said is idle."""
     busy = ticks.get("user", 0) + ticks.get("steal", 0)
     after = stat(idle=1000 + 200 - busy, **ticks)
@@ -86,5 +86,5 @@ def test_a_counter_that_goes_back_is_no_negative_share() -> None:
 
 
 @pytest.mark.parametrize("place", [seen(), sampled({"/proc/stat": stat(idle=5)}, {"/proc/stat": stat(idle=5)})])
-def test_without_two_readings_nothing_is_claimed(place: Seen) -> None:
+def test_without_two_readings_nothing_is_claimed(place: PlaceObservation) -> None:
     assert steal(place).grade == other_load(place).grade == "unknown"

@@ -12,7 +12,7 @@ from support.seen import CPU, process, stat
 from fairtrial.doctor import examine, judged, look
 from fairtrial.doctor.looking import moved, parsed, spent
 from fairtrial.doctor.programs import PROGRAMS
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.wire.open_place import OpenPlace
 
 QUICK_S = 0.05
@@ -93,7 +93,7 @@ def test_a_second_of_this_machine_has_about_a_hundred_ticks_of_each_processor(pl
 
 
 def test_a_place_that_says_nothing_is_unknown_and_no_error() -> None:
-    with place_in_memory(lambda _spawn: Ran(code=1)) as (place, _fake):
+    with place_in_memory(lambda _spawn: FakeProgram(code=1)) as (place, _fake):
         found = examine(place)
     assert {f.grade for f in found if f.name in {"steal", "other_load", "swap", "perf", "numa"}} == {"unknown"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.seen import sampled, seen
 
-from fairtrial.doctor.looking import Seen
+from fairtrial.doctor.looking import PlaceObservation
 from fairtrial.doctor.memory import huge_pages, memory_available, memory_pressure, swap
 
 GIB_KIB = 1 << 20
@@ -47,7 +47,7 @@ def test_memory_that_is_taken_leaves_the_study_too_little(gib: float, grade: str
     assert found.value == f"{gib:g} GiB of 16 GiB"
 
 
-def swapping(pages_in: int, pages_out: int, files: dict[str, str]) -> Seen:
+def swapping(pages_in: int, pages_out: int, files: dict[str, str]) -> PlaceObservation:
     before, after = "pswpin 1000\npswpout 500", f"pswpin {1000 + pages_in}\npswpout {500 + pages_out}"
     return sampled({"/proc/vmstat": before}, {"/proc/vmstat": after}, files)
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from support.inference.series import noisy, series, stepped
 
-from fairtrial.history import Known, Options, examine
+from fairtrial.history import HistoryOptions, KnownChange, examine
 from fairtrial.history.examining import TAIL_INDEX
-from fairtrial.history.models import Examined
+from fairtrial.history.models import SeriesResult
 from fairtrial.history.series import Series
 
 
-def one(of: Series, **options: object) -> Examined:
-    return examine([of], options=Options(**options)).series[0]  # type: ignore[arg-type]
+def one(of: Series, **options: object) -> SeriesResult:
+    return examine([of], options=HistoryOptions(**options)).series[0]  # type: ignore[arg-type]
 
 
 def test_a_step_is_found_where_it_is_and_as_large_as_it_is() -> None:
@@ -76,15 +76,15 @@ def test_what_else_differs_at_a_change_is_named() -> None:
 @pytest.mark.parametrize(
     ("known", "matches"),
     [
-        (Known(run="r12", because="the new compiler"), True),
-        (Known(run="r14", because="placed two points later when it was acknowledged"), True),
-        (Known(run="r16", because="another"), False),
-        (Known(run="r12", because="another metric", metric="latency"), False),
-        (Known(run="r12", because="another series", series="t"), False),
-        (Known(run="r12", because="by name", series="s", metric="tpm"), True),
+        (KnownChange(run="r12", because="the new compiler"), True),
+        (KnownChange(run="r14", because="placed two points later when it was acknowledged"), True),
+        (KnownChange(run="r16", because="another"), False),
+        (KnownChange(run="r12", because="another metric", metric="latency"), False),
+        (KnownChange(run="r12", because="another series", series="t"), False),
+        (KnownChange(run="r12", because="by name", series="s", metric="tpm"), True),
     ],
 )
-def test_an_acknowledgement_names_run_series_and_metric(known: Known, matches: bool) -> None:  # noqa: FBT001
+def test_an_acknowledgement_names_run_series_and_metric(known: KnownChange, matches: bool) -> None:  # noqa: FBT001
     (change,) = one(series(stepped(24, at=12, ratio=1.2, seed=1)), known=(known,)).changes
     assert (change.known == known) is matches
 
@@ -100,7 +100,7 @@ def test_a_newest_point_far_off_raises_an_alarm() -> None:
     assert found.alarm.ratio.high < 1
 
 
-def with_spike(at: int, *, spike: float, newest: float) -> Examined:
+def with_spike(at: int, *, spike: float, newest: float) -> SeriesResult:
     values = noisy(20, seed=3)
     values[at] *= spike
     values[-1] *= newest
@@ -139,7 +139,7 @@ def test_an_alarm_among_many_series_needs_more() -> None:
     values[-1] = 0.952 * float(np.median(values[:-1]))
     alone = one(series(values)).alarm
     every = [series(values), *(series(noisy(20, seed=seed), name=f"s{seed}") for seed in range(10, 40))]
-    among = examine(every, options=Options()).series[0].alarm
+    among = examine(every, options=HistoryOptions()).series[0].alarm
     assert alone is not None
     assert among is not None
     assert (alone.raised, among.raised) == (True, False)
@@ -191,7 +191,7 @@ def test_values_that_are_not_positive_are_taken_as_they_are() -> None:
 
 
 def test_values_that_are_not_positive_are_judged_alike_in_any_unit() -> None:
-    def found(unit: float) -> Examined:
+    def found(unit: float) -> SeriesResult:
         values = unit * np.concatenate([np.random.default_rng(1).normal(0, 1, 20), [3]])
         of = series(values)
         errors = [*[0.5 * unit] * 20, unit]
@@ -216,7 +216,7 @@ def test_one_p_among_many_is_doubted() -> None:
     assert alone.p is not None
     assert 0.001 < alone.p < 0.05
     many = [series(values), *(series(noisy(20, seed=seed), name=f"s{seed}") for seed in range(100, 140))]
-    found = examine(many, options=Options()).series[0]
+    found = examine(many, options=HistoryOptions()).series[0]
     assert found.p_adjusted > 0.05
     assert "among all series examined" in found.doubts[0]
 

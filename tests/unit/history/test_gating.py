@@ -9,7 +9,7 @@ import pytest
 from support.inference.series import noisy, series, stepped
 from support.records import planned, tiny_plan, trial_record
 
-from fairtrial.history import Known, Options, examine
+from fairtrial.history import HistoryOptions, KnownChange, examine
 from fairtrial.history.gating import BETWEEN_RUNS, Gate, by_baseline, by_history
 from fairtrial.history.series import Series
 from fairtrial.record.models import JournalLine, RunFinished, TrialFinished
@@ -18,7 +18,7 @@ from fairtrial.study.catalogue import Better
 
 
 def gate(*every: Series, **options: object) -> Gate:
-    return by_history(examine(every, options=Options(**options)))  # type: ignore[arg-type]
+    return by_history(examine(every, options=HistoryOptions(**options)))  # type: ignore[arg-type]
 
 
 def dropped(ratio: float = 0.9) -> np.ndarray:
@@ -45,7 +45,7 @@ def test_a_newest_run_that_is_worse_fails() -> None:
 def test_a_level_that_became_worse_fails_until_it_is_acknowledged() -> None:
     values = stepped(30, at=18, ratio=0.9, seed=1)
     assert "level changed at r18" in gate(series(values)).checks[0].message
-    acknowledged = gate(series(values), known=(Known(run="r18", because="the new checksum"),))
+    acknowledged = gate(series(values), known=(KnownChange(run="r18", because="the new checksum"),))
     assert acknowledged.passed
     assert "the new checksum" in acknowledged.checks[0].message
 
@@ -57,7 +57,7 @@ def test_a_level_that_became_worse_fails_until_it_is_acknowledged() -> None:
 def test_changes_get_the_level_that_alarms_leave_and_half_of_it_at_least(
     p: float, alarm_alpha: float, status: str
 ) -> None:
-    found = examine([series(stepped(30, at=18, ratio=0.9, seed=1))], options=Options(alarm_alpha=alarm_alpha))
+    found = examine([series(stepped(30, at=18, ratio=0.9, seed=1))], options=HistoryOptions(alarm_alpha=alarm_alpha))
     examined = found.series[0].model_copy(update={"p_adjusted": p})
     assert statuses(by_history(found.model_copy(update={"series": (examined,)}))) == [status]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairtrial.errors import InputError
-from fairtrial.history import Options, examine, otava
+from fairtrial.history import HistoryOptions, examine, otava
 
 # The form of the sample in Otava's documentation, with figures of our own.
 SAMPLE = """\
@@ -39,7 +39,7 @@ def test_every_column_of_numbers_is_a_series_named_by_file_and_commit(tmp_path: 
 
 
 def test_the_change_of_the_sample_is_found_at_its_commit(tmp_path: Path) -> None:
-    found = examine(otava.read(written(tmp_path, SAMPLE)), options=Options()).series
+    found = examine(otava.read(written(tmp_path, SAMPLE)), options=HistoryOptions()).series
     assert [[change.run for change in each.changes] for each in found] == [[], ["aaa6"]]
 
 

@@ -5,13 +5,13 @@ import re
 import numpy as np
 from support.inference.series import noisy, series, stepped
 
-from fairtrial.history import History, Known, Options, examine
+from fairtrial.history import History, HistoryOptions, KnownChange, examine
 from fairtrial.history import text as report
 from fairtrial.history.series import Series
 
 
-def text(*every: Series, left_out: dict[str, str] | None = None, known: tuple[Known, ...] = ()) -> str:
-    found = examine(every, options=Options(known=known), left_out=left_out)
+def text(*every: Series, left_out: dict[str, str] | None = None, known: tuple[KnownChange, ...] = ()) -> str:
+    found = examine(every, options=HistoryOptions(known=known), left_out=left_out)
     assert History.model_validate_json(found.model_dump_json()) == found
     return "\n".join(report.text(found))
 
@@ -24,7 +24,7 @@ def test_a_change_is_shown_with_its_size_interval_and_place() -> None:
 
 
 def test_a_known_change_shows_its_reason() -> None:
-    known = (Known(run="r18", because="the new compiler"),)
+    known = (KnownChange(run="r18", because="the new compiler"),)
     shown = text(series(stepped(30, at=18, ratio=1.08, seed=1)), known=known)
     assert "known: the new compiler" in shown
     assert "1 change, known" in shown

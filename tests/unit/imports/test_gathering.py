@@ -9,7 +9,7 @@ import pytest
 
 from fairtrial.errors import InputError
 from fairtrial.imports import gather, sysbench
-from fairtrial.imports.sources import Source
+from fairtrial.imports.sources import ImportSource
 
 TABLE = b"kernel,tpm\nold,10\nnew,12\n"
 SYSBENCH = """\
@@ -36,9 +36,9 @@ Latency (ms):
 """
 
 
-def source(content: bytes | str, name: str = "f", *, label: str = "", number: int = 1, **fields: str) -> Source:
+def source(content: bytes | str, name: str = "f", *, label: str = "", number: int = 1, **fields: str) -> ImportSource:
     raw = content if isinstance(content, bytes) else content.encode()
-    return Source(name=name, content=raw, label=label, number=number, fields=tuple(fields.items()))
+    return ImportSource(name=name, content=raw, label=label, number=number, fields=tuple(fields.items()))
 
 
 def parquet(**columns: list[object]) -> bytes:
@@ -47,7 +47,7 @@ def parquet(**columns: list[object]) -> bytes:
     return stream.getvalue()
 
 
-def refused(*sources: Source) -> str:
+def refused(*sources: ImportSource) -> str:
     with pytest.raises(InputError) as caught:
         gather(sources)
     return str(caught.value)

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial.imports.rows import Part, Rows, is_record, position
-from fairtrial.imports.sources import Source
+from fairtrial.imports.sources import ImportSource
 from fairtrial.imports.tables import csv_table
 
 
 def part(text: str, name: str = "t.csv") -> Part:
-    return csv_table(Source(name=name, content=text.encode(), label="", number=1))
+    return csv_table(ImportSource(name=name, content=text.encode(), label="", number=1))
 
 
 def at(text: str, line: int, column: int) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fairtrial.errors import InputError
-from fairtrial.imports import Source, sources
+from fairtrial.imports import ImportSource, sources
 
 
-def read(*given: str, names: str | None = None) -> list[Source]:
+def read(*given: str, names: str | None = None) -> list[ImportSource]:
     return sources(given, names=names, standard_input=io.BytesIO(b"typed"))
 
 

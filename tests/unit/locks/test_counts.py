@@ -10,7 +10,7 @@ import pytest
 from support.lock_programs import compiled, preloading, ran
 
 from fairtrial.errors import RecordError
-from fairtrial.locks import Counts, Site, counted
+from fairtrial.locks import LockCounts, Site, counted
 from fairtrial.locks.counts import lowest_ns
 
 KINDS = ("passthrough", "adaptive", "fast", "fast-local", "fast-constant", "ticket")
@@ -21,14 +21,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("counted"), "counted")
 
 
-def of_main(directory: Path) -> tuple[Counts, Counts]:
+def of_main(directory: Path) -> tuple[LockCounts, LockCounts]:
     """The counts of the program and of its child, told apart by how much they did."""
     both = sorted((counted(path) for path in directory.glob("counts.*")), key=lambda each: -len(each.sites))
     assert len(both) == 2
     return both[0], both[1]
 
 
-def only(counts: Counts, counter: str, value: int) -> Site:
+def only(counts: LockCounts, counter: str, value: int) -> Site:
     (site,) = [site for site in counts.sites if site.counters[counter] == value]
     return site
 

@@ -175,7 +175,7 @@ def test_a_run_that_has_come_to_them_has_measured_all_that_estimates_use(usual: 
     assert not analysed(none).finished
 
 
-def sections(found: Record) -> dict[str, diagnostics.Section]:
+def sections(found: Record) -> dict[str, diagnostics.ProbeSection]:
     return {each.title: each for each in diagnostics.sections(found, diagnostics.of_record(found))}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.noise.models import Floor, MetricNoise, NoiseProfile, SlotEffect
+from fairtrial.analyse.noise.models import MetricNoise, NoiseFloor, NoiseProfile, SlotEffect
 from fairtrial.analyse.noise.profile import rate, uniformity
 from fairtrial.record import Record
 from fairtrial.report import noise, text
@@ -50,8 +50,8 @@ PROFILE = NoiseProfile(
 )
 
 
-def floor(cell: str, share: float, *, same_study: bool = True) -> Floor:
-    return Floor(
+def floor(cell: str, share: float, *, same_study: bool = True) -> NoiseFloor:
+    return NoiseFloor(
         cell=cell,
         metric="throughput_tpm",
         place="local",
@@ -124,7 +124,7 @@ def test_another_studys_noise_says_whose_it_is_and_that_it_is_a_hint(analysis: A
 
 @pytest.mark.parametrize("floors", [(), (floor("low", 0.007), floor("high", 0.007))])
 def test_the_text_shows_the_floor_below_its_metric_only_if_one_is_known(
-    record: Record, analysis: Analysis, floors: tuple[Floor, ...]
+    record: Record, analysis: Analysis, floors: tuple[NoiseFloor, ...]
 ) -> None:
     said = " ".join(text.render(Scene(record, analysis.model_copy(update={"floors": floors}))).split())
     assert ("Noise floor of this place: ± 0.7 % with 6 blocks" in said) == bool(floors)

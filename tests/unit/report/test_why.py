@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.why.models import CellWhy, Change, Form, Moved, Subsystem
+from fairtrial.analyse.why.models import CellWhy, CounterChange, Form, RatioInterval, Subsystem
 from fairtrial.record import Record
 from fairtrial.report import text, why
 from fairtrial.report.scene import Scene
@@ -22,11 +22,11 @@ def change(  # noqa: PLR0913 - a change has many figures
     difference: float = 1.0,
     q: float = 0.001,
     note: str = "",
-) -> Change:
-    def about(ratio: float | None) -> Moved | None:
-        return None if ratio is None else Moved(ratio=ratio, low=ratio * 0.9, high=ratio * 1.1)
+) -> CounterChange:
+    def about(ratio: float | None) -> RatioInterval | None:
+        return None if ratio is None else RatioInterval(ratio=ratio, low=ratio * 0.9, high=ratio * 1.1)
 
-    return Change(
+    return CounterChange(
         counter=counter,
         form=form,
         subsystem=subsystem,
@@ -55,7 +55,7 @@ NOTED = change("vmstat:pgactivate", per_work=3.0, note="counted by another rule"
 WEAK = change("vmstat:pgfault", per_work=0.5, q=0.4)
 
 
-def cell(*changes: Change) -> CellWhy:
+def cell(*changes: CounterChange) -> CellWhy:
     return CellWhy(
         cell="low", baseline="delete", arm="wal", n=6, unit="transaction", tested=90, constant=30, changes=changes
     )
@@ -74,7 +74,7 @@ def cell(*changes: Change) -> CellWhy:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_change_is_said_in_the_words_of_its_form(one: Change, expected: str) -> None:
+def test_a_change_is_said_in_the_words_of_its_form(one: CounterChange, expected: str) -> None:
     assert why.phrase(one, unit="transaction") == expected
 
 

@@ -19,7 +19,7 @@ from fairtrial.settings import ANY_TRIAL, TrialContext
 from fairtrial.study.probes import Probe
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS
 
@@ -90,7 +90,7 @@ def test_probes_are_refused_beside_it() -> None:
 
 
 def connected(words: str) -> Any:
-    return lambda _spawn: Ran(stdout=[words])
+    return lambda _spawn: FakeProgram(stdout=[words])
 
 
 def reached(system: str, client: str, *, kinds: tuple[str, str]) -> str:

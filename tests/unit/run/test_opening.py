@@ -16,7 +16,7 @@ from fairtrial.protocol import generated as wire
 from fairtrial.run import opening
 from fairtrial.study.resolved import Section
 from fairtrial.wire import Agent
-from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.fake import FakeProgram, FakeTransport
 from fairtrial.wire.open_place import OpenPlace
 
 
@@ -43,12 +43,12 @@ class Notes:
 
 
 def programs(user_id: int, users: tuple[str, ...]) -> Any:
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         if spawn.name == "facts":
-            return Ran(stdout=[json.dumps({**ORDINARY, "user_id": user_id})])
+            return FakeProgram(stdout=[json.dumps({**ORDINARY, "user_id": user_id})])
         if spawn.name == "id":
-            return Ran(code=0 if spawn.argv[-1] in users else 1)
-        return Ran()
+            return FakeProgram(code=0 if spawn.argv[-1] in users else 1)
+        return FakeProgram()
 
     return run
 

@@ -22,7 +22,7 @@ from fairtrial.systems.installation import Installation, ServerSource, identifie
 from fairtrial.systems.mariadb import Mariadb, MariadbParameters
 from fairtrial.systems.mysql import Mysql, MysqlParameters
 from fairtrial.systems.sqlite import Sqlite, SqliteParameters
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 
 ON_PATH = Installation("mariadb", None)
 
@@ -35,19 +35,19 @@ def mysql(**given: Any) -> Mysql:
     return Mysql(MysqlParameters.model_validate(given))
 
 
-def having(*programs: str) -> Callable[[wire.Spawn], Ran]:
+def having(*programs: str) -> Callable[[wire.Spawn], FakeProgram]:
     """A place with these programs on its PATH."""
 
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         wanted = spawn.argv[-1]
-        return Ran(stdout=[f"/bin/{wanted}"]) if wanted in programs else Ran(code=127)
+        return FakeProgram(stdout=[f"/bin/{wanted}"]) if wanted in programs else FakeProgram(code=127)
 
     return run
 
 
-def saying(version: str, *, digest: str = "ab" * 32) -> Callable[[wire.Spawn], Ran]:
+def saying(version: str, *, digest: str = "ab" * 32) -> Callable[[wire.Spawn], FakeProgram]:
     """A place whose server says this version of itself."""
-    return lambda spawn: Ran(stdout=[f"{digest}  /bin/x" if spawn.argv[0] == "sha256sum" else version])
+    return lambda spawn: FakeProgram(stdout=[f"{digest}  /bin/x" if spawn.argv[0] == "sha256sum" else version])
 
 
 @pytest.fixture
@@ -142,8 +142,8 @@ def test_a_place_that_shares_our_files_runs_them_where_they_are(archive: Path) -
 
 
 def test_to_any_other_place_they_are_carried_once(archive: Path) -> None:
-    def without(spawn: wire.Spawn) -> Ran:
-        return Ran(code=1) if spawn.argv[0] == "test" else Ran()
+    def without(spawn: wire.Spawn) -> FakeProgram:
+        return FakeProgram(code=1) if spawn.argv[0] == "test" else FakeProgram()
 
     with place_in_memory(without) as (place, fake):
         found = mariadb(archive=str(archive)).installation(place)
@@ -156,8 +156,8 @@ def test_to_any_other_place_they_are_carried_once(archive: Path) -> None:
     assert {f"{found.base_directory.name}/{path}" for path in ("bin/mariadbd", "libs/libaio.so.1")} <= set(names)
     assert ["mv", "-T", f"{found.base_directory}.new/{found.base_directory.name}", str(found.base_directory)] in asked
 
-    def with_copy(spawn: wire.Spawn) -> Ran:
-        return Ran(code=0 if spawn.argv[:2] == ["test", "-d"] else 1)
+    def with_copy(spawn: wire.Spawn) -> FakeProgram:
+        return FakeProgram(code=0 if spawn.argv[:2] == ["test", "-d"] else 1)
 
     with place_in_memory(with_copy) as (place, fake):
         assert mariadb(archive=str(archive)).installation(place) == found
@@ -178,7 +178,9 @@ def test_what_would_be_fetched_is_known_without_fetching_it(archive: Path, monke
     assert own.awaited() is None
 
 
-def identify(fake_run: Callable[[wire.Spawn], Ran], installation: Installation, version: str | None) -> dict[str, str]:
+def identify(
+    fake_run: Callable[[wire.Spawn], FakeProgram], installation: Installation, version: str | None
+) -> dict[str, str]:
     with place_in_memory(fake_run) as (place, _fake):
         found = identified(place, installation, ["/bin/x", "--version"], version=version)
     return {"version": found.version, "sha256": found.sha256, **found.facts}
@@ -217,15 +219,15 @@ def test_a_copy_that_was_changed_is_refused() -> None:
 @pytest.mark.parametrize(("broken", "hint"), [("/bin/x", "must run"), ("sha256sum", "must be readable")])
 def test_a_binary_that_cannot_run_or_be_read_says_which(broken: str, hint: str) -> None:
     with pytest.raises(PlaceError) as refused:
-        identify(lambda spawn: Ran(code=126 if spawn.argv[0] == broken else 0, stdout=["ab  x"]), ON_PATH, None)
+        identify(lambda spawn: FakeProgram(code=126 if spawn.argv[0] == broken else 0, stdout=["ab  x"]), ON_PATH, None)
     assert hint in refused.value.hint
 
 
 def test_a_binary_that_lacks_a_library_says_which() -> None:
     lines = ["\tlibaio.so.1 => not found", "\tlibc.so.6 => /lib/libc.so.6 (0x0)", "\tlibnuma.so.1 => not found"]
 
-    def run(spawn: wire.Spawn) -> Ran:
-        return Ran(stdout=lines) if spawn.argv[0] == "ldd" else Ran(code=127)
+    def run(spawn: wire.Spawn) -> FakeProgram:
+        return FakeProgram(stdout=lines) if spawn.argv[0] == "ldd" else FakeProgram(code=127)
 
     with pytest.raises(PlaceError) as refused:
         identify(run, ON_PATH, None)

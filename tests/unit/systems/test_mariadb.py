@@ -17,7 +17,7 @@ from fairtrial.protocol import generated as wire
 from fairtrial.systems import Instance, Launch
 from fairtrial.systems.mariadb import Mariadb, MariadbParameters
 from fairtrial.systems.server import PORTS
-from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.fake import FakeProgram, FakeTransport
 
 LAUNCH = Launch(
     data_directory=PurePosixPath("/w/data"),
@@ -34,25 +34,25 @@ def mariadb(base_directory: str | None = None, **options: Any) -> Mariadb:
 
 def server(
     *, variables: dict[str, str] | None = None, exits: bool = False, found: str = "mariadbd"
-) -> Callable[[wire.Spawn], Ran]:
+) -> Callable[[wire.Spawn], FakeProgram]:
     """A place with a MariaDB whose variables are given."""
 
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         match spawn.name:
             case "sh":
                 wanted = spawn.argv[-1]
-                return Ran(stdout=[f"/bin/{wanted}"]) if wanted.endswith(found) else Ran(code=127)
+                return FakeProgram(stdout=[f"/bin/{wanted}"]) if wanted.endswith(found) else FakeProgram(code=127)
             case "server":
-                return Ran(code=1) if exits else Ran(code=None)
+                return FakeProgram(code=1) if exits else FakeProgram(code=None)
             case "test":
-                return Ran(code=1 if exits else 0)
+                return FakeProgram(code=1 if exits else 0)
             case "tail":
-                return Ran(stdout=["[ERROR] unknown variable 'colour=green'", "[ERROR] Aborting"])
+                return FakeProgram(stdout=["[ERROR] unknown variable 'colour=green'", "[ERROR] Aborting"])
             case "sql":
                 rows = [[name, value] for name, value in (variables or {}).items()]
-                return Ran(stdout=[json.dumps({"columns": [], "rows": rows})])
+                return FakeProgram(stdout=[json.dumps({"columns": [], "rows": rows})])
             case _:
-                return Ran(stdout=["mariadbd  Ver 10.11"])
+                return FakeProgram(stdout=["mariadbd  Ver 10.11"])
 
     return run
 
@@ -123,8 +123,12 @@ def test_an_option_that_is_not_in_effect_stops_the_server_and_names_both_values(
 
 
 def test_a_server_that_does_not_answer_queries_is_not_left_running() -> None:
-    def mute(spawn: wire.Spawn) -> Ran:
-        return Ran(code=1, stderr=['{"error": "no answer", "hint": null}']) if spawn.name == "sql" else server()(spawn)
+    def mute(spawn: wire.Spawn) -> FakeProgram:
+        return (
+            FakeProgram(code=1, stderr=['{"error": "no answer", "hint": null}'])
+            if spawn.name == "sql"
+            else server()(spawn)
+        )
 
     with place_in_memory(mute) as (place, fake):
         with pytest.raises(PlaceError, match="no answer"):
@@ -159,10 +163,10 @@ def test_a_missing_server_is_told_with_where_it_was_looked_for() -> None:
 
 
 def test_data_are_created_from_the_servers_own_scripts_with_what_is_fixed_then_and_by_the_servers_user() -> None:
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         if spawn.name != "sh" or spawn.argv[2].startswith("command -v"):
             return server()(spawn)
-        return Ran(stdout=["/usr/share/mysql/mysql"] if "system_tables" in spawn.argv[2] else [])
+        return FakeProgram(stdout=["/usr/share/mysql/mysql"] if "system_tables" in spawn.argv[2] else [])
 
     with place_in_memory(run) as (place, fake):
         place.server_user = "mysql"
@@ -194,8 +198,10 @@ def test_an_installation_without_its_scripts_cannot_make_data_and_says_so() -> N
 
 
 def test_a_mysql_is_no_mariadb() -> None:
-    def run(spawn: wire.Spawn) -> Ran:
-        return Ran(stdout=["mysqld  Ver 8.0.33 for Linux"]) if spawn.argv[-1] == "--version" else server()(spawn)
+    def run(spawn: wire.Spawn) -> FakeProgram:
+        return (
+            FakeProgram(stdout=["mysqld  Ver 8.0.33 for Linux"]) if spawn.argv[-1] == "--version" else server()(spawn)
+        )
 
     with (
         place_in_memory(run) as (place, _),
@@ -208,11 +214,11 @@ def test_for_another_host_it_listens_on_one_address_with_a_user_of_this_start_on
     away = replace(LAUNCH, address="10.0.0.2")
     taken: list[str] = []
 
-    def first_port_taken(spawn: wire.Spawn) -> Ran:
+    def first_port_taken(spawn: wire.Spawn) -> FakeProgram:
         if spawn.name != "grep":
             return server(variables={"version": "10.11.5-MariaDB"})(spawn)
         taken.append(spawn.argv[2])
-        return Ran(code=0 if len(taken) == 1 else 1)
+        return FakeProgram(code=0 if len(taken) == 1 else 1)
 
     with place_in_memory(first_port_taken) as (place, fake):
         one = mariadb().start(place, away)
@@ -247,8 +253,8 @@ def test_beside_its_load_it_has_no_network() -> None:
 
 
 def test_a_place_without_a_free_port_is_told() -> None:
-    def all_taken(spawn: wire.Spawn) -> Ran:
-        return Ran(code=0) if spawn.name == "grep" else server()(spawn)
+    def all_taken(spawn: wire.Spawn) -> FakeProgram:
+        return FakeProgram(code=0) if spawn.name == "grep" else server()(spawn)
 
     with place_in_memory(all_taken) as (place, _), pytest.raises(PlaceError, match="are in use"):
         mariadb().start(place, replace(LAUNCH, address="10.0.0.2"))

@@ -18,7 +18,7 @@ from fairtrial.protocol import generated as wire
 from fairtrial.systems import Instance, Launch
 from fairtrial.systems.postgres import Postgres, PostgresParameters
 from fairtrial.systems.server import PORTS
-from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.fake import FakeProgram, FakeTransport
 
 LAUNCH = Launch(
     data_directory=PurePosixPath("/w/data"),
@@ -35,24 +35,28 @@ def postgres(base_directory: str | None = None, **options: Any) -> Postgres:
 
 def server(
     *, settings: dict[str, tuple[str, str | None]] | None = None, exits: bool = False, found: str = "postgres"
-) -> Callable[[wire.Spawn], Ran]:
+) -> Callable[[wire.Spawn], FakeProgram]:
     """A place with a PostgreSQL whose settings, with their units, are given."""
 
     def there(wanted: str) -> bool:
         return wanted.endswith(found) or (found == "postgres" and wanted == "/opt/pg/bin/initdb")
 
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         wanted = spawn.argv[-1]
         rows = [[name, value, unit] for name, (value, unit) in (settings or {}).items()]
         answers = {
-            "sh": Ran(stdout=[wanted if "/" in wanted else f"/bin/{wanted}"]) if there(wanted) else Ran(code=127),
-            "server": Ran(code=1) if exits else Ran(code=None),
-            "grep": Ran(code=1 if exits else 0),
-            "tail": Ran(stdout=["FATAL:  could not map anonymous shared memory", "database system is shut down"]),
-            "sql": Ran(stdout=[json.dumps({"columns": [], "rows": rows})]),
-            "readlink": Ran(stdout=["/opt/pg/bin/postgres"]),
+            "sh": FakeProgram(stdout=[wanted if "/" in wanted else f"/bin/{wanted}"])
+            if there(wanted)
+            else FakeProgram(code=127),
+            "server": FakeProgram(code=1) if exits else FakeProgram(code=None),
+            "grep": FakeProgram(code=1 if exits else 0),
+            "tail": FakeProgram(
+                stdout=["FATAL:  could not map anonymous shared memory", "database system is shut down"]
+            ),
+            "sql": FakeProgram(stdout=[json.dumps({"columns": [], "rows": rows})]),
+            "readlink": FakeProgram(stdout=["/opt/pg/bin/postgres"]),
         }
-        return answers.get(spawn.name, Ran(stdout=["postgres (PostgreSQL) 15.18"]))
+        return answers.get(spawn.name, FakeProgram(stdout=["postgres (PostgreSQL) 15.18"]))
 
     return run
 
@@ -140,8 +144,12 @@ def test_an_option_that_is_not_in_effect_stops_the_server_and_names_both_values(
 
 
 def test_a_server_that_does_not_answer_queries_is_not_left_running() -> None:
-    def mute(spawn: wire.Spawn) -> Ran:
-        return Ran(code=1, stderr=['{"error": "no answer", "hint": null}']) if spawn.name == "sql" else server()(spawn)
+    def mute(spawn: wire.Spawn) -> FakeProgram:
+        return (
+            FakeProgram(code=1, stderr=['{"error": "no answer", "hint": null}'])
+            if spawn.name == "sql"
+            else server()(spawn)
+        )
 
     with place_in_memory(mute) as (place, fake):
         with pytest.raises(PlaceError, match="no answer"):
@@ -181,9 +189,9 @@ def test_data_are_created_with_what_is_fixed_then_by_the_servers_user_and_the_in
 
 
 def test_for_another_host_it_listens_on_one_address_and_asks_for_a_password_of_this_start() -> None:
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         looks_for_port = spawn.name == "grep" and "/proc/net/tcp" in spawn.argv
-        return Ran(code=1) if looks_for_port else server()(spawn)
+        return FakeProgram(code=1) if looks_for_port else server()(spawn)
 
     with place_in_memory(run) as (place, fake):
         instance = postgres().start(place, replace(LAUNCH, address="10.0.0.2"))

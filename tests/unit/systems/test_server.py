@@ -14,7 +14,7 @@ from fairtrial.errors import SystemStartError
 from fairtrial.protocol import generated as wire
 from fairtrial.systems import Launch, server
 from fairtrial.wire import Limits
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 
 LAUNCH = Launch(
     data_directory=PurePosixPath("/w/data"),
@@ -26,20 +26,20 @@ LAUNCH = Launch(
 LOOKS = ("looks", "ready")
 
 
-def starting(*, looks_fail: int = 0, ends: bool = False) -> Callable[[wire.Spawn], Ran]:
+def starting(*, looks_fail: int = 0, ends: bool = False) -> Callable[[wire.Spawn], FakeProgram]:
     """A server that is ready after so many looks, or ends at once."""
     looks = itertools.count()
 
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         match spawn.name:
             case "server":
-                return Ran(code=1) if ends else Ran(code=None)
+                return FakeProgram(code=1) if ends else FakeProgram(code=None)
             case "looks":
-                return Ran(code=0 if next(looks) >= looks_fail else 1)
+                return FakeProgram(code=0 if next(looks) >= looks_fail else 1)
             case "tail":
-                return Ran(stdout=["[ERROR] cannot bind", "[ERROR] aborting"])
+                return FakeProgram(stdout=["[ERROR] cannot bind", "[ERROR] aborting"])
             case _:
-                return Ran()
+                return FakeProgram()
 
     return run
 
@@ -63,7 +63,7 @@ def test_without_processors_it_may_use_all_of_them() -> None:
         assert spawned(fake, "server").processors is None
 
 
-def wait(run: Callable[[wire.Spawn], Ran], monkeypatch: pytest.MonkeyPatch, *, patience_s: float = 60.0) -> int:
+def wait(run: Callable[[wire.Spawn], FakeProgram], monkeypatch: pytest.MonkeyPatch, *, patience_s: float = 60.0) -> int:
     """Waits for a server; how often was looked."""
     monkeypatch.setattr(server, "POLL_S", 0.001)
     with place_in_memory(run, limits=Limits(start_s=patience_s)) as (place, fake):

@@ -15,7 +15,7 @@ from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.subcommands import FILE_LOAD, RESTORE
 from fairtrial.wire import Agent, Limits, run_native
-from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.fake import FakeProgram, FakeTransport
 
 WAIT_S = 60.0
 FILES = wire.FileLoad(directory="/d", files=1, bytes=4096, seed=1)
@@ -57,7 +57,7 @@ def test_a_failure_carries_its_code_and_a_hint() -> None:
 
 
 def test_a_process_is_followed_to_its_end() -> None:
-    fake = FakeTransport(run=lambda spawn: Ran(code=3, stdout=[spawn.argv[1]], stderr=["oh"]))
+    fake = FakeTransport(run=lambda spawn: FakeProgram(code=3, stdout=[spawn.argv[1]], stderr=["oh"]))
     with connect(fake) as agent:
         process = agent.spawn("it", ["echo", "hello"])
         assert sorted(process.lines()) == [("stderr", "oh"), ("stdout", "hello")]
@@ -66,7 +66,7 @@ def test_a_process_is_followed_to_its_end() -> None:
 
 
 def test_waiting_for_a_process_has_a_limit_and_stopping_it_does_not_hang() -> None:
-    fake = FakeTransport(run=lambda _spawn: Ran(code=None))
+    fake = FakeTransport(run=lambda _spawn: FakeProgram(code=None))
     with connect(fake) as agent:
         process = agent.spawn("it", ["sleep", "1000"])
         with pytest.raises(TimeoutError, match="it is still running"):
@@ -76,7 +76,7 @@ def test_waiting_for_a_process_has_a_limit_and_stopping_it_does_not_hang() -> No
 
 
 def test_a_lost_stream_is_told_to_every_waiting_call_at_once() -> None:
-    fake = FakeTransport(run=lambda _spawn: Ran(code=None))
+    fake = FakeTransport(run=lambda _spawn: FakeProgram(code=None))
     agent = connect(fake)
     first, second = agent.spawn("first", ["x"]), agent.spawn("second", ["x"])
     lost: list[str] = []
@@ -218,7 +218,7 @@ def test_a_native_subcommand_gives_progress_then_a_result() -> None:
     loaded = wire.Loaded(content_sha256="c" * 64, rows={"item": 100_000})
     told = '{"progress":"loading","done":1.0,"total":2.0,"rows":5,"rows_per_s":2.5}'
     lines = ['{"progress":"of a later version"}', told, loaded.model_dump_json()]
-    fake = FakeTransport(run=lambda _spawn: Ran(stdout=lines))
+    fake = FakeTransport(run=lambda _spawn: FakeProgram(stdout=lines))
     progress: list[object] = []
     with connect(fake) as agent:
         result = run_native(agent, FILE_LOAD, FILES, timeout_s=WAIT_S, on_progress=progress.append, processors=(0,))
@@ -232,7 +232,7 @@ def test_a_native_subcommand_gives_progress_then_a_result() -> None:
 @pytest.mark.parametrize("lines", [[], ['{"rows":{}}'], ['{"progress":"measuring","time_ns":1}']])
 def test_a_native_subcommand_that_gives_another_result_is_of_another_version(lines: list[str]) -> None:
     with (
-        connect(FakeTransport(run=lambda _spawn: Ran(stdout=lines))) as agent,
+        connect(FakeTransport(run=lambda _spawn: FakeProgram(stdout=lines))) as agent,
         pytest.raises(PlaceError, match="`file-load` gave the wrong result") as failure,
     ):
         run_native(agent, FILE_LOAD, FILES, timeout_s=WAIT_S)
@@ -247,13 +247,17 @@ def test_parameters_whose_names_python_keeps_for_itself_arrive_under_their_own()
 @pytest.mark.parametrize(
     ("ran", "message", "hint"),
     [
-        (Ran(code=1, stderr=["note", '{"error":"no disk","hint":"buy one"}']), "file-load: no disk", "buy one"),
-        (Ran(code=1, stderr=['{"error":"no disk","hint":null}']), "file-load: no disk", "message above"),
-        (Ran(code=101, stderr=["thread panicked"]), "exit code 101:\nthread panicked", "output above"),
-        (Ran(code=1, stdout=["{broken json, panicked"]), "exit code 1:\n{broken json, panicked", "output above"),
+        (FakeProgram(code=1, stderr=["note", '{"error":"no disk","hint":"buy one"}']), "file-load: no disk", "buy one"),
+        (FakeProgram(code=1, stderr=['{"error":"no disk","hint":null}']), "file-load: no disk", "message above"),
+        (FakeProgram(code=101, stderr=["thread panicked"]), "exit code 101:\nthread panicked", "output above"),
+        (
+            FakeProgram(code=1, stdout=["{broken json, panicked"]),
+            "exit code 1:\n{broken json, panicked",
+            "output above",
+        ),
     ],
 )
-def test_a_native_subcommand_that_fails_is_told_in_its_own_words(ran: Ran, message: str, hint: str) -> None:
+def test_a_native_subcommand_that_fails_is_told_in_its_own_words(ran: FakeProgram, message: str, hint: str) -> None:
     with connect(FakeTransport(run=lambda _spawn: ran)) as agent:
         with pytest.raises(PlaceError, match=message) as failure:
             run_native(agent, FILE_LOAD, FILES, timeout_s=WAIT_S)
@@ -261,7 +265,7 @@ def test_a_native_subcommand_that_fails_is_told_in_its_own_words(ran: Ran, messa
 
 
 def test_a_native_subcommand_that_hangs_is_stopped() -> None:
-    fake = FakeTransport(run=lambda _spawn: Ran(code=None))
+    fake = FakeTransport(run=lambda _spawn: FakeProgram(code=None))
     with connect(fake) as agent, pytest.raises(PlaceError, match="ran longer than"):
         run_native(agent, FILE_LOAD, FILES, timeout_s=0.01)
     assert any(isinstance(request, wire.Signal) for request in fake.requests)

@@ -14,7 +14,7 @@ from fairtrial.metrics.latency import merged_latency
 from fairtrial.metrics.series import timeline
 from fairtrial.study.resolved import Section
 from fairtrial.workloads import WORKLOADS, Workload, agreement, workload_of
-from fairtrial.workloads.made_files import Line, latency_log
+from fairtrial.workloads.made_files import HistogramLine, latency_log
 
 DONE = {"committed": 2, "rolled_back": 0, "failed": 0, "retried": 0}
 
@@ -27,7 +27,7 @@ def trial(tmp_path: Path) -> Path:
     (tmp_path / "result.json").write_text(json.dumps(result), encoding="utf-8")
     counts = {f"payment_{name}": pl.Series([count], dtype=pl.UInt64) for name, count in DONE.items()}
     pl.DataFrame({"time_ns": [10], "measured": [True], **counts}).write_parquet(tmp_path / timeline.FILE)
-    line = Line(tag="payment", start_ns=10, end_ns=20, counts=[(5, 1), (7, 1)])
+    line = HistogramLine(tag="payment", start_ns=10, end_ns=20, counts=[(5, 1), (7, 1)])
     (tmp_path / "latency.hlog").write_text(latency_log("of a test", [line]), encoding="utf-8")
     merged_latency.write(tmp_path)
     return tmp_path
@@ -47,7 +47,7 @@ def test_files_of_the_engine_that_agree_contradict_nothing(trial: Path, kind: st
 
 @pytest.mark.parametrize("kind", ENGINES)
 def test_counts_and_sums_of_latencies_are_asked_of_every_engine(trial: Path, kind: str) -> None:
-    line = Line(tag="payment", start_ns=10, end_ns=20, counts=[(5, 1), (7, 2)])
+    line = HistogramLine(tag="payment", start_ns=10, end_ns=20, counts=[(5, 1), (7, 2)])
     (trial / "latency.hlog").write_text(latency_log("of a test", [line]), encoding="utf-8")
     (found,) = agreement.contradictions(trial, example(kind))
     assert found.startswith("latency-merged.parquet: payment has 2 observations")

@@ -15,7 +15,7 @@ from fairtrial.protocol.endpoints import FilesEndpoint
 from fairtrial.protocol.generated import FileLoad, SqliteEndpoint
 from fairtrial.systems import Launch
 from fairtrial.systems.files import Files, FilesParameters
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.workloads import prepared_files
 from fairtrial.workloads.engine.file_access import FileAccess, FileAccessParameters
 from fairtrial.workloads.prepared_files import FileWorkload, skewed
@@ -48,7 +48,7 @@ def test_a_skew_is_a_shape_its_parameter_and_perhaps_a_centre(
 
 def test_loading_asks_for_a_file_per_job() -> None:
     loaded = {"content_sha256": "e" * 64, "rows": {"files": 2, "bytes": 16384}}
-    with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(loaded)])) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=[json.dumps(loaded)])) as (place, fake):
         found = workload().load(place, FilesEndpoint(directory="/d"), on_progress=lambda _: None)
         asked = FileLoad.model_validate_json(spawned(fake, "file-load").stdin or "")
     assert asked == FileLoad(directory="/d", files=2, bytes=8192, seed=3)

@@ -16,7 +16,7 @@ from fairtrial.record.models import Window
 from fairtrial.wire.fake import USAGE
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import tool
-from fairtrial.workloads.tool import Bench, Life, Ran, Running, Tool
+from fairtrial.workloads.tool import Bench, Life, Running, Tool, ToolRun
 from fairtrial.workloads.workload import Drive, Starting
 
 
@@ -30,7 +30,7 @@ def shell(name: str = "sh", hint: str = "install it at the place") -> Tool:
     return Tool(name, hint, words=lambda lines: lines[-1] if lines else "nothing", stop_s=1)
 
 
-def run(place: OpenPlace, script: str, *, limit_s: float = 20) -> Ran:
+def run(place: OpenPlace, script: str, *, limit_s: float = 20) -> ToolRun:
     starting: Starting = {"environment": {"NAMED": "by the settings"}, "processors": None, "groups": ()}
     return shell().run(place, ["-c", script], Running("load", PurePosixPath("/tmp"), limit_s, starting))
 
@@ -119,12 +119,12 @@ class Telling(Bench):
     failing: str
     told: list[str]
 
-    def run(self, life: Life, drive: Drive, *, name: str) -> Ran:  # noqa: ARG002 - it starts nothing
+    def run(self, life: Life, drive: Drive, *, name: str) -> ToolRun:  # noqa: ARG002 - it starts nothing
         self.told.append(f"{name} {life.seed}")
         usage = wire.Usage.model_validate(USAGE)
-        return Ran([], Window(start_ns=1, end_ns=2), usage, "no" if name == self.failing else "")
+        return ToolRun([], Window(start_ns=1, end_ns=2), usage, "no" if name == self.failing else "")
 
-    def measured(self, _ran: Ran, _drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:
+    def measured(self, _ran: ToolRun, _drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:
         self.told.append("measured")
         return Window(start_ns=5, end_ns=6), "too few"
 

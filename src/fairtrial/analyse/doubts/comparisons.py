@@ -13,8 +13,16 @@ import numpy as np
 
 from fairtrial.analyse.inference import sensitivity, t_tests
 from fairtrial.analyse.inference.censoring import DISTINCT_SHARE, SMALLEST_N_TO_TIE
-from fairtrial.analyse.inference.comparing import CENSORED, EXCHANGED, PAIRED_LOGS, WELCH_LOGS, Setting, matched, t_test
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.inference.comparing import (
+    CENSORED,
+    EXCHANGED,
+    PAIRED_LOGS,
+    WELCH_LOGS,
+    ComparisonOptions,
+    matched,
+    t_test,
+)
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Doubt
 
 # Paired and Welch's test disagree if one is below the level and the other above this many times the level: without
@@ -23,7 +31,7 @@ DISAGREEMENT_FACTOR: Final = 2
 SPREADS_LEVEL: Final = 0.01  # false alarms per comparison of arms whose spreads are equal
 
 
-def about(comparison: Comparison, baseline: Measured, arm: Measured, *, alpha: float) -> Iterator[Doubt]:
+def about(comparison: Comparison, baseline: ArmValues, arm: ArmValues, *, alpha: float) -> Iterator[Doubt]:
     """Every doubt about one comparison, in a fixed order."""
     place = {"cell": comparison.cell, "metric": comparison.metric}
     yield from _missing(baseline, place)
@@ -47,7 +55,7 @@ def about(comparison: Comparison, baseline: Measured, arm: Measured, *, alpha: f
     yield from _thin_tails(comparison, alpha=alpha)
 
 
-def _missing(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
+def _missing(each: ArmValues, place: dict[str, str]) -> Iterator[Doubt]:
     """Never a false alarm: it counts."""
     if each.absent:
         yield Doubt(
@@ -66,7 +74,7 @@ def of(comparison: Comparison, *, code: str, message: str, advice: str) -> Doubt
     )
 
 
-def _unequal(comparison: Comparison, baseline: Measured, arm: Measured) -> Iterator[Doubt]:
+def _unequal(comparison: Comparison, baseline: ArmValues, arm: ArmValues) -> Iterator[Doubt]:
     """Never a false alarm: it counts."""
     sizes = len(baseline.values), len(arm.values)
     if comparison.method.startswith("paired"):
@@ -108,12 +116,12 @@ def _not_computable(comparison: Comparison) -> Iterator[Doubt]:
     yield of(comparison, code="not_computable", message=message, advice=advice)
 
 
-def _all_equal(baseline: Measured, arm: Measured) -> bool:
+def _all_equal(baseline: ArmValues, arm: ArmValues) -> bool:
     values = np.concatenate([baseline.values, arm.values])
     return len(values) > 2 and np.ptp(values) == 0  # noqa: PLR2004 - two equal values are no pattern
 
 
-def _nothing_varies(baseline: Measured, arm: Measured, place: dict[str, str]) -> Doubt:
+def _nothing_varies(baseline: ArmValues, arm: ArmValues, place: dict[str, str]) -> Doubt:
     """One doubt for what would be four: a count of failures that is always 0 is the usual case, and a good one."""
     count = len(baseline.values) + len(arm.values)
     return Doubt(
@@ -125,7 +133,7 @@ def _nothing_varies(baseline: Measured, arm: Measured, place: dict[str, str]) ->
     )
 
 
-def zero_variance(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
+def zero_variance(each: ArmValues, place: dict[str, str]) -> Iterator[Doubt]:
     """Never a false alarm for continuous values."""
     if len(each.values) > 1 and np.ptp(each.values) == 0:
         yield Doubt(
@@ -137,7 +145,7 @@ def zero_variance(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
         )
 
 
-def quantised(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
+def quantised(each: ArmValues, place: dict[str, str]) -> Iterator[Doubt]:
     """See `DISTINCT_SHARE` for how often it cries wolf."""
     n, distinct = len(each.values), np.unique(each.values)
     if n >= SMALLEST_N_TO_TIE and 1 < len(distinct) <= DISTINCT_SHARE * n:
@@ -153,7 +161,7 @@ def quantised(each: Measured, place: dict[str, str]) -> Iterator[Doubt]:
         )
 
 
-def _interval_censored(comparison: Comparison, baseline: Measured, arm: Measured) -> Iterator[Doubt]:
+def _interval_censored(comparison: Comparison, baseline: ArmValues, arm: ArmValues) -> Iterator[Doubt]:
     """Only of metrics whose definition tells their resolution; for those never a false alarm."""
     distinct = [len(np.unique(each.values)) for each in (baseline, arm)]
     yield of(
@@ -166,7 +174,7 @@ def _interval_censored(comparison: Comparison, baseline: Measured, arm: Measured
     )
 
 
-def _non_positive(comparison: Comparison, baseline: Measured, arm: Measured) -> Iterator[Doubt]:
+def _non_positive(comparison: Comparison, baseline: ArmValues, arm: ArmValues) -> Iterator[Doubt]:
     """Never a false alarm: it counts."""
     if comparison.ratio.estimate is None:
         count = sum(int((each.values <= 0).sum()) for each in (baseline, arm))
@@ -246,7 +254,9 @@ def _thin_tails(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
     )
 
 
-def little_power(comparison: Comparison, baseline: Measured, arm: Measured, *, setting: Setting) -> Iterator[Doubt]:
+def little_power(
+    comparison: Comparison, baseline: ArmValues, arm: ArmValues, *, setting: ComparisonOptions
+) -> Iterator[Doubt]:
     """About a claimed difference that may be as small as the margin, where so small a one is seldom found.
 
     Computed from the trials' own spread, so it is as uncertain as that. Not where the interval leaves the margin out:

@@ -15,7 +15,7 @@ from scipy import special
 
 from fairtrial.analyse.inference import ranks
 from fairtrial.analyse.inference.t_tests import Values
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Doubt
 
 FIXED_LEVEL: Final = 0.01  # chance that random order within blocks looks fixed; of two arms it takes eight blocks
@@ -28,7 +28,7 @@ MOST_ROWS_PERMUTED: Final = 10_000  # 160 MB; so many are normal enough
 SMALLEST_ROWS: Final = 20  # of an arm in a cell: fewer are no samples of one run, and the normal bound needs some
 _ROUNDING: Final = 1e-12
 
-Cells = Sequence[Sequence[Measured]]  # every arm of each cell, the baseline first
+Cells = Sequence[Sequence[ArmValues]]  # every arm of each cell, the baseline first
 
 
 def interleaved(cells: Cells) -> bool:
@@ -64,11 +64,11 @@ def fixed_slots(metric: str, cells: Cells) -> Iterator[Doubt]:
         )
 
 
-def _side(arms: Sequence[Measured], number: int, *, after: bool, count: int) -> str:
+def _side(arms: Sequence[ArmValues], number: int, *, after: bool, count: int) -> str:
     return f"{arms[number].arm} runs {'after' if after else 'before'} {arms[0].arm} in all {count} blocks"
 
 
-def _after(arms: Sequence[Measured], arm: Measured) -> list[bool]:
+def _after(arms: Sequence[ArmValues], arm: ArmValues) -> list[bool]:
     """Of each block that has all arms: whether the arm stood behind the baseline."""
     return [of[arm.arm] > of[arms[0].arm] for of in _positions(arms).values()]
 
@@ -97,7 +97,7 @@ def dependent_blocks(metric: str, cells: Cells) -> Iterator[Doubt]:
         )
 
 
-def dependent_rows(metric: str, arms: Sequence[Measured], *, unit: str = "row") -> Iterator[Doubt]:
+def dependent_rows(metric: str, arms: Sequence[ArmValues], *, unit: str = "row") -> Iterator[Doubt]:
     """Whether neighbouring rows of an arm are alike, over all arms and cells together. False alarms: `ROWS_LEVEL`.
 
     The products of neighbours' ranks, which no outlier carries, against orders of the same rows at random. Where their
@@ -149,7 +149,7 @@ def _over_orders(scores: Values) -> tuple[float, float]:
     return -1.0, variance
 
 
-def _positions(arms: Sequence[Measured]) -> dict[int, dict[str, int]]:
+def _positions(arms: Sequence[ArmValues]) -> dict[int, dict[str, int]]:
     """Positions by arm, by block that has all arms, blocks in time order."""
     every: dict[int, dict[str, int]] = {}
     for arm in arms:
@@ -159,7 +159,7 @@ def _positions(arms: Sequence[Measured]) -> dict[int, dict[str, int]]:
     return dict(sorted(whole.items(), key=lambda each: min(each[1].values())))
 
 
-def _differences(arms: Sequence[Measured]) -> Values | None:
+def _differences(arms: Sequence[ArmValues]) -> Values | None:
     """Each arm less the baseline by block in time order, centred, of unit variance: shape (arms - 1, blocks).
 
     On logarithms where all values are positive. None where there is too little of it.

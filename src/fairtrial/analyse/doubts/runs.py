@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from fairtrial.analyse.inference import ranks, t_tests
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Doubt
 
 SORTED_LEVEL: Final = 0.001  # chance of a false alarm per metric; sorted data are pasted data, and rare
@@ -30,7 +30,7 @@ ONE_SIDE: Final = (
 )
 NOT_INTERLEAVED: Final = "arms were not interleaved: the drift may be the difference that is reported"
 
-Groups = Sequence[tuple[str, Measured]]  # (cell, values of one arm in it)
+Groups = Sequence[tuple[str, ArmValues]]  # (cell, values of one arm in it)
 
 
 @dataclass(frozen=True)

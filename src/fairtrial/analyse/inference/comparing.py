@@ -10,7 +10,7 @@ import numpy as np
 
 from fairtrial.analyse.inference import censoring, confirming, permuting, ranks, sensitivity, shares, spreads, t_tests
 from fairtrial.analyse.inference.t_tests import TTest, Values
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Interval, RankOpinion, Role, Welch
 
 PAIRED_LOGS: Final = "paired t on log ratios over blocks"
@@ -37,7 +37,7 @@ _TRIALS_COUNT: Final = "the trial is the unit: nothing inside a trial counts as 
 
 
 @dataclass(frozen=True)
-class Setting:
+class ComparisonOptions:
     """What all comparisons of an analysis share.
 
     Attributes:
@@ -125,7 +125,7 @@ class Matched:
         return replace(self, baseline=self.arm, arm=self.baseline)
 
 
-def matched(baseline: Measured, arm: Measured, *, paired: bool) -> Matched:
+def matched(baseline: ArmValues, arm: ArmValues, *, paired: bool) -> Matched:
     """Pairs values by block; blocks that only one arm has are left out, and `doubts` says how many."""
     if not paired:
         return Matched(baseline=baseline.values, arm=arm.values)
@@ -133,7 +133,7 @@ def matched(baseline: Measured, arm: Measured, *, paired: bool) -> Matched:
     return Matched(baseline=baseline.at(blocks), arm=arm.at(blocks))
 
 
-def comparable(baseline: Measured, arm: Measured, *, paired: bool) -> bool:
+def comparable(baseline: ArmValues, arm: ArmValues, *, paired: bool) -> bool:
     """Whether there is anything to compare: a common block if paired, else a value in each."""
     used = matched(baseline, arm, paired=paired)
     return min(len(used.baseline), len(used.arm)) > 0
@@ -150,7 +150,7 @@ class Subject:
     total: float = 0.0
 
 
-def compare(baseline: Measured, arm: Measured, *, subject: Subject, setting: Setting) -> Comparison:
+def compare(baseline: ArmValues, arm: ArmValues, *, subject: Subject, setting: ComparisonOptions) -> Comparison:
     """Compares two arms, which must have something in common (`comparable`).
 
     A test that cannot be computed gives p = 1; `verdict` is `undecided` until the family is judged.
@@ -213,18 +213,18 @@ def _method(*, paired: bool, logs: bool, exchanged: bool) -> str:
     return WELCH_LOGS if logs else WELCH_UNITS
 
 
-def _tested(used: Matched, setting: Setting) -> tuple[TTest | None, TTest | None]:
+def _tested(used: Matched, setting: ComparisonOptions) -> tuple[TTest | None, TTest | None]:
     """In units and, where all values have one, on logarithms."""
     return t_test(used, setting), t_test(used.logarithms, setting) if used.positive else None
 
 
-def t_test(used: Matched, setting: Setting) -> TTest | None:
+def t_test(used: Matched, setting: ComparisonOptions) -> TTest | None:
     """Student's over blocks, or Welch's; None if it cannot be computed."""
     test = t_tests.paired if setting.paired else t_tests.welch
     return test(used.baseline, used.arm, confidence=setting.confidence)
 
 
-def _censored(used: Matched, *, resolution: float, setting: Setting) -> tuple[TTest | None, TTest | None]:
+def _censored(used: Matched, *, resolution: float, setting: ComparisonOptions) -> tuple[TTest | None, TTest | None]:
     """The same for values of which only their class is known."""
     test = censoring.paired if setting.paired else censoring.welch
     units, logs = (
@@ -236,17 +236,17 @@ def _censored(used: Matched, *, resolution: float, setting: Setting) -> tuple[TT
     return units, logs
 
 
-def exchanged_beyond(used: Matched, setting: Setting, *, sign: float) -> float:
+def exchanged_beyond(used: Matched, setting: ComparisonOptions, *, sign: float) -> float:
     """One-sided p of exchanging arms alone, for an arm above the baseline, or below it for a negative sign."""
     return _permuted(used, setting) / 2 if sign * _mean_shift(used) > 0 else 1.0
 
 
-def _permuted(used: Matched, setting: Setting) -> float:
+def _permuted(used: Matched, setting: ComparisonOptions) -> float:
     p = permuting.paired_p if setting.paired else permuting.unpaired_p
     return p(used.baseline, used.arm, rounding=used.rounding, seed=setting.seed)
 
 
-def _confirmed(p: float, scaled: Matched, *, setting: Setting, level: float) -> float:
+def _confirmed(p: float, scaled: Matched, *, setting: ComparisonOptions, level: float) -> float:
     """A t test's p, held against tests that ask less of the noise; a rule that looks often has its own p."""
     if not setting.once or p >= setting.alpha:
         return p
@@ -256,7 +256,7 @@ def _confirmed(p: float, scaled: Matched, *, setting: Setting, level: float) -> 
     return float(confirming.unpaired(by_t, *scaled.settled, level=level, alpha=setting.alpha))
 
 
-def confirmed_above(p: float, scaled: Matched, *, setting: Setting, level: float) -> float:
+def confirmed_above(p: float, scaled: Matched, *, setting: ComparisonOptions, level: float) -> float:
     """The same for a one-sided p of "the arm is not above the baseline", whether looked at once or often."""
     by_t = np.asarray(p)
     if setting.paired:
@@ -264,7 +264,9 @@ def confirmed_above(p: float, scaled: Matched, *, setting: Setting, level: float
     return float(confirming.unpaired_beyond(by_t, *scaled.settled, level=level, alpha=setting.alpha))
 
 
-def _inside(test: TTest | None, logs: Matched | None, *, bound: float, setting: Setting, level: float) -> float | None:
+def _inside(
+    test: TTest | None, logs: Matched | None, *, bound: float, setting: ComparisonOptions, level: float
+) -> float | None:
     """The p of equivalence, against the margin's nearer end likewise; `logs`: None where there are none."""
     if test is None:
         return None if logs is None else _inside_by_exchange(logs, bound=bound, setting=setting)
@@ -275,21 +277,21 @@ def _inside(test: TTest | None, logs: Matched | None, *, bound: float, setting: 
     return confirmed_above(p, from_above.moved(arm=bound), setting=setting, level=level)
 
 
-def _inside_by_exchange(logs: Matched, *, bound: float, setting: Setting) -> float | None:
+def _inside_by_exchange(logs: Matched, *, bound: float, setting: ComparisonOptions) -> float | None:
     """The same of values without spread: the arm moved by the margin, either way, against the baseline."""
     if min(len(logs.baseline), len(logs.arm)) < t_tests.SMALLEST_N:
         return None
     return max(exchanged_beyond(logs.moved(arm=by), setting, sign=by) for by in (-bound, bound))
 
 
-def _typical_moves(used: Matched, setting: Setting) -> bool:
+def _typical_moves(used: Matched, setting: ComparisonOptions) -> bool:
     if setting.paired:
         return bool(np.median(used.differences) != 0)
     first, second = used.settled
     return bool(np.median(first) != np.median(second))
 
 
-def _enough(used: Matched, rank: RankOpinion, setting: Setting) -> bool:
+def _enough(used: Matched, rank: RankOpinion, setting: ComparisonOptions) -> bool:
     """Many trials of one arm do not make up for few of the other: of 2 against 20 ranks could claim."""
     few = not setting.paired and min(len(used.baseline), len(used.arm)) < FEWEST_UNPAIRED
     return not few and ranks.could_claim(rank.smallest_p, alpha=setting.alpha)
@@ -327,7 +329,7 @@ def _difference(used: Matched, test: TTest | None) -> Interval:
     return Interval(estimate=_mean_shift(used), low=low, high=high)
 
 
-def _rank(scaled: Matched, *, setting: Setting, logs: bool) -> RankOpinion | None:
+def _rank(scaled: Matched, *, setting: ComparisonOptions, logs: bool) -> RankOpinion | None:
     """The exact test on the same values and the same scale as the t test that decides."""
     if setting.paired:
         test = ranks.signed_rank(scaled.differences, confidence=setting.confidence)
@@ -351,7 +353,7 @@ def _back(value: float | None, *, logs: bool) -> float | None:
     return math.exp(min(t_tests.LARGEST_LOGARITHM, value)) if logs and value is not None else value
 
 
-def _welch(baseline: Measured, arm: Measured, *, confidence: float) -> Welch | None:
+def _welch(baseline: ArmValues, arm: ArmValues, *, confidence: float) -> Welch | None:
     """On all values of both arms, paired or not: what `t.test(arm, baseline)` prints in R."""
     test = t_tests.welch(baseline.values, arm.values, confidence=confidence)
     if test is None:

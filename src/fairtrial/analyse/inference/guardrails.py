@@ -15,9 +15,16 @@ import numpy as np
 from scipy import special
 
 from fairtrial.analyse.inference import sensitivity, t_tests
-from fairtrial.analyse.inference.comparing import Matched, Setting, confirmed_above, exchanged_beyond, matched, t_test
+from fairtrial.analyse.inference.comparing import (
+    ComparisonOptions,
+    Matched,
+    confirmed_above,
+    exchanged_beyond,
+    matched,
+    t_test,
+)
 from fairtrial.analyse.inference.t_tests import TTest, TTests, Values
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Estimand, Guardrail, Outcome
 
 
@@ -34,7 +41,7 @@ class Rail:
         return 1 if self.better == "lower" else -1
 
 
-def guarded(baseline: Measured, arm: Measured, *, rail: Rail, setting: Setting) -> Guardrail:
+def guarded(baseline: ArmValues, arm: ArmValues, *, rail: Rail, setting: ComparisonOptions) -> Guardrail:
     """Tests one arm on one guardrail; the outcome is `judging`'s to withhold."""
     used = matched(baseline, arm, paired=setting.paired)
     in_units = t_test(used, setting)
@@ -92,7 +99,7 @@ def non_inferiority(tests: TTests, *, worse: int, bound: float) -> tuple[Values,
     return np.where(np.isnan(kept), 1.0, kept), np.where(np.isnan(breached), 1.0, breached)
 
 
-def _at_the_margin(baseline: Measured, arm: Measured, used: Matched, *, rail: Rail) -> Matched | None:
+def _at_the_margin(baseline: ArmValues, arm: ArmValues, used: Matched, *, rail: Rail) -> Matched | None:
     """The arm against the baseline made worse by the margin: of logarithms, or a difference that is linear in both.
 
     A baseline whose mean is not positive has no share; nothing is claimed of it.
@@ -104,7 +111,7 @@ def _at_the_margin(baseline: Measured, arm: Measured, used: Matched, *, rail: Ra
     return Matched(baseline=(1 + rail.margin) ** rail.worse * used.baseline, arm=used.arm)
 
 
-def _p_values(moved: Matched | None, *, rail: Rail, setting: Setting) -> tuple[float, float]:
+def _p_values(moved: Matched | None, *, rail: Rail, setting: ComparisonOptions) -> tuple[float, float]:
     """Of kept and of breached, as ranks and the exchange of arms leave them; by these alone where nothing varies."""
     if moved is None:
         return 1.0, 1.0
@@ -119,18 +126,18 @@ def _p_values(moved: Matched | None, *, rail: Rail, setting: Setting) -> tuple[f
     return kept, breached
 
 
-def _by_exchange(moved: Matched, *, rail: Rail, setting: Setting) -> tuple[float, float]:
+def _by_exchange(moved: Matched, *, rail: Rail, setting: ComparisonOptions) -> tuple[float, float]:
     kept, breached = (exchanged_beyond(moved, setting, sign=sign * rail.worse) for sign in (-1, 1))
     return kept, breached
 
 
-def _p_values_of_nothing(used: Matched, *, rail: Rail, setting: Setting) -> tuple[float, float]:
+def _p_values_of_nothing(used: Matched, *, rail: Rail, setting: ComparisonOptions) -> tuple[float, float]:
     """A share of nothing is nothing: kept where no value of the arm is worse than it, breached where they rise."""
     none_worse = not (rail.worse * used.arm > 0).any()
     kept = _by_exchange(used.moved(baseline=rail.worse), rail=rail, setting=setting)[0] if none_worse else 1.0
     return kept, _by_exchange(used, rail=rail, setting=setting)[1]
 
 
-def _bound(test: TTest, *, rail: Rail, setting: Setting) -> float:
+def _bound(test: TTest, *, rail: Rail, setting: ComparisonOptions) -> float:
     """The end in the worse direction of the one-sided interval."""
     return test.estimate + rail.worse * t_tests.quantile(setting.confidence, test.df) * test.standard_error

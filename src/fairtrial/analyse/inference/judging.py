@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from fairtrial.analyse.inference import families, guardrails
-from fairtrial.analyse.inference.comparing import Setting
+from fairtrial.analyse.inference.comparing import ComparisonOptions
 from fairtrial.analyse.inference.guardrails import withheld
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.models import Adjustment, Comparison, Estimand, Role, Verdict
@@ -31,7 +31,7 @@ def judge(
     comparisons: Sequence[Comparison],
     *,
     metrics: Mapping[str, MetricDefinition],
-    setting: Setting,
+    setting: ComparisonOptions,
     without_verdict: Callable[[Comparison], bool],
     missing: Mapping[Role, int] = NOTHING_MISSING,
 ) -> list[Comparison]:
@@ -54,7 +54,7 @@ def judge(
 
 
 def _with_verdict(
-    comparison: Comparison, definition: MetricDefinition, *, setting: Setting, withhold: bool
+    comparison: Comparison, definition: MetricDefinition, *, setting: ComparisonOptions, withhold: bool
 ) -> Comparison:
     if withhold:
         return withheld(comparison.model_copy(update={"verdict": "none"}), "none")

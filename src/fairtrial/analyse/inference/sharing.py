@@ -8,10 +8,10 @@ import numpy as np
 
 from fairtrial.analyse.inference import families
 from fairtrial.analyse.inference.t_tests import Values
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 
 
-def shares(values: Mapping[str, Measured], arms: Sequence[str], *, paired: bool) -> dict[str, float]:
+def shares(values: Mapping[str, ArmValues], arms: Sequence[str], *, paired: bool) -> dict[str, float]:
     """The baseline's share of each comparison's variance, by arm; `values` by level, baseline first.
 
     Paired, from the blocks that all of them have. Where arms are judged on different scales, or too few blocks are
@@ -26,7 +26,7 @@ def shares(values: Mapping[str, Measured], arms: Sequence[str], *, paired: bool)
     return dict(zip(arms, found.tolist(), strict=True))
 
 
-def _of_blocks(compared: Sequence[Measured], *, logs: bool) -> Values:
+def _of_blocks(compared: Sequence[ArmValues], *, logs: bool) -> Values:
     common = sorted(set.intersection(*(set(each.blocks) for each in compared)))
     if len(common) < families.SMALLEST_N:
         return np.zeros(len(compared) - 1)
@@ -34,7 +34,7 @@ def _of_blocks(compared: Sequence[Measured], *, logs: bool) -> Values:
     return families.shares_of_blocks(np.log(values) if logs else values)
 
 
-def _of_arms(compared: Sequence[Measured], *, logs: bool) -> Values:
+def _of_arms(compared: Sequence[ArmValues], *, logs: bool) -> Values:
     n = [len(each.values) for each in compared]
     if min(n) < families.SMALLEST_N:
         return np.zeros(len(compared) - 1)

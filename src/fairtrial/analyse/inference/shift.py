@@ -90,7 +90,7 @@ class ShiftCurve(Result):
 
 
 @dataclass(frozen=True)
-class Observed:
+class ArmHistograms:
     """Trials of two arms as counts over common classes.
 
     Attributes:
@@ -113,7 +113,7 @@ class Resampling:
     replicates: int = REPLICATES
 
 
-def observed(baseline: Sequence[tuple[Classes, Classes]], arm: Sequence[tuple[Classes, Classes]]) -> Observed:
+def observed(baseline: Sequence[tuple[Classes, Classes]], arm: Sequence[tuple[Classes, Classes]]) -> ArmHistograms:
     """Trials, each as its classes' upper bounds and counts, over the classes that any of them has."""
     highest = np.unique(np.concatenate([bounds for bounds, _ in (*baseline, *arm)]))
 
@@ -123,16 +123,16 @@ def observed(baseline: Sequence[tuple[Classes, Classes]], arm: Sequence[tuple[Cl
             row[np.searchsorted(highest, bounds)] = found
         return counts
 
-    return Observed(highest_ns=highest, baseline=counted(baseline), arm=counted(arm))
+    return ArmHistograms(highest_ns=highest, baseline=counted(baseline), arm=counted(arm))
 
 
-def quantiles_of(of: Observed) -> Matrix:
+def quantiles_of(of: ArmHistograms) -> Matrix:
     """Those of `QUANTILES` with enough observations beyond in both arms, shape (quantiles,)."""
     fewest = min(float(of.baseline.sum()), float(of.arm.sum()))
     return np.array([each for each in QUANTILES if fewest * (1 - each) >= EXCEEDANCES_WANTED])
 
 
-def curve(of: Observed, *, cell: str, arms: tuple[str, str], how: Resampling) -> ShiftCurve:
+def curve(of: ArmHistograms, *, cell: str, arms: tuple[str, str], how: Resampling) -> ShiftCurve:
     """The shift curve of `arms`, baseline first."""
     wanted = quantiles_of(of)
     baseline, arm = (
@@ -166,7 +166,7 @@ def curve(of: Observed, *, cell: str, arms: tuple[str, str], how: Resampling) ->
 
 
 def _band(
-    of: Observed, wanted: Matrix, *, estimate: Matrix, how: Resampling
+    of: ArmHistograms, wanted: Matrix, *, estimate: Matrix, how: Resampling
 ) -> tuple[Matrix | None, Matrix | None, float | None]:
     """On logarithms: estimate ± critical · standard error, and a class's width on either side.
 
@@ -189,7 +189,7 @@ def _band(
     return estimate - reach, estimate + reach, critical
 
 
-def _replicates(of: Observed, wanted: Matrix, how: Resampling) -> Matrix:
+def _replicates(of: ArmHistograms, wanted: Matrix, how: Resampling) -> Matrix:
     """Log ratios of quantiles, one row per replicate, shape (replicates, quantiles)."""
     random = np.random.default_rng(how.seed)
     first = _drawn(random, len(of.baseline), how.replicates)

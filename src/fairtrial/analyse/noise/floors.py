@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from fairtrial.analyse.models import Comparison
 from fairtrial.analyse.noise import profile as noise
-from fairtrial.analyse.noise.models import Floor, MetricNoise, NoiseProfile
+from fairtrial.analyse.noise.models import MetricNoise, NoiseFloor, NoiseProfile
 from fairtrial.analyse.selection import Selection
 from fairtrial.record.models import PlaceOpened, Plan
 from fairtrial.study.resolved import Section
@@ -20,7 +20,7 @@ FACT: Final = "noise"  # of a place: profiles kept there when it was opened, as 
 
 def floors(
     plan: Plan, selection: Selection, comparisons: Iterable[Comparison], *, places: Sequence[PlaceOpened]
-) -> tuple[Floor, ...]:
+) -> tuple[NoiseFloor, ...]:
     """One floor per cell, metric and number of blocks, where its place has an A/A of that metric.
 
     A profile of the same study goes before one of the same workload and system, that before any other, and the newer
@@ -28,7 +28,7 @@ def floors(
     """
     known = {opened.place: profiles(opened) for opened in places}
     places_of = {cell.name: _place(plan, cell.planned_cells) for cell in selection.cells}
-    found: dict[tuple[str, str], Floor] = {}
+    found: dict[tuple[str, str], NoiseFloor] = {}
     for each in comparisons:
         place = places_of[each.cell]
         if (each.cell, each.metric) in found or place is None:
@@ -45,8 +45,10 @@ def floors(
     return tuple(found.values())
 
 
-def _floor(comparison: Comparison, like: MetricNoise, profile: NoiseProfile, *, plan: Plan, place: Section) -> Floor:
-    return Floor(
+def _floor(
+    comparison: Comparison, like: MetricNoise, profile: NoiseProfile, *, plan: Plan, place: Section
+) -> NoiseFloor:
+    return NoiseFloor(
         cell=comparison.cell,
         metric=comparison.metric,
         place=place.kind,

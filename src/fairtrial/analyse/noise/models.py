@@ -100,7 +100,7 @@ class NoiseProfile(Result):
     resampled: Rate
 
 
-class Floor(Result):
+class NoiseFloor(Result):
     """The noise floor of one place beside one metric in one cell of a later report.
 
     Attributes:

@@ -3,6 +3,16 @@
 from fairtrial.analyse.sequential.adjusting import adjusted, rests_on_normality, stopping
 from fairtrial.analyse.sequential.following import Followed, follow, rule_of
 from fairtrial.analyse.sequential.rule import Rule
-from fairtrial.analyse.sequential.simulating import Outcome, simulate
+from fairtrial.analyse.sequential.simulating import SimulatedOutcomes, simulate
 
-__all__ = ["Followed", "Outcome", "Rule", "adjusted", "follow", "rests_on_normality", "rule_of", "simulate", "stopping"]
+__all__ = [
+    "Followed",
+    "Rule",
+    "SimulatedOutcomes",
+    "adjusted",
+    "follow",
+    "rests_on_normality",
+    "rule_of",
+    "simulate",
+    "stopping",
+]

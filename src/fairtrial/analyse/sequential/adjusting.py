@@ -14,7 +14,7 @@ from fairtrial.analyse.inference.comparing import PAIRED_LOGS, PAIRED_UNITS
 from fairtrial.analyse.inference.judging import CLAIMS
 from fairtrial.analyse.models import Comparison, Doubt, Guardrail, Interval, Stopping
 from fairtrial.analyse.sequential import guarding
-from fairtrial.analyse.sequential.following import Followed, Pairs, Seen
+from fairtrial.analyse.sequential.following import Followed, InterimData, Pairs
 from fairtrial.analyse.sequential.rule import Rule, one_sided_reach, reach
 from fairtrial.record.models import Plan
 from fairtrial.study.catalogue import MetricDefinition
@@ -138,7 +138,7 @@ def _looked_at_as_tested(comparison: Comparison) -> bool:
     return comparison.method in STUDENTS
 
 
-def _interval(seen: Seen, *, away: float) -> tuple[float | None, float | None]:
+def _interval(seen: InterimData, *, away: float) -> tuple[float | None, float | None]:
     middle, error = seen.mean()
     if not (math.isfinite(error) and math.isfinite(away)):
         return None, None

@@ -50,30 +50,30 @@ class Pairs:
     no_logs_from: float
     total: float
 
-    def until(self, round_: float) -> Seen:
+    def until(self, round_: float) -> InterimData:
         """What a look after a round compares. What a later value is must not change it: decisions were made by it."""
         seen = self.rounds <= round_
         logs = round_ < self.no_logs_from
         used = Matched(baseline=self.baseline[seen], arm=self.arm[seen])
-        return Seen(logs=logs, used=used.logarithms if logs else used)
+        return InterimData(logs=logs, used=used.logarithms if logs else used)
 
     def bound(self, blocks: int, *, margin: float) -> float:
         """Of equivalence on the log scale, as the first blocks give it."""
         return shares.bound(self.baseline[:blocks], self.arm[:blocks], margin=margin, total=self.total)
 
     @cached_property
-    def whole(self) -> Seen:
+    def whole(self) -> InterimData:
         """With every round."""
         return self.until(sys.float_info.max)
 
     @cached_property
-    def in_units(self) -> Seen:
+    def in_units(self) -> InterimData:
         """With every round, in the metric's unit."""
-        return Seen(logs=False, used=Matched(baseline=self.baseline, arm=self.arm))
+        return InterimData(logs=False, used=Matched(baseline=self.baseline, arm=self.arm))
 
 
 @dataclass(frozen=True)
-class Seen:
+class InterimData:
     """What is compared, up to some round.
 
     Attributes:

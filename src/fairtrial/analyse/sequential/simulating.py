@@ -19,7 +19,7 @@ EQUIVALENT: Final = 2
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulatedOutcomes:
     """What became of each comparison, shape (replicates, comparisons).
 
     Attributes:
@@ -39,7 +39,9 @@ class Outcome:
     of_mean: Flags
 
 
-def simulate(log_ratios: Values, rule: Rule, *, cells: Counts | None = None, pools: Counts | None = None) -> Outcome:
+def simulate(
+    log_ratios: Values, rule: Rule, *, cells: Counts | None = None, pools: Counts | None = None
+) -> SimulatedOutcomes:
     """Runs a rule over log ratios of shape (replicates, comparisons, blocks); blocks must reach the rule's last.
 
     The comparisons are one family. Those of one of the `cells` get blocks for as long as any is open (each is a cell of
@@ -64,7 +66,7 @@ def simulate(log_ratios: Values, rule: Rule, *, cells: Counts | None = None, poo
     return _outcome(standing)
 
 
-def _outcome(standing: Standing) -> Outcome:
+def _outcome(standing: Standing) -> SimulatedOutcomes:
     alpha, seen = standing.rule.alpha, standing.seen
     claimed = np.where(seen.mean > 0, HIGHER, LOWER)
     verdict = np.where(standing.differs_adjusted < alpha, claimed, UNDECIDED)
@@ -73,7 +75,7 @@ def _outcome(standing: Standing) -> Outcome:
     by_family = reaches(seen.n, level=standing.level, rule=standing.rule) * seen.error
     left_open = by_family + spreads.unseen(seen.n, level=standing.level)
     size, bound = np.abs(seen.mean), standing.rule.bound
-    return Outcome(
+    return SimulatedOutcomes(
         verdict=verdict,
         blocks=seen.n,
         futile=standing.futile & (verdict == UNDECIDED),

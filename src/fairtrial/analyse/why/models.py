@@ -10,7 +10,7 @@ Form = Literal["counter", "level", "share"]
 Subsystem = Literal["cpu", "scheduler", "memory", "io", "network", "server", "other"]
 
 
-class Moved(Result):
+class RatioInterval(Result):
     """A ratio of geometric means, arm over baseline, with its interval; each alone, not adjusted."""
 
     ratio: float
@@ -18,7 +18,7 @@ class Moved(Result):
     high: float
 
 
-class Change(Result):
+class CounterChange(Result):
     """One counter or level in one cell, arm against baseline.
 
     Attributes:
@@ -41,9 +41,9 @@ class Change(Result):
     subsystem: Subsystem
     baseline: float
     arm: float
-    per_second: Moved | None
-    per_work: Moved | None
-    level: Moved | None
+    per_second: RatioInterval | None
+    per_work: RatioInterval | None
+    level: RatioInterval | None
     difference: float
     difference_low: float
     difference_high: float
@@ -73,4 +73,4 @@ class CellWhy(Result):
     unit: str
     tested: int
     constant: int
-    changes: tuple[Change, ...]
+    changes: tuple[CounterChange, ...]

@@ -20,7 +20,7 @@ from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.selection import ContrastCell, select
 from fairtrial.analyse.why import counter_notes, counter_tests
 from fairtrial.analyse.why.counter_tests import Matrix, Tested
-from fairtrial.analyse.why.models import CellWhy, Change, Form, Moved
+from fairtrial.analyse.why.models import CellWhy, CounterChange, Form, RatioInterval
 from fairtrial.metrics.telemetry.counters import Counters
 from fairtrial.record.models import Plan, TrialRecord
 
@@ -173,12 +173,12 @@ def _why(found: _Compared, adjusted: Sequence[float], *, analysis: Analysis, pat
     )
 
 
-def speaks(change: Change, *, margin: float) -> bool:
+def speaks(change: CounterChange, *, margin: float) -> bool:
     """Whether a change may stand in a cell's line: discovered, and meaning the same in both arms."""
     return _discovered(change, margin=margin) and not change.note
 
 
-def _discovered(change: Change, *, margin: float) -> bool:
+def _discovered(change: CounterChange, *, margin: float) -> bool:
     """Whether a change is discovered by the family's rule and larger than what the study calls nothing."""
     if change.p_adjusted >= LEVEL:
         return False
@@ -188,11 +188,11 @@ def _discovered(change: Change, *, margin: float) -> bool:
     return moved is None or abs(math.log(moved.ratio)) >= math.log1p(margin)
 
 
-def _change(found: _Compared, index: int, *, p_adjusted: float, note: str) -> Change:
+def _change(found: _Compared, index: int, *, p_adjusted: float, note: str) -> CounterChange:
     tests, form, at = found.tests, found.forms[index], found.columns[index]
     low, high = tests.standardised_interval
     counter = form == "counter"
-    return Change(
+    return CounterChange(
         counter=found.names[index],
         form=form,
         subsystem=counter_notes.subsystem(found.names[index]),
@@ -213,9 +213,9 @@ def _change(found: _Compared, index: int, *, p_adjusted: float, note: str) -> Ch
     )
 
 
-def _moved(ratios: Mapping[str, Matrix], index: int) -> Moved | None:
+def _moved(ratios: Mapping[str, Matrix], index: int) -> RatioInterval | None:
     ratio, low, high = (float(ratios[name][index]) for name in ("ratio", "low", "high"))
-    return Moved(ratio=ratio, low=low, high=high) if all(map(math.isfinite, (ratio, low, high))) else None
+    return RatioInterval(ratio=ratio, low=low, high=high) if all(map(math.isfinite, (ratio, low, high))) else None
 
 
 def _finite(value: float) -> float | None:

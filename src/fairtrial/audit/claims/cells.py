@@ -13,7 +13,7 @@ from fairtrial.analyse.inference.t_tests import TTest, Values
 from fairtrial.audit import methods, r_printing
 from fairtrial.audit.claims.models import Bounds, CellClaim, Claim, share
 from fairtrial.audit.comparisons import PERCENT, is_significant, means_of, percent_of, place
-from fairtrial.audit.findings import Finding, Kind, Passage, figure
+from fairtrial.audit.findings import AuditFinding, Kind, Passage, figure
 from fairtrial.audit.methods import Sides
 from fairtrial.audit.noise_floor import Floors
 from fairtrial.audit.printed import read
@@ -27,7 +27,7 @@ _OF_TEST: Final[dict[str, Callable[[TTest], float]]] = {
 }
 
 
-def findings(dataset: Dataset, claim: Claim, *, cell: CellClaim, floors: Floors) -> Iterator[Finding]:
+def findings(dataset: Dataset, claim: Claim, *, cell: CellClaim, floors: Floors) -> Iterator[AuditFinding]:
     """Every figure of one comparison, in order; those of a test are not checkable where it cannot be made."""
     compared = _Compared(dataset, claim, cell)
     named = place({**cell.at, "": cell.second}) if cell.second else place(cell.at)
@@ -106,7 +106,7 @@ class _Compared:
                 yield replace(self, cell=self.cell.model_copy(update={"at": at, "second": second}))
 
 
-def _arms(here: Passage, where: str, compared: _Compared) -> Iterator[Finding]:
+def _arms(here: Passage, where: str, compared: _Compared) -> Iterator[AuditFinding]:
     """What is printed of each arm by itself."""
     medians = [float(np.median(each)) for each in compared.values]
     cell = compared.cell
@@ -115,7 +115,7 @@ def _arms(here: Passage, where: str, compared: _Compared) -> Iterator[Finding]:
             yield here.figure(f"{where}{name}", text, value)
 
 
-def _differences(here: Passage, where: str, compared: _Compared) -> Iterator[Finding]:
+def _differences(here: Passage, where: str, compared: _Compared) -> Iterator[AuditFinding]:
     """What needs no test."""
     cell, (first, second) = compared.cell, compared.means
     by_trial = zip(*(each.tolist() for each in compared.values), strict=False)
@@ -134,7 +134,7 @@ def _differences(here: Passage, where: str, compared: _Compared) -> Iterator[Fin
         yield here.figure(f"{where}difference", cell.difference, second - first)
 
 
-def _paired_difference(here: Passage, what: str, compared: _Compared) -> Finding:
+def _paired_difference(here: Passage, what: str, compared: _Compared) -> AuditFinding:
     found = methods.pairs(compared.dataset, compared.claim.metric, sides=compared.sides)
     if isinstance(found, str) or not len(found[0]):
         why = found if isinstance(found, str) else methods.NO_PAIRED_TEST
@@ -155,7 +155,7 @@ def _untested(cell: CellClaim) -> Iterator[tuple[str, str]]:
         yield "claim", _said(cell)
 
 
-def _tested(here: Passage, where: str, *, compared: _Compared, test: TTest) -> Iterator[Finding]:
+def _tested(here: Passage, where: str, *, compared: _Compared, test: TTest) -> Iterator[AuditFinding]:
     cell = compared.cell
     for text, value in zip(cell.interval or (), (test.low, test.high), strict=False):
         yield here.figure(f"{where}interval", text, value)
@@ -175,7 +175,7 @@ def _tested(here: Passage, where: str, *, compared: _Compared, test: TTest) -> I
         yield here.checked(what, printed, computed=p_text(test), kind=None if agrees else kind)
 
 
-def _t(here: Passage, what: str, *, printed: str, test: TTest) -> Finding:
+def _t(here: Passage, what: str, *, printed: str, test: TTest) -> AuditFinding:
     """Without its sign, which says only what was subtracted from what."""
     negative = read(printed).value < 0
     return here.figure(what, printed, -abs(test.t) if negative else abs(test.t))
@@ -185,7 +185,7 @@ def _said(cell: CellClaim) -> str:
     return "significant" if cell.significant else "not significant"
 
 
-def _percent(here: Passage, where: str, *, compared: _Compared, test: TTest) -> Iterator[Finding]:
+def _percent(here: Passage, where: str, *, compared: _Compared, test: TTest) -> Iterator[AuditFinding]:
     printed, says = compared.cell.percent, compared.claim.says
     if printed is None:
         return

@@ -15,7 +15,7 @@ from fairtrial.analyse.inference.families import holm
 from fairtrial.audit import methods
 from fairtrial.audit.claims.models import Claim, OrderClaim
 from fairtrial.audit.comparisons import CONFIDENCE, Compared, compared_at, place
-from fairtrial.audit.findings import Finding, Passage
+from fairtrial.audit.findings import AuditFinding, Passage
 from fairtrial.audit.models import Levels
 from fairtrial.audit.noise_floor import Floors
 from fairtrial.audit.reading import Dataset
@@ -46,7 +46,7 @@ class _Step:
         return UNRESOLVED.format(first=self.first, second=self.second, p=f"Holm p = {self.p:.2g}", order=order)
 
 
-def orders(dataset: Dataset, claim: Claim, *, floors: Floors) -> Iterator[Finding]:
+def orders(dataset: Dataset, claim: Claim, *, floors: Floors) -> Iterator[AuditFinding]:
     """Every order of a claim, at every combination of the levels that it does not name."""
     for each in claim.orders:
         others = [name for name in dataset.description.factors if name not in (claim.contrast, *each.at)]
@@ -71,7 +71,7 @@ class _Order:
         others = [level for level in self.dataset.levels(self.claim.contrast) if level != named[0]]
         return [*named] if len(named) > 1 else [*named, *others]
 
-    def finding(self, floors: Floors) -> Finding:
+    def finding(self, floors: Floors) -> AuditFinding:
         where = f"{place(self.at)}: " if self.at else ""
         ranking = len(self.order.best_first) > 1
         what = f"{where}{'order' if ranking else 'best'} by {self.claim.metric}"
@@ -146,7 +146,7 @@ def _adjusted(steps: list[_Step]) -> list[_Step]:
     return [replace(each, p=p) for each, p in zip(steps, adjusted, strict=True)]
 
 
-def milder(dataset: Dataset, claim: Claim) -> Iterator[Finding]:
+def milder(dataset: Dataset, claim: Claim) -> Iterator[AuditFinding]:
     """The contrast's effect at one level of a factor against that at each other level, by Welch on logarithms."""
     for factor, level in claim.milder_at.items():
         here = [at for at in dataset.combinations(without=claim.contrast) if at[factor] == level]
@@ -166,7 +166,7 @@ def _effect(dataset: Dataset, claim: Claim, *, at: Levels, second: str) -> Compa
     return found if found.all_positive else NO_RATIO
 
 
-def _milder(dataset: Dataset, claim: Claim, *, what: str, effects: Sequence[Compared | str]) -> Finding:
+def _milder(dataset: Dataset, claim: Claim, *, what: str, effects: Sequence[Compared | str]) -> AuditFinding:
     here = Passage(claim.where)
     one, other = effects
     if isinstance(one, str) or isinstance(other, str):

@@ -13,7 +13,7 @@ from scipy import special
 from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.audit.claims.models import Claim, IntervalClaim, percentile, share
-from fairtrial.audit.findings import Finding, Passage, figure
+from fairtrial.audit.findings import AuditFinding, Passage, figure
 from fairtrial.audit.models import Levels
 from fairtrial.audit.printed import read
 from fairtrial.audit.reading import Dataset
@@ -32,7 +32,7 @@ DEFINITIONS: Final = (
 )
 
 
-def values(dataset: Dataset, claim: Claim) -> Iterator[Finding]:
+def values(dataset: Dataset, claim: Claim) -> Iterator[AuditFinding]:
     """Every table cell of a claim."""
     place = Passage(claim.where)
     for each in claim.values:
@@ -50,7 +50,7 @@ def values(dataset: Dataset, claim: Claim) -> Iterator[Finding]:
             yield place.figure(what, each.printed, value)
 
 
-def intervals(dataset: Dataset, claim: Claim) -> Iterator[Finding]:
+def intervals(dataset: Dataset, claim: Claim) -> Iterator[AuditFinding]:
     """Every interval of a single arm: of its trials, of its mean, of its median."""
     place = Passage(claim.where)
     for each in claim.intervals:
@@ -74,7 +74,7 @@ def _at(levels: Levels) -> str:
 
 def _percentiles(
     place: Passage, whats: Sequence[str], *, printed: Sequence[str], percents: Sequence[float], found: Values
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """All by one definition: by the first that all figures follow, else by the first of all."""
     by_name = {name: np.percentile(found, percents, method=name).tolist() for name in DEFINITIONS}
     fits = (name for name, values in by_name.items() if _all_agree(printed, values))
@@ -91,7 +91,7 @@ def _all_agree(printed: Sequence[str], computed: Sequence[float]) -> bool:
 
 def _confidence(
     place: Passage, metric: str, *, claimed: IntervalClaim, printed: Sequence[str], found: Values
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     confidence = claimed.confidence or ""
     what = f"{confidence} % interval of the {claimed.of} of {metric}{_at(claimed.at)}"
     bounds = (_of_mean if claimed.of == "mean" else _of_median)(found, confidence)

@@ -25,7 +25,7 @@ LOWEST_CONFIDENCE = 0.5  # as in a study: less is no confidence
 
 
 @dataclass(frozen=True)
-class Options:
+class AnalyseOptions:
     """The command's options as they were typed; see `fairtrial.imports.Question`."""
 
     values: Sequence[str]
@@ -65,7 +65,7 @@ class Options:
         )
 
 
-def analyse(data: Sequence[str], options: Options, *, names: str | None, as_json: bool) -> None:
+def analyse(data: Sequence[str], options: AnalyseOptions, *, names: str | None, as_json: bool) -> None:
     """Prints the verdicts on a table, or on outputs of fio or sysbench.
 
     Raises:

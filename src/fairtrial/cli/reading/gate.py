@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fairtrial.cli.reading.history import Levels, examined, options
+from fairtrial.cli.reading.history import DetectionLevels, examined, options
 from fairtrial.errors import InputError, PlaceError, Problem
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def gate(
     metrics: Sequence[str],
     by: str,
     acknowledged: Path | None,
-    levels: Levels,
+    levels: DetectionLevels,
     outputs: Outputs,
 ) -> None:
     """Prints every check and writes the files asked for; exits with 1 if a check failed or none could be made."""
@@ -54,7 +54,7 @@ def gate(
         sys.exit(FINDING)
 
 
-def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], levels: Levels) -> Gate:
+def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], levels: DetectionLevels) -> Gate:
     """One run against another; of a directory of runs the newest one.
 
     Raises:

@@ -12,13 +12,13 @@ import typer
 from fairtrial.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from fairtrial.history import History, Options
+    from fairtrial.history import History, HistoryOptions
 
 CSV_SUFFIXES = (".csv", ".tsv")
 
 
 @dataclass(frozen=True)
-class Levels:
+class DetectionLevels:
     """How sure is sure, as shares; a margin of None is each series' own."""
 
     alpha: float
@@ -26,13 +26,13 @@ class Levels:
     margin: float | None
 
 
-def levels(*, alpha: str, alarm_alpha: str, margin: str | None) -> Levels:
+def levels(*, alpha: str, alarm_alpha: str, margin: str | None) -> DetectionLevels:
     """Reads the options of the same names.
 
     Raises:
         InputError: one of them is no share.
     """
-    return Levels(
+    return DetectionLevels(
         alpha=share("--alpha", alpha),
         alarm_alpha=share("--alarm-alpha", alarm_alpha),
         margin=None if margin is None else share("--margin", margin),
@@ -40,7 +40,13 @@ def levels(*, alpha: str, alarm_alpha: str, margin: str | None) -> Levels:
 
 
 def history(
-    paths: Sequence[Path], *, metrics: Sequence[str], by: str, acknowledged: Path | None, levels: Levels, as_json: bool
+    paths: Sequence[Path],
+    *,
+    metrics: Sequence[str],
+    by: str,
+    acknowledged: Path | None,
+    levels: DetectionLevels,
+    as_json: bool,
 ) -> None:
     """Prints what the histories say."""
     found = examined(paths, metrics=metrics, by=by, options=options(paths, acknowledged=acknowledged, levels=levels))
@@ -52,9 +58,9 @@ def history(
     typer.echo("\n".join(report.text(found)))
 
 
-def options(paths: Sequence[Path], *, acknowledged: Path | None, levels: Levels) -> Options:
+def options(paths: Sequence[Path], *, acknowledged: Path | None, levels: DetectionLevels) -> HistoryOptions:
     """Levels, and acknowledgements from the file named or from those beside the records."""
-    from fairtrial.history import Known, Options
+    from fairtrial.history import HistoryOptions, KnownChange
     from fairtrial.record import acknowledgements
 
     beside = dict.fromkeys(
@@ -64,11 +70,11 @@ def options(paths: Sequence[Path], *, acknowledged: Path | None, levels: Levels)
         if (file := folder / acknowledgements.NAME).is_file()
     )
     files = [acknowledged] if acknowledged else list(beside)
-    known = [Known(**each.model_dump()) for file in files for each in acknowledgements.read(file)]
-    return Options(alpha=levels.alpha, alarm_alpha=levels.alarm_alpha, margin=levels.margin, known=tuple(known))
+    known = [KnownChange(**each.model_dump()) for file in files for each in acknowledgements.read(file)]
+    return HistoryOptions(alpha=levels.alpha, alarm_alpha=levels.alarm_alpha, margin=levels.margin, known=tuple(known))
 
 
-def examined(paths: Sequence[Path], *, metrics: Sequence[str], by: str, options: Options) -> History:
+def examined(paths: Sequence[Path], *, metrics: Sequence[str], by: str, options: HistoryOptions) -> History:
     """Reads records and CSV files and looks at every series.
 
     Raises:

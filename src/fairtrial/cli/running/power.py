@@ -34,7 +34,7 @@ _SHARE: TypeAdapter[float] = TypeAdapter(Share)
 
 
 @dataclass(frozen=True)
-class Known:
+class PilotSpreads:
     """A pilot's spreads, in which words to name it, and what a block of every cell takes, seconds."""
 
     pilots: tuple[Pilot, ...]
@@ -82,7 +82,7 @@ def share(text: str) -> float:
     return found
 
 
-def of_run(found: Record, plan: Plan) -> Known:
+def of_run(found: Record, plan: Plan) -> PilotSpreads:
     """A run's spreads of the plan's primary metrics, in the plan's cells."""
     cells = {cell.name for cell in plan.cells}
     pilots = tuple(
@@ -91,10 +91,10 @@ def of_run(found: Record, plan: Plan) -> Known:
         if pilot.cell in cells and pilot.metric in plan.metrics.primary
     )
     kind = "A/A run" if found.plan.against_itself else "run"
-    return Known(pilots=pilots, source=f"{kind} {found.directory.name}", block_s=_block_s(found, plan))
+    return PilotSpreads(pilots=pilots, source=f"{kind} {found.directory.name}", block_s=_block_s(found, plan))
 
 
-def at_place(plan: Plan) -> Known | None:
+def at_place(plan: Plan) -> PilotSpreads | None:
     """The A/A of this study that the first place keeps; None without one or if the place cannot be reached."""
     place = next(iter(plan.resolved.values()))[plan.factors[plan.arm][0]].place
     with contextlib.suppress(FairtrialError, ValidationError):
@@ -102,7 +102,7 @@ def at_place(plan: Plan) -> Known | None:
         if kept is not None:
             profile = NoiseProfile.model_validate(kept)
             source = f"A/A run of this place, {profile.date[:10]}, {counted(profile.blocks, 'block')}"
-            return Known(planned.of_profile(profile, plan), source, block_s=plan.duration_s / plan.design.blocks)
+            return PilotSpreads(planned.of_profile(profile, plan), source, block_s=plan.duration_s / plan.design.blocks)
     return None
 
 
@@ -118,7 +118,7 @@ def _block_s(found: Record, plan: Plan) -> float:
     return sum(taken) / len(taken) * per_block if taken else plan.duration_s / plan.design.blocks
 
 
-def sentence(plan: Plan, known: Known) -> str:
+def sentence(plan: Plan, known: PilotSpreads) -> str:
     """What the planned blocks can show, in a line of `fairtrial plan`."""
     hardest = planned.hardest(known.pilots)
     if plan.design.blocks < planned.FEWEST_BLOCKS:
@@ -128,7 +128,7 @@ def sentence(plan: Plan, known: Known) -> str:
     return f"detectable   {_percent(effect)} in {where}, with power {POWER:g} ({known.source})"
 
 
-def render(plan: Plan, known: Known, *, effect: float | None) -> RenderableType:
+def render(plan: Plan, known: PilotSpreads, *, effect: float | None) -> RenderableType:
     """The pilot, the table, and the answer for the effect that was asked for."""
     size = planned.family(plan)
     alpha = planned.level(plan)
@@ -147,7 +147,7 @@ def render(plan: Plan, known: Known, *, effect: float | None) -> RenderableType:
     return Group(*parts)
 
 
-def _pilots(known: Known) -> Table:
+def _pilots(known: PilotSpreads) -> Table:
     table = _table("metric", "cell", "blocks", "sd", "sd, upper bound", left=2)
     for pilot in known.pilots:
         figures = (str(pilot.df + 1), f"{pilot.sd * 100:.2f} %", f"{pilot.upper * 100:.2f} %")
@@ -155,7 +155,7 @@ def _pilots(known: Known) -> Table:
     return table
 
 
-def _blocks(plan: Plan, known: Known, *, alpha: float) -> Table:
+def _blocks(plan: Plan, known: PilotSpreads, *, alpha: float) -> Table:
     """Detectable effects of each metric in its noisiest cell, by the number of blocks."""
     metrics = {
         metric: planned.hardest([pilot for pilot in known.pilots if pilot.metric == metric])
@@ -177,7 +177,7 @@ def _blocks(plan: Plan, known: Known, *, alpha: float) -> Table:
     return table
 
 
-def _answers(known: Known, *, effect: float, alpha: float) -> list[Text]:
+def _answers(known: PilotSpreads, *, effect: float, alpha: float) -> list[Text]:
     """Blocks for one effect: of the noisiest cell, which decides, and of every cell by itself."""
     needed = {
         f"{pilot.metric} in {pilot.cell}": planned.blocks_needed(pilot.upper, effect=effect, alpha=alpha)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fairtrial.errors import RecordError
 from fairtrial.metrics.fidelity import script as fidelity_script
-from fairtrial.metrics.fidelity.points import MIX, Counts, Parameters, Point, Verdict, points
+from fairtrial.metrics.fidelity.points import MIX, Counts, FidelityPoint, TpccFidelityParameters, Verdict, points
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 from fairtrial.study.resolved import Section
@@ -62,11 +62,11 @@ class Fidelity(BaseModel):
     workload: Literal["tpcc", "script"]
     trials: tuple[str, ...]
     seeds: int
-    points: tuple[Point, ...]
+    points: tuple[FidelityPoint, ...]
     deviations: tuple[Deviation, ...]
 
     @property
-    def broken(self) -> tuple[Point, ...]:
+    def broken(self) -> tuple[FidelityPoint, ...]:
         """Points that do not keep to the specification, of all trials together or of one alone."""
         return tuple(point for point in self.points if point.verdict == "broken" or point.trials_broken)
 
@@ -88,8 +88,8 @@ def _of_trials(record: Record, trials: Sequence[TrialRecord]) -> Fidelity:
     workload = trials[0].resolved.workload
     drives = {trial.trial.id: (trial.trial.seed, read(record.trial_directory(trial.trial.id))) for trial in trials}
     if workload.kind == TPCC:
-        return assess(drives, Parameters.model_validate(workload.parameters))
-    return assess_script(drives, fidelity_script.Parameters.model_validate(workload.parameters))
+        return assess(drives, TpccFidelityParameters.model_validate(workload.parameters))
+    return assess_script(drives, fidelity_script.ScriptFidelityParameters.model_validate(workload.parameters))
 
 
 def contradictions(directory: Path) -> list[str]:
@@ -141,7 +141,7 @@ def _read(directory: Path) -> _Result:
         ) from error
 
 
-def assess(drives: Mapping[str, tuple[int, Counts]], parameters: Parameters) -> Fidelity:
+def assess(drives: Mapping[str, tuple[int, Counts]], parameters: TpccFidelityParameters) -> Fidelity:
     """Drives of equal parameters against the specification.
 
     Args:
@@ -161,7 +161,9 @@ def assess(drives: Mapping[str, tuple[int, Counts]], parameters: Parameters) -> 
     )
 
 
-def assess_script(drives: Mapping[str, tuple[int, Counts]], parameters: fidelity_script.Parameters) -> Fidelity:
+def assess_script(
+    drives: Mapping[str, tuple[int, Counts]], parameters: fidelity_script.ScriptFidelityParameters
+) -> Fidelity:
     """Drives of one script against its weights; arguments as `assess`."""
     longest = _longest(drives.values(), lambda drawn: fidelity_script.transactions(drawn, parameters))
     together = list(fidelity_script.points(_sum(longest), parameters))
@@ -183,7 +185,7 @@ def _longest(drives: Iterable[tuple[int, Counts]], length: Callable[[Counts], in
     return list(longest.values())
 
 
-def _with_each(together: Sequence[Point], alone: Sequence[Sequence[Point]]) -> Iterator[Point]:
+def _with_each(together: Sequence[FidelityPoint], alone: Sequence[Sequence[FidelityPoint]]) -> Iterator[FidelityPoint]:
     """Points of all trials together, with how many of them break each by themselves."""
     for index, point in enumerate(together):
         broken = sum(each[index].verdict == "broken" for each in alone)
@@ -212,12 +214,12 @@ def _comparable(drawn: Counts) -> dict[str, int]:
     return comparable
 
 
-def _constants(drives: Sequence[Counts]) -> Point:
+def _constants(drives: Sequence[Counts]) -> FidelityPoint:
     """Every drive's constants of `NURand` by themselves: they do not add up."""
     known = [drawn for drawn in drives if "nurand_c_last_name_load" in drawn]
     allowed = sum(map(_allowed, known))
     verdict: Verdict = ("kept" if allowed == len(known) else "broken") if known else "untested"
-    return Point(
+    return FidelityPoint(
         name="NURand, constants",
         clause="2.1.6, 2.1.6.1",
         asked="ranges and delta",
@@ -235,7 +237,7 @@ def _allowed(drawn: Counts) -> bool:
     return in_range and delta in DELTAS and delta not in DELTAS_FORBIDDEN
 
 
-def _deviations(parameters: Parameters) -> Iterable[Deviation]:
+def _deviations(parameters: TpccFidelityParameters) -> Iterable[Deviation]:
     scale, warehouses, users = parameters.think_time_scale, parameters.warehouses, parameters.virtual_users
     if scale != 1:
         times = "no keying or thinking times" if scale == 0 else f"keying and thinking times × {scale:g}"

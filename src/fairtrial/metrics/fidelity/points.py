@@ -38,7 +38,7 @@ THINKING_S: Final = {"new_order": 12.0, "payment": 12.0, "order_status": 10.0, "
 NURAND: Final = {"items": "item numbers", "customers": "customer numbers", "last_names": "last names"}
 
 
-class Parameters(BaseModel):
+class TpccFidelityParameters(BaseModel):
     """What a study chose of TPC-C, as far as the specification speaks of it; `duration` in seconds."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -51,7 +51,7 @@ class Parameters(BaseModel):
     transactions: int | None
 
 
-class Point(BaseModel):
+class FidelityPoint(BaseModel):
     """One thing the specification asks for.
 
     Attributes:
@@ -83,7 +83,7 @@ class Point(BaseModel):
     trials_broken: int = 0
 
 
-def points(drawn: Counts, parameters: Parameters, *, trials: int = 1) -> list[Point]:
+def points(drawn: Counts, parameters: TpccFidelityParameters, *, trials: int = 1) -> list[FidelityPoint]:
     """Every point about counts that may be added up over `trials` drives of equal parameters."""
     return [
         *_mix(drawn, parameters, trials=trials),
@@ -95,14 +95,14 @@ def points(drawn: Counts, parameters: Parameters, *, trials: int = 1) -> list[Po
     ]
 
 
-def _mix(drawn: Counts, parameters: Parameters, *, trials: int) -> Iterator[Point]:
+def _mix(drawn: Counts, parameters: TpccFidelityParameters, *, trials: int) -> Iterator[FidelityPoint]:
     """Decks keep the mix: a share differs only by what decks that were not finished can hold back or bring forward."""
     total = sum(drawn.get(kind, 0) for kind in MIX)
     for kind, share in MIX.items():
         unfinished = DECK * share * (1 - share) * parameters.virtual_users * trials / total if total else 0.0
         least = "" if kind == "new_order" else " at least"
         yield judged(
-            Asked(kind.replace("_", " "), "5.2.3, 5.2.4.2", f"{100 * share:.0f} %{least}"),
+            Requirement(kind.replace("_", " "), "5.2.3, 5.2.4.2", f"{100 * share:.0f} %{least}"),
             (drawn.get(kind, 0), total),
             expected=share,
             bounds=(share - unfinished, share + unfinished),
@@ -110,10 +110,10 @@ def _mix(drawn: Counts, parameters: Parameters, *, trials: int) -> Iterator[Poin
         )
 
 
-def _orders(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
+def _orders(drawn: Counts, parameters: TpccFidelityParameters) -> Iterator[FidelityPoint]:
     orders, lines = drawn.get("new_order", 0), drawn.get("order_lines", 0)
     yield judged(
-        Asked("new orders rolled back", "2.4.1.4, 9.2.2.5.1", "1 % (0.9–1.1)"),
+        Requirement("new orders rolled back", "2.4.1.4, 9.2.2.5.1", "1 % (0.9–1.1)"),
         (drawn.get("new_order_rollback", 0), orders),
         expected=0.01,
         bounds=(0.009, 0.011),
@@ -121,7 +121,7 @@ def _orders(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
     yield _mean_lines(orders, lines)
     yield _spread_of_lines(drawn, orders)
     yield _remote(
-        Asked("remote order lines", "2.4.1.5, 9.2.2.5.3", "1 % (0.95–1.05)"),
+        Requirement("remote order lines", "2.4.1.5, 9.2.2.5.3", "1 % (0.95–1.05)"),
         (drawn.get("order_lines_remote", 0), lines),
         expected=0.01,
         bounds=(0.0095, 0.0105),
@@ -129,8 +129,8 @@ def _orders(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
     )
 
 
-def _mean_lines(orders: int, lines: int) -> Point:
-    asked = Asked("lines of an order, mean", "2.4.1.3, 9.2.2.5.2", "10 (9.5–10.5)")
+def _mean_lines(orders: int, lines: int) -> FidelityPoint:
+    asked = Requirement("lines of an order, mean", "2.4.1.3, 9.2.2.5.2", "10 (9.5–10.5)")
     if not orders:
         return asked.point(lines, orders, unit="lines", verdict="untested")
     deviation = math.sqrt(LINES_VARIANCE / orders)
@@ -141,8 +141,8 @@ def _mean_lines(orders: int, lines: int) -> Point:
     return asked.point(lines, orders, unit="lines", low=low, high=high, p=p, verdict=verdict)
 
 
-def _spread_of_lines(drawn: Counts, orders: int) -> Point:
-    asked = Asked("lines of an order, spread", "2.4.1.3, 9.2.2.5.2", "5 to 15 alike")
+def _spread_of_lines(drawn: Counts, orders: int) -> FidelityPoint:
+    asked = Requirement("lines of an order, spread", "2.4.1.3, 9.2.2.5.2", "5 to 15 alike")
     observed = [drawn.get(f"new_order_lines_{lines:02}", 0) for lines in LINES]
     if orders < LEAST_PER_CLASS * len(LINES) or sum(observed) != orders:
         verdict: Verdict = "untested" if sum(observed) <= orders else "broken"
@@ -152,10 +152,10 @@ def _spread_of_lines(drawn: Counts, orders: int) -> Point:
     return asked.point(sum(observed), orders, p=p, verdict=_verdict(holds=p >= LEVEL))
 
 
-def _payments(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
+def _payments(drawn: Counts, parameters: TpccFidelityParameters) -> Iterator[FidelityPoint]:
     payments = drawn.get("payment", 0)
     yield _remote(
-        Asked("remote payments", "2.5.1.2, 9.2.2.5.4", "15 % (14–16)"),
+        Requirement("remote payments", "2.5.1.2, 9.2.2.5.4", "15 % (14–16)"),
         (drawn.get("payment_remote", 0), payments),
         expected=0.15,
         bounds=(0.14, 0.16),
@@ -163,16 +163,16 @@ def _payments(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
     )
     for kind, clause in (("payment", "2.5.1.2, 9.2.2.5.5"), ("order_status", "2.6.1.2, 9.2.2.5.6")):
         yield judged(
-            Asked(f"{kind.replace('_', ' ')} by last name", clause, "60 % (57–63)"),
+            Requirement(f"{kind.replace('_', ' ')} by last name", clause, "60 % (57–63)"),
             (drawn.get(f"{kind}_by_last_name", 0), drawn.get(kind, 0)),
             expected=0.6,
             bounds=(0.57, 0.63),
         )
 
 
-def _delivery(drawn: Counts) -> Point:
+def _delivery(drawn: Counts) -> FidelityPoint:
     """Every completed delivery serves ten districts; more than one skipped in a hundred deliveries must be reported."""
-    asked = Asked("skipped districts", "2.7.4.2, 9.2.1.7", "1 % at most")
+    asked = Requirement("skipped districts", "2.7.4.2, 9.2.1.7", "1 % at most")
     deliveries, skipped = drawn.get("delivery", 0), drawn.get("delivery_skipped_districts", 0)
     served = skipped + drawn.get("delivered_orders", 0)
     if not deliveries:
@@ -182,20 +182,20 @@ def _delivery(drawn: Counts) -> Point:
     return asked.point(skipped, deliveries, verdict=_verdict(holds=whole and few))
 
 
-def _joined(drawn: Counts, name: str, label: str) -> Point:
-    asked = Asked(f"NURand, {label}", "2.1.6", "75 % odd")
+def _joined(drawn: Counts, name: str, label: str) -> FidelityPoint:
+    asked = Requirement(f"NURand, {label}", "2.1.6", "75 % odd")
     counted = drawn.get(f"nurand_{name}_joined_odd", 0), drawn.get(f"nurand_{name}", 0)
     return judged(asked, counted, expected=JOINED_ODD, bounds=None)
 
 
-def _thinking(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
+def _thinking(drawn: Counts, parameters: TpccFidelityParameters) -> Iterator[FidelityPoint]:
     scale = parameters.think_time_scale
     for kind, mean_s in THINKING_S.items() if scale else ():
         times = drawn.get(f"{kind}_thinking_times", 0)
         total_s = drawn.get(f"{kind}_thinking_ms", 0) / MILLISECONDS_PER_SECOND
         cut = mean_s * scale * (1 - math.exp(-10))  # cut at ten times the mean, clause 5.2.5.4
         scaled = "" if scale == 1 else f" × {scale:g}"
-        asked = Asked(f"{kind.replace('_', ' ')}, thinking", "5.2.5.4, 5.2.5.7", f"{mean_s:g} s{scaled}, mean")
+        asked = Requirement(f"{kind.replace('_', ' ')}, thinking", "5.2.5.4, 5.2.5.7", f"{mean_s:g} s{scaled}, mean")
         if not times:
             yield asked.point(0, 0, unit="s", verdict="untested")
             continue
@@ -205,27 +205,27 @@ def _thinking(drawn: Counts, parameters: Parameters) -> Iterator[Point]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Requirement:
     """The words of a point: what it is called, where it is asked for, what is asked."""
 
     name: str
     clause: str
     asked: str
 
-    def point(self, count: int, of: int, *, verdict: Verdict, **rest: Any) -> Point:
+    def point(self, count: int, of: int, *, verdict: Verdict, **rest: Any) -> FidelityPoint:
         """The point; its value is the ratio of the counts unless `rest` has another."""
         value = count / of if of else None
-        return Point(**{**asdict(self), "count": count, "of": of, "value": value, "verdict": verdict, **rest})
+        return FidelityPoint(**{**asdict(self), "count": count, "of": of, "value": value, "verdict": verdict, **rest})
 
 
 def judged(
-    asked: Asked,
+    asked: Requirement,
     counted: tuple[int, int],
     *,
     expected: float,
     bounds: tuple[float, float] | None,
     always: bool = False,
-) -> Point:
+) -> FidelityPoint:
     """A share against its chance and, where there are enough draws or chance has no part (`always`), its bounds."""
     count, of = counted
     if not of:
@@ -246,12 +246,12 @@ def _enough(of: int, expected: float, bounds: tuple[float, float]) -> bool:
     return FARTHEST * deviation <= room
 
 
-def _remote(asked: Asked, counted: tuple[int, int], *, warehouses: int, **chance: Any) -> Point:
+def _remote(asked: Requirement, counted: tuple[int, int], *, warehouses: int, **chance: Any) -> FidelityPoint:
     """A share of remote warehouses; with one warehouse there is none, and nothing may be remote."""
     if warehouses > 1:
         return judged(asked, counted, **chance)
     count, of = counted
-    alone = Asked(asked.name, asked.clause, "none")
+    alone = Requirement(asked.name, asked.clause, "none")
     return alone.point(count, of, verdict=_verdict(holds=count == 0) if of else "untested")
 
 

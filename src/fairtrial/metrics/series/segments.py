@@ -25,7 +25,7 @@ MEDIAN_STEP: Final = 0.9538725524
 
 
 @dataclass(frozen=True)
-class Levels:
+class Segmentation:
     """A series cut into segments.
 
     Attributes:
@@ -41,7 +41,7 @@ class Levels:
     residual_square: float
 
 
-def levels(values: Values) -> Levels:
+def levels(values: Values) -> Segmentation:
     """The levels of a series of at least `2 * SHORTEST` values; of a shorter one, its mean."""
     starts = (0, *proposed(values))
     n = len(values)
@@ -53,7 +53,7 @@ def levels(values: Values) -> Levels:
     variance = square / max(n - k, 1) * inflation(residual_ar1(left, parameters=k))
     gaps = (means - means[-1]) ** 2
     limit = CONFIRMED * math.log(max(n, 2)) * variance * (1 / sizes + 1 / sizes[-1])
-    return Levels(
+    return Segmentation(
         starts=starts,
         means=tuple(means.tolist()),
         differs=tuple(bool(gap > most) for gap, most in zip(gaps.tolist(), limit.tolist(), strict=True)),

@@ -19,7 +19,7 @@ import numpy as np
 
 from fairtrial.metrics.series import segments, throughput
 from fairtrial.metrics.series.autocorrelation import LARGEST_AR, effective_n, inflation, lag1
-from fairtrial.metrics.series.segments import Levels
+from fairtrial.metrics.series.segments import Segmentation
 from fairtrial.metrics.series.throughput import Throughput, Values
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import Better, MetricDefinition
@@ -34,7 +34,7 @@ LINE: Final = 2  # parameters of a straight line
 
 
 @dataclass(frozen=True)
-class Line:
+class TrendLine:
     """A least-squares line through a series.
 
     Attributes:
@@ -49,12 +49,12 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Steadiness:
+class WindowSteadiness:
     """What was found of one window; `settled_from_s` is its length if it never settles."""
 
     verdict: Verdict
-    line: Line
-    levels: Levels
+    line: TrendLine
+    levels: Segmentation
     settled_from_s: float
 
 
@@ -85,7 +85,7 @@ def scalars(series: Throughput) -> dict[str, float]:
     }
 
 
-def verify(series: Throughput) -> Steadiness:
+def verify(series: Throughput) -> WindowSteadiness:
     """Judges a window of at least `SMALLEST_N` intervals with some throughput."""
     straight, found = line(series.per_s), segments.levels(series.per_s)
     others = [
@@ -97,12 +97,12 @@ def verify(series: Throughput) -> Steadiness:
     begins = max((index + 1 for index, other in enumerate(others) if other), default=0)
     settled = float(series.starts_s[found.starts[begins]] - series.starts_s[0]) if stepped else 0.0
     if sloped and (not stepped or _line_describes_better(straight, found, n=series.n)):
-        return Steadiness(verdict="drifting", line=straight, levels=found, settled_from_s=series.length_s)
+        return WindowSteadiness(verdict="drifting", line=straight, levels=found, settled_from_s=series.length_s)
     verdict: Verdict = "unsteady" if stepped else "steady"
-    return Steadiness(verdict=verdict, line=straight, levels=found, settled_from_s=settled)
+    return WindowSteadiness(verdict=verdict, line=straight, levels=found, settled_from_s=settled)
 
 
-def line(values: Values) -> Line:
+def line(values: Values) -> TrendLine:
     """The line of a series, whose mean is not 0.
 
     The slope's variance is multiplied by what an autoregression of order 1 with the residuals' lag-1 correlation makes
@@ -119,15 +119,15 @@ def line(values: Values) -> Line:
     square = float(left @ left)
     change = rate * n / float(values.mean())
     if square <= (n * np.finfo(np.float64).eps * float(np.abs(values).max())) ** 2:
-        return Line(change=change, p=0.0 if abs(change) > RELEVANT else 1.0, residual_square=0.0)
+        return TrendLine(change=change, p=0.0 if abs(change) > RELEVANT else 1.0, residual_square=0.0)
     found = float(left[1:] @ left[:-1]) / square
     more = inflation(float(np.clip((found + 2 / n) / (1 - 4 / n), 0.0, LARGEST_AR)))
     error = math.sqrt(square / (n - LINE) / spread * more)
     p = float(2 * special.stdtr(max(n / more - LINE, 1.0), -abs(rate / error)))
-    return Line(change=change, p=p, residual_square=square)
+    return TrendLine(change=change, p=p, residual_square=square)
 
 
-def _line_describes_better(straight: Line, found: Levels, *, n: int) -> bool:
+def _line_describes_better(straight: TrendLine, found: Segmentation, *, n: int) -> bool:
     """By Schwarz's criterion: a level costs two parameters, its height and where it begins."""
     parameters = 2 * len(found.starts) - 1
     if found.residual_square == 0 or straight.residual_square == 0:

@@ -19,7 +19,7 @@ import numpy as np
 from fairtrial.errors import RecordError
 from fairtrial.metrics import frames, telemetry
 from fairtrial.metrics.telemetry.definitions import CPU_CLASSES, whole_devices
-from fairtrial.metrics.telemetry.window import Observed, observe
+from fairtrial.metrics.telemetry.window import WindowSamples, observe
 from fairtrial.record.models import TrialRecord, Window
 
 FILE: Final = "telemetry-summary.json"
@@ -140,8 +140,8 @@ def _chosen(source: str, columns: list[str]) -> list[str]:
     return [name for name in columns if name.rpartition(".")[0] in devices]
 
 
-def growths(seen: Observed, columns: Sequence[str]) -> list[float]:
-    """What counters grew by, as `Observed.grown` computes it, from the samples beside the window's edges only."""
+def growths(seen: WindowSamples, columns: Sequence[str]) -> list[float]:
+    """What counters grew by, as `WindowSamples.grown` computes it, from the samples beside the window's edges only."""
     if not columns:
         return []
     rows: list[int] = []
@@ -160,8 +160,8 @@ def growths(seen: Observed, columns: Sequence[str]) -> list[float]:
     return grown
 
 
-def means(seen: Observed, columns: Sequence[str]) -> list[float]:
-    """Means over the window, as `Observed.mean` computes them, of all columns at once."""
+def means(seen: WindowSamples, columns: Sequence[str]) -> list[float]:
+    """Means over the window, as `WindowSamples.mean` computes them, of all columns at once."""
     if not columns:
         return []
     values = seen.frame.select(columns).to_numpy().astype(np.float64)
@@ -174,7 +174,7 @@ def means(seen: Observed, columns: Sequence[str]) -> list[float]:
 
 
 def _at(
-    seen: Observed, values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], edge: float
+    seen: WindowSamples, values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], edge: float
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     after = int(np.clip(np.searchsorted(seen.times_s, edge), 1, len(seen.times_s) - 1))
     before_s, after_s = seen.times_s[after - 1], seen.times_s[after]

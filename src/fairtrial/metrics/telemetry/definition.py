@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fairtrial.metrics.telemetry.window import Observed
+from fairtrial.metrics.telemetry.window import WindowSamples
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
-Value = Callable[[Observed], float | None]
+Value = Callable[[WindowSamples], float | None]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def count(*columns: str) -> Value:
 def first(groups: Sequence[Sequence[str]]) -> Value:
     """What the first group of counters that the place has grew by: kernels split the same pages in several ways."""
 
-    def grown(seen: Observed) -> float | None:
+    def grown(seen: WindowSamples) -> float | None:
         there = (group for group in groups if any(name in seen.frame.columns for name in group))
         return seen.grown(*next(there, ()))
 

@@ -15,7 +15,7 @@ import numpy as np
 from fairtrial.metrics.telemetry import governor as governor_metrics
 from fairtrial.metrics.telemetry import server as server_metrics
 from fairtrial.metrics.telemetry.definition import Family, Value, count, either, first
-from fairtrial.metrics.telemetry.window import Observed
+from fairtrial.metrics.telemetry.window import WindowSamples
 
 SECTOR_BYTES: Final = 512  # /proc/diskstats, whatever the device's own sector (Documentation/admin-guide/iostats.rst)
 MICROSECONDS_PER_SECOND: Final = 1e6
@@ -43,7 +43,7 @@ def whole_devices(columns: list[str]) -> list[str]:
 
 
 def _cpu_share(*classes: str) -> Value:
-    def share(seen: Observed) -> float | None:
+    def share(seen: WindowSamples) -> float | None:
         part, whole = seen.grown(*classes), seen.grown(*CPU_CLASSES)
         return part / whole if part is not None and whole else None
 
@@ -51,7 +51,7 @@ def _cpu_share(*classes: str) -> Value:
 
 
 def _stall(column: str) -> Value:
-    def share(seen: Observed) -> float | None:
+    def share(seen: WindowSamples) -> float | None:
         stalled_us = seen.grown(column)
         return None if stalled_us is None else stalled_us / MICROSECONDS_PER_SECOND / seen.length_s
 
@@ -59,30 +59,30 @@ def _stall(column: str) -> Value:
 
 
 def _disk_bytes(field: str) -> Value:
-    def moved(seen: Observed) -> float | None:
+    def moved(seen: WindowSamples) -> float | None:
         sectors = seen.grown(*(f"{device}.{field}" for device in whole_devices(seen.columns)))
         return None if sectors is None else sectors * SECTOR_BYTES
 
     return moved
 
 
-def _server_cpu_s(seen: Observed) -> float | None:
+def _server_cpu_s(seen: WindowSamples) -> float | None:
     ticks = seen.grown("user_ticks", "system_ticks")
     return None if ticks is None or seen.ticks_per_s is None else ticks / seen.ticks_per_s
 
 
-def _resident(seen: Observed) -> float | None:
+def _resident(seen: WindowSamples) -> float | None:
     return seen.mean(seen.gauge("resident_bytes"))
 
 
-def _page_cache(seen: Observed) -> float | None:
+def _page_cache(seen: WindowSamples) -> float | None:
     cached, buffers, shared = (seen.gauge(name) for name in ("Cached", "Buffers", "Shmem"))
     if cached is None or buffers is None or shared is None:
         return None
     return seen.mean(cached + buffers - shared)
 
 
-def _swapped_out(seen: Observed) -> float | None:
+def _swapped_out(seen: WindowSamples) -> float | None:
     total, free, cached = (seen.gauge(name) for name in ("SwapTotal", "SwapFree", "SwapCached"))
     anonymous, shared = seen.gauge("AnonPages"), seen.gauge("Shmem")
     if total is None or free is None or cached is None or anonymous is None or shared is None:
@@ -92,7 +92,7 @@ def _swapped_out(seen: Observed) -> float | None:
     return seen.mean(np.divide(out, held, out=np.zeros_like(out), where=held > 0))
 
 
-def _inactive_file(seen: Observed) -> float | None:
+def _inactive_file(seen: WindowSamples) -> float | None:
     inactive, total = seen.gauge("Inactive(file)"), seen.gauge("MemTotal")
     return None if inactive is None or total is None else seen.mean(inactive / total)
 

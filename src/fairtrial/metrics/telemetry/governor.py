@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from fairtrial.metrics.telemetry.definition import Family, Value, count
-from fairtrial.metrics.telemetry.window import Observed
+from fairtrial.metrics.telemetry.window import WindowSamples
 
 SOURCE: Final = "governor"
 NANOSECONDS_PER_SECOND: Final = 1e9
@@ -18,29 +18,29 @@ MOST_THREADS: Final = 32  # innodb_purge_threads
 
 
 def _share(column: str) -> Value:
-    def share(seen: Observed) -> float | None:
+    def share(seen: WindowSamples) -> float | None:
         passed_ns = seen.grown(column)
         return None if passed_ns is None else passed_ns / NANOSECONDS_PER_SECOND / seen.length_s
 
     return share
 
 
-def _period_s(seen: Observed) -> float | None:
+def _period_s(seen: WindowSamples) -> float | None:
     looks = seen.grown("looks")
     return seen.length_s / looks if looks else None
 
 
-def _cpu_ms_per_s(seen: Observed) -> float | None:
+def _cpu_ms_per_s(seen: WindowSamples) -> float | None:
     cpu_ns = seen.grown("cpu_ns")
     return None if cpu_ns is None else cpu_ns / NANOSECONDS_PER_MILLISECOND / seen.length_s
 
 
-def _answer_s(seen: Observed) -> float | None:
+def _answer_s(seen: WindowSamples) -> float | None:
     answer_ns = seen.mean(seen.gauge("answer_ns"))
     return None if answer_ns is None else answer_ns / NANOSECONDS_PER_SECOND
 
 
-def _threads(seen: Observed) -> float | None:
+def _threads(seen: WindowSamples) -> float | None:
     return seen.mean(seen.gauge("threads"))
 
 

@@ -30,13 +30,13 @@ _NOT_COUNTED: Final = ("<not supported>", "<not counted>")
 _HINT: Final = "the trial's raw file was cut or changed: restore the record from a copy"
 
 
-class Finding(BaseModel):
+class StrictModel(BaseModel):
     """Frozen, and refuses keys it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ProbeRun(Finding):
+class ProbeRun(StrictModel):
     """One probe in one trial. Times are of the place's monotonic clock; null if it never started.
 
     Attributes:
@@ -65,7 +65,7 @@ class ProbeRun(Finding):
         return (self.end_ns - self.start_ns) / 1e9
 
 
-class Symbol(Finding):
+class Symbol(StrictModel):
     """One function of a profile: where it is from, and the share of all samples that fell into it."""
 
     symbol: str
@@ -73,7 +73,7 @@ class Symbol(Finding):
     share: float
 
 
-class ProbeFinding(Finding):
+class ProbeFinding(StrictModel):
     """What one probe gave in one trial.
 
     Attributes:

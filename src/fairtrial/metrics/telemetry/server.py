@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from fairtrial.metrics.telemetry.definition import Family, Value, count
-from fairtrial.metrics.telemetry.window import Observed, Series
+from fairtrial.metrics.telemetry.window import Series, WindowSamples
 
 SOURCE: Final = "server"
 MILLISECONDS_PER_SECOND: Final = 1000.0
@@ -33,7 +33,7 @@ def _at_end(column: str) -> Value:
     return lambda seen: seen.at_end(seen.gauge(column))
 
 
-def _checkpoint_age(seen: Observed) -> Series | None:
+def _checkpoint_age(seen: WindowSamples) -> Series | None:
     """The server's own figure, or the distance between its log's two positions."""
     age = seen.gauge("checkpoint_age_bytes")
     if age is not None:
@@ -42,12 +42,12 @@ def _checkpoint_age(seen: Observed) -> Series | None:
     return None if end is None or checkpoint is None else end - checkpoint
 
 
-def _checkpoint_share(seen: Observed) -> Series | None:
+def _checkpoint_share(seen: WindowSamples) -> Series | None:
     age, most = _checkpoint_age(seen), seen.gauge("checkpoint_age_max_bytes")
     return None if age is None or most is None or not most.all() else age / most
 
 
-def _checkpoint_full_share(seen: Observed) -> float | None:
+def _checkpoint_full_share(seen: WindowSamples) -> float | None:
     """Share of time at the largest age: from there InnoDB flushes furiously, and who writes waits for it.
 
     MariaDB from 10.5 on: a commit that leaves a greater age than `max_checkpoint_age` asks for all to be flushed now
@@ -59,27 +59,27 @@ def _checkpoint_full_share(seen: Observed) -> float | None:
     return None if share is None else seen.mean((share >= 1).astype(np.float64))
 
 
-def _dirty_share(seen: Observed) -> float | None:
+def _dirty_share(seen: WindowSamples) -> float | None:
     dirty, total = seen.gauge("buffer_pool_pages_dirty"), seen.gauge("buffer_pool_pages_total")
     return None if dirty is None or total is None or not total.all() else seen.mean(dirty / total)
 
 
-def _miss_share(seen: Observed) -> float | None:
+def _miss_share(seen: WindowSamples) -> float | None:
     missed, asked = seen.grown("buffer_pool_reads"), seen.grown("buffer_pool_read_requests")
     return missed / asked if missed is not None and asked else None
 
 
-def _ended_per_minute(seen: Observed) -> float | None:
+def _ended_per_minute(seen: WindowSamples) -> float | None:
     ended = seen.grown(*ENDED)
     return None if ended is None else ended / seen.length_s * SECONDS_PER_MINUTE
 
 
-def _row_lock_time_s(seen: Observed) -> float | None:
+def _row_lock_time_s(seen: WindowSamples) -> float | None:
     waited_ms = seen.grown("row_lock_time_ms")
     return None if waited_ms is None else waited_ms / MILLISECONDS_PER_SECOND
 
 
-def _answer_s(seen: Observed) -> float | None:
+def _answer_s(seen: WindowSamples) -> float | None:
     answer_ns = seen.mean(seen.gauge("answer_ns"))
     return None if answer_ns is None else answer_ns / 1e9
 

@@ -27,7 +27,7 @@ Series = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Observed:
+class WindowSamples:
     """A source seen through the window.
 
     Attributes:
@@ -95,7 +95,7 @@ class Observed:
         return float(max(end - start, 0.0))  # proc(5): iowait and idle may step back
 
 
-def observe(frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = None) -> Observed | None:
+def observe(frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = None) -> WindowSamples | None:
     """The source through the window; None if its samples do not cover it, or leave a hole across one of its edges."""
     length_ns = window.end_ns - window.start_ns
     if frame.height < SAMPLES_WANTED or length_ns <= 0:
@@ -110,7 +110,7 @@ def observe(frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = 
     first = min(around[0][0], ordered.height - SAMPLES_WANTED)
     last = max(around[1][-1], first + 1)
     said = [name for name in ordered.columns if ordered[name].null_count() < ordered.height]
-    return Observed(
+    return WindowSamples(
         frame=ordered.select(said)[first : last + 1],
         times_s=times_ns[first : last + 1].astype(np.float64) / NANOSECONDS_PER_SECOND,
         length_s=length_ns / NANOSECONDS_PER_SECOND,

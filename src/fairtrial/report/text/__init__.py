@@ -10,7 +10,7 @@ from fairtrial.analyse.models import Analysis, Comparison, Summary
 from fairtrial.metrics.fidelity import Fidelity
 from fairtrial.record import Record
 from fairtrial.report import diagnostics, expected, fidelity, noise, numbers, why, within
-from fairtrial.report.background import Background, Fact, Place
+from fairtrial.report.background import Background, Fact, PlaceFacts
 from fairtrial.report.concerns import concerns, doubts
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import (
@@ -353,7 +353,7 @@ def _where(behind: Background) -> list[str]:
     return lines
 
 
-def _cautions(place: Place) -> list[str]:
+def _cautions(place: PlaceFacts) -> list[str]:
     """What was found of the place before the run and is not fine; what could not be seen is only counted."""
     seen = [finding for finding in place.cautions if finding["grade"] != "unknown"]
     unseen = len(place.cautions) - len(seen)

@@ -13,7 +13,7 @@ from fairtrial.wire.open_place import OpenPlace
 
 
 @dataclass(frozen=True)
-class Checked:
+class ServerStart:
     """A server that ran.
 
     Attributes:
@@ -29,7 +29,7 @@ class Checked:
     started_s: float
 
 
-def check(place: OpenPlace, system: System[Any]) -> Checked:
+def check(place: OpenPlace, system: System[Any]) -> ServerStart:
     """Creates, starts, asks and stops a server; leaves nothing behind.
 
     Args:
@@ -54,4 +54,4 @@ def check(place: OpenPlace, system: System[Any]) -> Checked:
         system.stop(place, instance, settled=False)
     finally:
         workspace.remove(place, work)
-    return Checked(identity, instance.options, created_s=created - begun, started_s=started - created)
+    return ServerStart(identity, instance.options, created_s=created - begun, started_s=started - created)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from fairtrial.doctor.kernel import booted_kernels, perf
-from fairtrial.doctor.looking import Seen
+from fairtrial.doctor.looking import PlaceObservation
 from fairtrial.doctor.programs import PROGRAMS
 from fairtrial.errors import InputError, PlaceError
 from fairtrial.places import BootedPlace, is_booted, place_of
@@ -58,7 +58,7 @@ class Outlook:
         return asdict(self)
 
 
-def outlooks(plans: Iterable[Plan], place: OpenPlace, seen: Seen, *, at: Section) -> list[Outlook]:
+def outlooks(plans: Iterable[Plan], place: OpenPlace, seen: PlaceObservation, *, at: Section) -> list[Outlook]:
     """The outlook of each study; a server that several name is looked for once.
 
     Raises:
@@ -71,7 +71,7 @@ def outlooks(plans: Iterable[Plan], place: OpenPlace, seen: Seen, *, at: Section
 def outlook(
     plan: Plan,
     place: OpenPlace,
-    seen: Seen,
+    seen: PlaceObservation,
     *,
     at: Section,
     servers: dict[str, list[Lack]] | None = None,
@@ -107,12 +107,14 @@ def _here(place: Section, at: Section) -> bool:
     return place.kind == LOCAL or place == at or (is_booted(place) and at.kind == LOCAL)
 
 
-def _disk_is_seen(trial: ResolvedTrial, seen: Seen) -> bool:
+def _disk_is_seen(trial: ResolvedTrial, seen: PlaceObservation) -> bool:
     """Whether a trial's data are on the disk that was looked at: a guest has one of its own."""
     return not is_booted(trial.place) or seen.facts.guest is not None
 
 
-def _of_plan(plan: Plan, place: OpenPlace, seen: Seen, *, trials: Sequence[ResolvedTrial]) -> Iterator[Lack]:
+def _of_plan(
+    plan: Plan, place: OpenPlace, seen: PlaceObservation, *, trials: Sequence[ResolvedTrial]
+) -> Iterator[Lack]:
     """What the whole run needs, whatever the trial."""
     try:
         room.require(place, plan.disk_bytes, trials=trials)
@@ -125,7 +127,7 @@ def _of_plan(plan: Plan, place: OpenPlace, seen: Seen, *, trials: Sequence[Resol
         yield Lack(f"probes with perf: {finding.value}", finding.fix)
 
 
-def _of_trial(trial: ResolvedTrial, place: OpenPlace, seen: Seen, *, plan: Plan) -> Iterator[Lack]:
+def _of_trial(trial: ResolvedTrial, place: OpenPlace, seen: PlaceObservation, *, plan: Plan) -> Iterator[Lack]:
     is_guest = is_booted(trial.place)
     inside = seen.facts.guest is not None  # looked at was a guest itself
     if is_guest and not inside:
@@ -140,7 +142,9 @@ def _of_trial(trial: ResolvedTrial, place: OpenPlace, seen: Seen, *, plan: Plan)
         yield from _settings(trial, place, seen)
 
 
-def _server(trial: ResolvedTrial, place: OpenPlace, seen: Seen, *, known: dict[str, list[Lack]]) -> Iterator[Lack]:
+def _server(
+    trial: ResolvedTrial, place: OpenPlace, seen: PlaceObservation, *, known: dict[str, list[Lack]]
+) -> Iterator[Lack]:
     """Its program, which depends on where it comes from and on none of its options; memory for its cache."""
     system = system_of(trial.system)
     source = f"{system.name} {system.parameters.model_dump_json(exclude={'options'})}"
@@ -162,7 +166,7 @@ def _server(trial: ResolvedTrial, place: OpenPlace, seen: Seen, *, known: dict[s
         )
 
 
-def _workload(workload: Workload[Any], place: OpenPlace, seen: Seen) -> Iterator[Lack]:
+def _workload(workload: Workload[Any], place: OpenPlace, seen: PlaceObservation) -> Iterator[Lack]:
     """The programs it runs, by name and then as a drive looks for them; native ones run none."""
     missing = [program.name for program in workload.programs if program.name not in seen.programs]
     for program in missing:
@@ -174,7 +178,7 @@ def _workload(workload: Workload[Any], place: OpenPlace, seen: Seen) -> Iterator
             yield Lack(str(error), error.hint)
 
 
-def _settings(trial: ResolvedTrial, place: OpenPlace, seen: Seen) -> Iterator[Lack]:
+def _settings(trial: ResolvedTrial, place: OpenPlace, seen: PlaceObservation) -> Iterator[Lack]:
     try:
         settable.require(place, [trial], rehearse=False)  # nothing here may change the place
     except PlaceError as error:
@@ -186,7 +190,7 @@ def _settings(trial: ResolvedTrial, place: OpenPlace, seen: Seen) -> Iterator[La
         yield Lack(f"{', '.join(names)} can only be set by root", "run as root, or reach the place as root")
 
 
-def _guest(place: BootedPlace[Any], plan: Plan, seen: Seen) -> Iterator[Lack]:
+def _guest(place: BootedPlace[Any], plan: Plan, seen: PlaceObservation) -> Iterator[Lack]:
     """Programs and memory that its machine has not, and a processor that may be measured on."""
     need = place.requirements()
     for program in need.programs:
@@ -208,6 +212,6 @@ def _guest(place: BootedPlace[Any], plan: Plan, seen: Seen) -> Iterator[Lack]:
         yield Lack(str(error), error.hint)
 
 
-def _program(seen: Seen, program: str) -> Iterator[Lack]:
+def _program(seen: PlaceObservation, program: str) -> Iterator[Lack]:
     if program not in seen.programs:
         yield Lack(f"no {program} at this place", PROGRAMS[program].install)

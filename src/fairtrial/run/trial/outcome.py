@@ -21,7 +21,7 @@ from fairtrial.study.resolved import ResolvedTrial
 
 
 @dataclass
-class Outcome:
+class TrialOutcome:
     """A trial so far. Fields as in `TrialRecord`."""
 
     started: str = field(default_factory=utc_now)

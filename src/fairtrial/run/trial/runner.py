@@ -31,7 +31,7 @@ from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.progress import Progress
 from fairtrial.run.trial import governing, memory_kills, preloading, read_back, workspace
 from fairtrial.run.trial import sampling as telemetry
-from fairtrial.run.trial.outcome import Outcome
+from fairtrial.run.trial.outcome import TrialOutcome
 from fairtrial.run.trial.probing import Probing
 from fairtrial.run.trial.separation import separated
 from fairtrial.run.trial.shutting_down import Loaded, shut_down_slowly
@@ -175,7 +175,7 @@ class Attempt:
     resolved: ResolvedTrial
     parts: Parts
     remote: PurePosixPath
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: TrialOutcome = field(default_factory=TrialOutcome)
 
     def __post_init__(self) -> None:
         self.place = self.runner.place

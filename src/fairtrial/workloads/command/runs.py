@@ -51,7 +51,7 @@ LARGEST = "max_resident_bytes"  # of several runs the largest counts; of all oth
 
 
 @dataclass(frozen=True)
-class Ran:
+class CommandRun:
     """One run.
 
     Attributes:
@@ -96,13 +96,13 @@ def _told(endpoint: Endpoint) -> dict[str, str]:
     return {name: str(value) for name, value in endpoint.model_dump().items() if value not in (None, "")}
 
 
-def measured(place: OpenPlace, parameters: CommandParameters, drive: Drive) -> list[Ran]:
+def measured(place: OpenPlace, parameters: CommandParameters, drive: Drive) -> list[CommandRun]:
     """Warms up, then runs and measures. The last run is the one that failed, if one did."""
     for _ in range(parameters.warm_ups):
         ran = _prepared_run(place, parameters, drive, output=UNMEASURED)
         if ran.failure:
             return [ran]
-    found: list[Ran] = []
+    found: list[CommandRun] = []
     for _ in range(parameters.runs):
         found.append(_prepared_run(place, parameters, drive, output=OUTPUT))
         if found[-1].failure:
@@ -110,7 +110,7 @@ def measured(place: OpenPlace, parameters: CommandParameters, drive: Drive) -> l
     return found
 
 
-def accounting(runs: Sequence[Ran]) -> bytes:
+def accounting(runs: Sequence[CommandRun]) -> bytes:
     """`usage.json`: figures of all runs by metric name; each run's own below `runs` where there are several."""
     each = [run.figures() for run in runs]
     if len(each) == 1:
@@ -120,7 +120,7 @@ def accounting(runs: Sequence[Ran]) -> bytes:
     return json.dumps({**together, "runs": each}).encode()
 
 
-def _prepared_run(place: OpenPlace, parameters: CommandParameters, drive: Drive, *, output: str) -> Ran:
+def _prepared_run(place: OpenPlace, parameters: CommandParameters, drive: Drive, *, output: str) -> CommandRun:
     if parameters.prepare is not None:
         preparing = parameters.model_copy(update={"run": parameters.prepare, "exit_codes": [0]})
         before = run_once(place, preparing, drive, output=UNMEASURED)
@@ -129,7 +129,7 @@ def _prepared_run(place: OpenPlace, parameters: CommandParameters, drive: Drive,
     return run_once(place, parameters, drive, output=output)
 
 
-def run_once(place: OpenPlace, parameters: CommandParameters, drive: Drive, *, output: str) -> Ran:
+def run_once(place: OpenPlace, parameters: CommandParameters, drive: Drive, *, output: str) -> CommandRun:
     """Runs the program once, its output appended to a file of the trial's directory."""
     starting = drive.starting
     starting["environment"] = {**reaching(drive.endpoint), **starting["environment"]}
@@ -152,7 +152,7 @@ def run_once(place: OpenPlace, parameters: CommandParameters, drive: Drive, *, o
         failure = f"`{parameters.run}` ran longer than {parameters.timeout:g} s and was stopped"
     if not failure and exited.code not in parameters.exit_codes:
         failure = f"`{parameters.run}` ended with {how(exited)}{_last_words(place, drive.directory / ERRORS)}"
-    return Ran(start_ns=process.started_ns, end_ns=exited.time_ns, usage=exited.usage, failure=failure)
+    return CommandRun(start_ns=process.started_ns, end_ns=exited.time_ns, usage=exited.usage, failure=failure)
 
 
 def _last_words(place: OpenPlace, path: PurePosixPath) -> str:

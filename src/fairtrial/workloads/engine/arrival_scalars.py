@@ -14,7 +14,7 @@ FILE: Final = "lateness.hlog"
 STATISTICS: Final = {"p50": "median", "p99": "p99", "max": "maximum"}
 
 
-def compute(directory: Path, driven: drive.Driven, *, window: Window) -> dict[str, float]:
+def compute(directory: Path, driven: drive.DriveResult, *, window: Window) -> dict[str, float]:
     """Scalars of one trial; empty if its users began when they liked.
 
     Raises:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from fairtrial.errors import RecordError
 from fairtrial.metrics import latency
 from fairtrial.metrics.drive import FILE as RESULT
-from fairtrial.metrics.drive import NANOSECONDS_PER_SECOND, Outcomes, seconds
+from fairtrial.metrics.drive import NANOSECONDS_PER_SECOND, TransactionOutcomes, seconds
 from fairtrial.metrics.latency.percentiles import COUNT
 from fairtrial.metrics.series import stability, steadiness
 from fairtrial.protocol import generated
@@ -52,7 +52,7 @@ class Contention(generated.Contention):
         )
 
 
-class Spent(BaseModel):
+class LockUsage(BaseModel):
     """What the kernel accounts to the process of the threads, in the window."""
 
     user_s: float
@@ -61,14 +61,14 @@ class Spent(BaseModel):
     involuntary_switches: int
 
 
-class Result(BaseModel):
+class LockDriveResult(BaseModel):
     """The part of `result.json` that scalars come from."""
 
-    transactions: dict[str, Outcomes]
-    client: Spent
+    transactions: dict[str, TransactionOutcomes]
+    client: LockUsage
 
 
-def read(directory: Path) -> tuple[Contention, Result]:
+def read(directory: Path) -> tuple[Contention, LockDriveResult]:
     """A trial's `contention.json` and `result.json`.
 
     Raises:
@@ -78,7 +78,7 @@ def read(directory: Path) -> tuple[Contention, Result]:
     try:
         contention = Contention.model_validate_json(path.read_bytes())
         path = directory / RESULT
-        result = Result.model_validate_json(path.read_bytes())
+        result = LockDriveResult.model_validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError) as error:
         raise RecordError(
             f"cannot read {path}: {error}", hint="restore the trial from a backup, or run it again"
@@ -137,7 +137,7 @@ def _shares(contention: Contention, counts: list[int]) -> dict[str, float]:
     return found
 
 
-def _costs(spent: Spent, count: int) -> dict[str, float]:
+def _costs(spent: LockUsage, count: int) -> dict[str, float]:
     return {
         "cpu_ns_per_acquisition": (spent.user_s + spent.system_s) * NANOSECONDS_PER_SECOND / count,
         "voluntary_switches_per_acquisition": spent.voluntary_switches / count,

@@ -19,7 +19,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from fairtrial.errors import RecordError
 from fairtrial.metrics import latency
 from fairtrial.metrics.drive import FILE as RESULT
-from fairtrial.metrics.drive import Outcomes, seconds
+from fairtrial.metrics.drive import TransactionOutcomes, seconds
 from fairtrial.metrics.series import stability, steadiness
 from fairtrial.metrics.telemetry.definition import either
 from fairtrial.metrics.telemetry.definitions import RECLAIMED, SCANNED, SECTOR_BYTES
@@ -43,14 +43,14 @@ PER_ACCESS: Final[Mapping[str, tuple[str, Sequence[Sequence[str]], str]]] = {
 }
 
 
-class Moved(BaseModel):
+class ByteCounts(BaseModel):
     """Bytes as the application counts them."""
 
     read: int
     written: int
 
 
-class Spent(BaseModel):
+class FileUsage(BaseModel):
     """What the kernel accounts to the processes that accessed the files; blocks are 512 bytes."""
 
     user_s: float
@@ -62,10 +62,10 @@ class Spent(BaseModel):
 class Accessed(BaseModel):
     """The part of `result.json` that scalars come from; `bytes_moved` where accesses differ in length."""
 
-    transactions: dict[str, Outcomes]
-    client: Spent
+    transactions: dict[str, TransactionOutcomes]
+    client: FileUsage
     effective: dict[str, str]
-    bytes_moved: Moved | None = None
+    bytes_moved: ByteCounts | None = None
     iops: float | None = None
 
     @property
@@ -74,12 +74,12 @@ class Accessed(BaseModel):
         return sum(outcome.done for outcome in self.transactions.values())
 
     @property
-    def moved(self) -> Moved:
+    def moved(self) -> ByteCounts:
         """What the application read and wrote."""
         if self.bytes_moved is not None:
             return self.bytes_moved
         block = int(self.effective["block_bytes"])
-        return Moved(**{name: block * self.transactions[kind].done for name, kind in _SIDES.items()})
+        return ByteCounts(**{name: block * self.transactions[kind].done for name, kind in _SIDES.items()})
 
 
 _SIDES: Final = {"read": "read", "written": "write"}
@@ -103,18 +103,18 @@ class Edges:
         """What the first group of counters of which the kernel has any grew by."""
         return next((growth for group in groups if (growth := self.grown(*group)) is not None), None)
 
-    def block_bytes(self) -> Moved | None:
+    def block_bytes(self) -> ByteCounts | None:
         """What the block layer moved: by the files' own device if its traffic is counted, else by all devices."""
         medium = self.before.medium
         if source_of(medium) is not None:
             one, other = self.before.devices.get(medium.device), self.after.devices.get(medium.device)
             if one is not None and other is not None:
                 read, written = other.read - one.read, other.written - one.written
-                return Moved(read=read * SECTOR_BYTES, written=written * SECTOR_BYTES)
+                return ByteCounts(read=read * SECTOR_BYTES, written=written * SECTOR_BYTES)
         read_kib, written_kib = self.grown("pgpgin"), self.grown("pgpgout")
         if read_kib is None or written_kib is None:
             return None
-        return Moved(read=round(read_kib) * PGPGIN_BYTES, written=round(written_kib) * PGPGIN_BYTES)
+        return ByteCounts(read=round(read_kib) * PGPGIN_BYTES, written=round(written_kib) * PGPGIN_BYTES)
 
 
 def source_of(medium: Medium) -> str | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairtrial.metrics import latency
-from fairtrial.metrics.drive import NANOSECONDS_PER_SECOND, Driven, definition
+from fairtrial.metrics.drive import NANOSECONDS_PER_SECOND, DriveResult, definition
 from fairtrial.study.catalogue import MetricDefinition
 
 
-def committed(directory: Path, driven: Driven, objective_s: float | None) -> float:
+def committed(directory: Path, driven: DriveResult, objective_s: float | None) -> float:
     """Transactions of the window that committed in time.
 
     Latencies do not tell a commit from a rollback by rule, so the latter (1 % of TPC-C's new orders) are taken out in

@@ -22,7 +22,7 @@ AGREEING: Final = 2
 HINT: Final = "restore the trial from a backup, or run it again"
 
 
-def compute(directory: Path, driven: drive.Driven) -> dict[str, float]:
+def compute(directory: Path, driven: drive.DriveResult) -> dict[str, float]:
     """Scalars of one trial; empty if it searched for nothing. Bounds that the search did not reach are left out.
 
     `client_busy_share` becomes the largest of the probes at both bounds: a busy client would be what was searched for.
@@ -83,7 +83,7 @@ def why_censored(searched: Searched) -> str:
     return ""
 
 
-def _verdict(directory: Path, probe: drive.Probe, *, asked: drive.Asked) -> bool:
+def _verdict(directory: Path, probe: drive.SearchProbe, *, asked: drive.SearchObjective) -> bool:
     """A probe's verdict from its own files."""
     below = directory / probe.directory
     own = drive.read(below)

@@ -17,7 +17,7 @@ from fairtrial.workloads import made_files, prepared_files
 from fairtrial.workloads.engine import file_scalars
 from fairtrial.workloads.fio import checking, footprint, job_file, output
 from fairtrial.workloads.fio.parameters import FioParameters
-from fairtrial.workloads.fio.running import HISTOGRAMS, PROGRAM, Bench
+from fairtrial.workloads.fio.running import HISTOGRAMS, PROGRAM, FioBench
 from fairtrial.workloads.tool import Life, seed_of
 from fairtrial.workloads.workload import Drive, Driven
 
@@ -55,7 +55,7 @@ class Fio(prepared_files.FileWorkload[FioParameters]):
         """Warms up, then measures one life of fio; leaves fio's own files and ours made from them."""
         asked = self.parameters
         chosen = job_file.distribution(asked.distribution, trial_seed=drive.seed)
-        bench = Bench(place, asked, prepared_files.directory(drive.endpoint), chosen)
+        bench = FioBench(place, asked, prepared_files.directory(drive.endpoint), chosen)
         identity = {**PROGRAM.identify(place), "random_distribution": chosen}
         log = drive.work_directory / HISTOGRAMS
         window = Life(asked.duration, asked.accesses, seed=seed_of(drive.seed, "window"), log=log)
@@ -69,7 +69,7 @@ class Fio(prepared_files.FileWorkload[FioParameters]):
         """Accesses, misses and what they cost; latencies from fio's bins, their mean and maximum as fio keeps them."""
         own = file_scalars.compute(directory, window=window, direct=self.parameters.direct)
         latencies = latency.compute(directory)
-        known = made_files.result(directory, output.Result).latency
+        known = made_files.result(directory, output.FioResult).latency
         exact = {f"{side}_": found for side, found in known.items() if found.n}
         if exact:
             count = sum(found.n for found in exact.values())

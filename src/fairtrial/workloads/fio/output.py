@@ -20,11 +20,11 @@ from pydantic import BaseModel, Field, ValidationError
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import latency
-from fairtrial.metrics.drive import ErrorCount, Outcomes
+from fairtrial.metrics.drive import ErrorCount, TransactionOutcomes
 from fairtrial.record.models import Window
 from fairtrial.workloads import agreement, made_files
 from fairtrial.workloads.fio.document import Document, Latency, odd_field, weighed_mean
-from fairtrial.workloads.made_files import Line
+from fairtrial.workloads.made_files import HistogramLine
 
 BITS: Final = 6  # FIO_IO_U_PLAT_BITS
 GROUPS: Final = 29  # FIO_IO_U_PLAT_GROUP_NR
@@ -44,7 +44,7 @@ Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Interval:
+class FioInterval:
     """One line of the timeline: when, and the bins of reads and of writes."""
 
     start_ns: int
@@ -60,7 +60,7 @@ class Exact(BaseModel):
     max_ns: float = 0.0
 
 
-class Result(made_files.Result):
+class FioResult(made_files.ToolResult):
     """`result.json`, with the processor time of jobs alone: fio's own start and end take longer than many a window."""
 
     bytes_moved: dict[str, int] = Field(default_factory=dict)
@@ -119,7 +119,7 @@ def whole(found: Document) -> dict[str, Counts]:
     return sums
 
 
-def intervals(logs: Iterable[str], total: Mapping[str, Counts], *, width_ms: int, life: Window) -> list[Interval]:
+def intervals(logs: Iterable[str], total: Mapping[str, Counts], *, width_ms: int, life: Window) -> list[FioInterval]:
     """The bins of each interval, all jobs together, and what the whole run has beyond them.
 
     Args:
@@ -148,35 +148,35 @@ def intervals(logs: Iterable[str], total: Mapping[str, Counts], *, width_ms: int
     for at, bins in sorted(sums.items()):
         for side, counts in bins.items():
             left[side] -= counts
-        found.append(Interval(life.start_ns + at * width_ns, life.start_ns + (at + 1) * width_ns, bins))
+        found.append(FioInterval(life.start_ns + at * width_ns, life.start_ns + (at + 1) * width_ns, bins))
     if any((counts < 0).any() for counts in left.values()):
         raise PlaceError("fio's interval histograms hold more than its whole run", hint="report this fio version")
     last_ns = found[-1].end_ns if found else life.start_ns
     if not found or any(counts.any() for counts in left.values()):
-        found.append(Interval(last_ns, max(life.end_ns, last_ns + 1), left))
+        found.append(FioInterval(last_ns, max(life.end_ns, last_ns + 1), left))
     return found
 
 
-def latency_log(found: Sequence[Interval]) -> str:
+def latency_log(found: Sequence[FioInterval]) -> str:
     """`latency.hlog`: a line per interval and direction with observations."""
     return made_files.latency_log(
         COMMENT, (_line(interval, side) for interval in found for side in SIDES if interval.bins[side].any())
     )
 
 
-def _line(interval: Interval, side: str) -> Line:
+def _line(interval: FioInterval, side: str) -> HistogramLine:
     counts = interval.bins[side]
     observed = [(upper_end(index), int(counts[index])) for index in np.flatnonzero(counts).tolist()]
-    return Line(tag=side, start_ns=interval.start_ns, end_ns=interval.end_ns, counts=observed)
+    return HistogramLine(tag=side, start_ns=interval.start_ns, end_ns=interval.end_ns, counts=observed)
 
 
-def timeline(found: Sequence[Interval]) -> bytes:
+def timeline(found: Sequence[FioInterval]) -> bytes:
     """`timeline.parquet`: accesses that ended in each interval."""
     counts = {side: {"committed": [int(interval.bins[side].sum()) for interval in found]} for side in SIDES}
     return made_files.timeline([interval.start_ns for interval in found], counts)
 
 
-def result(found: Document, *, life: Window) -> Result:
+def result(found: Document, *, life: Window) -> FioResult:
     """What fio's document says of all its jobs."""
     jobs = found.jobs
     sides = {name: [job.side(name) for job in jobs] for name in SIDES}
@@ -187,10 +187,11 @@ def result(found: Document, *, life: Window) -> Result:
         "user_s": sum(job.usr_cpu / 100 * job.job_runtime / MILLISECONDS_PER_SECOND for job in jobs),
         "system_s": sum(job.sys_cpu / 100 * job.job_runtime / MILLISECONDS_PER_SECOND for job in jobs),
     }
-    return Result(
+    return FioResult(
         window=life,
         transactions={
-            name: Outcomes(committed=count, rolled_back=0, failed=0, retried=0) for name, count in done.items()
+            name: TransactionOutcomes(committed=count, rolled_back=0, failed=0, retried=0)
+            for name, count in done.items()
         },
         bytes_moved={"read": moved["read"], "written": moved["write"]},
         iops=sum(sum(side.iops for side in each) for each in sides.values()),
@@ -214,5 +215,5 @@ def contradictions(directory: Path) -> list[str]:
     life = Window.model_validate(stored["window"])
     given = result(found, life=life).given()
     own = {**stored, "client": {name: stored["client"].get(name) for name in given["client"]}}  # has the kernel's too
-    logs = {latency.FILE: latency_log([Interval(life.start_ns, life.end_ns, whole(found))])}
+    logs = {latency.FILE: latency_log([FioInterval(life.start_ns, life.end_ns, whole(found))])}
     return list(agreement.Given(DOCUMENT, given, logs).contradictions(directory, own))

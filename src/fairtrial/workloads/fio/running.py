@@ -18,7 +18,7 @@ from fairtrial.workloads import prepared_files, tool
 from fairtrial.workloads.engine import file_scalars
 from fairtrial.workloads.fio import checking, job_file, output
 from fairtrial.workloads.fio.parameters import FioParameters
-from fairtrial.workloads.tool import Life, Ran, Running
+from fairtrial.workloads.tool import Life, Running, ToolRun
 from fairtrial.workloads.workload import Drive
 
 DRIVE_GRACE_S: Final = 600.0  # beyond what is asked for: fio lays its tables out, and writes its files
@@ -32,7 +32,7 @@ PROGRAM: Final = tool.Tool("fio", HINT, words=lambda lines: checking.words(lines
 
 
 @dataclass(frozen=True)
-class Bench(tool.Bench):
+class FioBench(tool.Bench):
     """fio on prepared files.
 
     Attributes:
@@ -64,7 +64,7 @@ class Bench(tool.Bench):
         """The kernel's counters: who hears of the window has begun within them."""
         self.edges.append(prepared_files.counters(self.place, self.directory))
 
-    def run(self, life: Life, drive: Drive, *, name: str) -> Ran:
+    def run(self, life: Life, drive: Drive, *, name: str) -> ToolRun:
         """One life; the kernel's counters around the one that keeps histograms are part of the record."""
         limit_s = (life.duration_s or 0) + (life.count or 0) / COUNTED_PER_S + DRIVE_GRACE_S
         into = drive.work_directory if life.log is None else drive.directory
@@ -79,7 +79,7 @@ class Bench(tool.Bench):
         tool.keep(self.place, drive, {file_scalars.COUNTERS: counters.encode()})
         return ran
 
-    def measured(self, ran: Ran, drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:
+    def measured(self, ran: ToolRun, drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:
         """Keeps what fio counted in the whole of it, and in intervals."""
         found = output.document(self._text(drive.directory / output.DOCUMENT))
         if failure := output.failure(found):

@@ -25,7 +25,7 @@ from fairtrial.workloads.engine import tpcc
 from fairtrial.workloads.hammerdb import output
 from fairtrial.workloads.hammerdb import scalars as hammerdb_scalars
 from fairtrial.workloads.hammerdb.parameters import RESERVED, HammerdbParameters
-from fairtrial.workloads.hammerdb.running import Bench, find, identify
+from fairtrial.workloads.hammerdb.running import HammerdbBench, find, identify
 from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.workload import Drive, Driven, Workload
 
@@ -81,7 +81,11 @@ class Hammerdb(Workload[HammerdbParameters]):
         self.require(place)
 
         def build(directory: PurePosixPath) -> str:
-            return Bench.set_up(place, self.parameters, endpoint=server(endpoint), directory=directory).build().failure
+            return (
+                HammerdbBench.set_up(place, self.parameters, endpoint=server(endpoint), directory=directory)
+                .build()
+                .failure
+            )
 
         found = contents.fill(place, endpoint, program="hammerdb", by=build, on_progress=on_progress)
         if found.rows.get("warehouse") != self.parameters.warehouses:
@@ -91,7 +95,9 @@ class Hammerdb(Workload[HammerdbParameters]):
 
     def drive(self, place: OpenPlace, drive: Drive) -> Driven:
         """Ramps up and measures by one process; leaves its output, and our files made from it."""
-        bench = Bench.set_up(place, self.parameters, endpoint=server(drive.endpoint), directory=drive.work_directory)
+        bench = HammerdbBench.set_up(
+            place, self.parameters, endpoint=server(drive.endpoint), directory=drive.work_directory
+        )
         return bench.drive(drive, identify(place, bench.home), window=bench.window)
 
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:

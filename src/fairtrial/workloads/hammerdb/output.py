@@ -2,7 +2,7 @@
 
 HammerDB reads the server's counters twice and divides by the minutes it was asked for, down to whole numbers; the times
 of its two counts are known from the lines that it prints before and after each. Times in the output are of the place's
-clock of the day, in microseconds; `Clock` makes them those of its monotonic clock. Source: HammerDB 4.12's
+clock of the day, in microseconds; `HammerdbClock` makes them those of its monotonic clock. Source: HammerDB 4.12's
 mysqloltp.tcl, pgoltp.tcl, gentccli.tcl and xtprof-1.0.tm.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fairtrial.errors import PlaceError
-from fairtrial.metrics.drive import ErrorCount, Outcomes
+from fairtrial.metrics.drive import ErrorCount, TransactionOutcomes
 from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Window
 from fairtrial.workloads import agreement, made_files
@@ -52,14 +52,14 @@ _FIGURE: Final = re.compile(r"([A-Z0-9]+): ([0-9.]+)")
 
 
 @dataclass(frozen=True)
-class Clock:
+class HammerdbClock:
     """What the place's clock of the day is ahead of its monotonic one, nanoseconds: before HammerDB ran, and after."""
 
     before_ns: int
     after_ns: int
 
     @classmethod
-    def of(cls, before: wire.Reading, after: wire.Reading) -> Clock:
+    def of(cls, before: wire.Reading, after: wire.Reading) -> HammerdbClock:
         """From looks at both clocks."""
         return cls(before.realtime_ns - before.monotonic_ns, after.realtime_ns - after.monotonic_ns)
 
@@ -81,7 +81,7 @@ class Note(NamedTuple):
     number: int | None
 
 
-class Result(made_files.Result):
+class HammerdbResult(made_files.ToolResult):
     """`result.json`.
 
     Attributes:
@@ -101,7 +101,7 @@ def notes(text: str) -> list[Note]:
     return [Note(int(time), name, int(number) if number else None) for time, name, number in _NOTE.findall(text)]
 
 
-def edges(text: str, clock: Clock) -> tuple[Window, int]:
+def edges(text: str, clock: HammerdbClock) -> tuple[Window, int]:
     """The measured window: after the first count, before the second; and what both counts took, nanoseconds.
 
     Raises:
@@ -114,7 +114,7 @@ def edges(text: str, clock: Clock) -> tuple[Window, int]:
     return window, found["begun"] - found["counting"] + found["counted"] - found["ended"]
 
 
-def result(text: str, clock: Clock) -> Result:
+def result(text: str, clock: HammerdbClock) -> HammerdbResult:
     """What the output says of the window.
 
     Raises:
@@ -127,14 +127,16 @@ def result(text: str, clock: Clock) -> Result:
     tpm, length_min = int(match["tpm"]), int(minutes[1])
     window, counting_ns = edges(text, clock)
     failures = errors(text)
-    return Result(
+    return HammerdbResult(
         window=window,
         counting_ns=counting_ns,
         clock={"before_ns": clock.before_ns, "after_ns": clock.after_ns},
         nopm=int(match["nopm"]),
         tpm=tpm,
         minutes=length_min,
-        transactions={TYPE: Outcomes(committed=tpm * length_min, rolled_back=0, failed=0, retried=0, statements=0)},
+        transactions={
+            TYPE: TransactionOutcomes(committed=tpm * length_min, rolled_back=0, failed=0, retried=0, statements=0)
+        },
         errors=[ErrorCount(kind="transaction", count=len(failures))] if failures else [],
         latency_ms=profile(text),
     )
@@ -174,7 +176,7 @@ def _profiled(text: str) -> Iterator[tuple[str, dict[str, float]]]:
             yield PROCEDURES[name], {key: float(value) for key, value in _FIGURE.findall("\t".join(lines))}
 
 
-def timeline(text: str, clock: Clock, *, interval_s: int) -> bytes:
+def timeline(text: str, clock: HammerdbClock, *, interval_s: int) -> bytes:
     """`timeline.parquet`: what HammerDB's counter saw the server end in each interval.
 
     Intervals that lie in the window only in part are not measured ones: their counts are of both sides.
@@ -197,7 +199,7 @@ def contradictions(directory: Path, *, interval_s: int) -> list[str]:
     """
     text = (directory / OUTPUT).read_text(encoding="utf-8")
     stored = agreement.stored(directory)
-    clock = Clock(**stored["clock"])
+    clock = HammerdbClock(**stored["clock"])
     counted = timeline(text, clock, interval_s=interval_s)
     found = agreement.Given(OUTPUT, result(text, clock).given(), timeline=counted)
     return list(found.contradictions(directory, stored))

@@ -18,9 +18,9 @@ from fairtrial.record.models import Window
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import tool
 from fairtrial.workloads.hammerdb import output, script
-from fairtrial.workloads.hammerdb.output import Clock
+from fairtrial.workloads.hammerdb.output import HammerdbClock
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters
-from fairtrial.workloads.tool import LOAD_S, WORDS, Life, OnLine, Ran, Running, Tool, last_words
+from fairtrial.workloads.tool import LOAD_S, WORDS, Life, OnLine, Running, Tool, ToolRun, last_words
 from fairtrial.workloads.workload import Drive, Starting
 
 HINT: Final = (
@@ -97,7 +97,7 @@ def identify(place: OpenPlace, directory: PurePosixPath) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Bench(tool.Bench):
+class HammerdbBench(tool.Bench):
     """HammerDB with its files in a directory of the place that only its user can read.
 
     Attributes:
@@ -114,7 +114,7 @@ class Bench(tool.Bench):
     @classmethod
     def set_up(
         cls, place: OpenPlace, parameters: HammerdbParameters, *, endpoint: Server, directory: PurePosixPath
-    ) -> Bench:
+    ) -> HammerdbBench:
         """Makes the directory, and puts what observes HammerDB there."""
         scratch = directory / "hammerdb"
         place.require(["mkdir", "-p", "-m", "700", str(scratch)], hint="check the disk of the place")
@@ -122,7 +122,7 @@ class Bench(tool.Bench):
         place.agent.put(str(scratch / OBSERVER), observer)
         return cls(place, parameters, endpoint, home=find(place, parameters), scratch=scratch)
 
-    def build(self) -> Ran:
+    def build(self) -> ToolRun:
         """Fills the database."""
         text = script.building(self.parameters, self.endpoint, observer=self.scratch / OBSERVER)
         starting: Starting = {"environment": {}, "processors": None, "groups": ()}
@@ -134,21 +134,21 @@ class Bench(tool.Bench):
         late_s = script.PROFILE_S if self.parameters.time_profile else script.END_S
         return Life(self.parameters.ramp_up + self.parameters.duration + late_s, None, seed=None)
 
-    def run(self, life: Life, drive: Drive, *, name: str) -> Ran:
+    def run(self, life: Life, drive: Drive, *, name: str) -> ToolRun:
         """Its one life, which says itself when it begins to measure."""
         text = script.driving(self.parameters, self.endpoint, observer=self.scratch / OBSERVER)
         clock = self.place.agent.clock()
 
         def hear(line: str) -> None:
             if begun := BEGUN.match(line):
-                time_ns = Clock.of(clock, clock).monotonic_ns(int(begun[1]))
+                time_ns = HammerdbClock.of(clock, clock).monotonic_ns(int(begun[1]))
                 drive.on_progress(MeasuringProgress(time_ns=time_ns))
 
         return self._execute(text, name=name, limit_s=life.limit_s, starting=drive.starting, on_line=hear)
 
-    def measured(self, ran: Ran, drive: Drive, clock: wire.Reading) -> tuple[Window, str]:
+    def measured(self, ran: ToolRun, drive: Drive, clock: wire.Reading) -> tuple[Window, str]:
         """Keeps what HammerDB counted in its window, and its counter's intervals."""
-        clocks = Clock.of(clock, self.place.agent.clock())
+        clocks = HammerdbClock.of(clock, self.place.agent.clock())
         if clocks.moved_ns > CLOCK_MOVES_NS + SLEWED * (ran.life.end_ns - ran.life.start_ns):
             moved_s = clocks.moved_ns / 1e9
             return ran.life, f"the place's clock, which HammerDB's window depends on, was set by {moved_s:.2f} s"
@@ -160,7 +160,7 @@ class Bench(tool.Bench):
         self.leave(drive, ran, result=result, files={"timeline.parquet": timeline})
         return result.window, self._why_invalid(result)
 
-    def _why_invalid(self, result: output.Result) -> str:
+    def _why_invalid(self, result: output.HammerdbResult) -> str:
         """Why a trial is invalid; empty if it is valid."""
         if result.nopm <= 0:
             return "HammerDB counted no new order inside its window"
@@ -174,7 +174,7 @@ class Bench(tool.Bench):
 
     def _execute(
         self, text: str, *, name: str, limit_s: float, starting: Starting, on_line: OnLine | None = None
-    ) -> Ran:
+    ) -> ToolRun:
         path = self.scratch / f"{name}.tcl"
         self.place.agent.put(str(path), text.encode(), mode=0o600)
         starting["environment"] = {**starting["environment"], "TMP": str(self.scratch)}

@@ -11,7 +11,7 @@ from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.workloads import made_files, tool_scalars
 from fairtrial.workloads.engine import tpcc_scalars as tpcc
-from fairtrial.workloads.hammerdb.output import NANOSECONDS_PER_MS, Result
+from fairtrial.workloads.hammerdb.output import NANOSECONDS_PER_MS, HammerdbResult
 
 UNKNOWN: Final = (*tool_scalars.UNKNOWN, "failed_share", "retries", per_transaction.RETRIES)  # HammerDB tells none
 # xtprof's statistics, and how ours are called.
@@ -20,7 +20,7 @@ STATISTICS: Final = {"p50": "median", "p95": "p95", "p99": "p99", "max": "maximu
 
 def compute(directory: Path, *, window: Window) -> dict[str, float]:
     """Scalars of one trial, by metric name; see `definitions`."""
-    told = made_files.result(directory, Result)
+    told = made_files.result(directory, HammerdbResult)
     own = {
         "throughput_nopm": float(told.nopm),
         "throughput_tpm": float(told.tpm),

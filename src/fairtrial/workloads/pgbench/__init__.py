@@ -26,7 +26,7 @@ from fairtrial.workloads import contents
 from fairtrial.workloads.pgbench import agreeing
 from fairtrial.workloads.pgbench import scalars as pgbench_scalars
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters, reserved
-from fairtrial.workloads.pgbench.running import PROGRAM, Bench
+from fairtrial.workloads.pgbench.running import PROGRAM, PgbenchBench
 from fairtrial.workloads.pgbench.scripts import faults
 from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.tool import Life, seed_of
@@ -104,7 +104,7 @@ class Pgbench(Workload[PgbenchParameters]):
             place,
             endpoint,
             program="pgbench",
-            by=lambda own: Bench.set_up(
+            by=lambda own: PgbenchBench.set_up(
                 place, self.parameters, path, endpoint=server(endpoint), directory=own
             ).prepare(),
             on_progress=on_progress,
@@ -118,7 +118,9 @@ class Pgbench(Workload[PgbenchParameters]):
         asked = self.parameters
         identity = PROGRAM.identify(place)
         directory = drive.work_directory / "pgbench"
-        bench = Bench.set_up(place, asked, identity["pgbench"], endpoint=server(drive.endpoint), directory=directory)
+        bench = PgbenchBench.set_up(
+            place, asked, identity["pgbench"], endpoint=server(drive.endpoint), directory=directory
+        )
         each = None if asked.transactions is None else asked.transactions // asked.clients
         ramp_up = Life(asked.ramp_up, None, seed=seed_of(drive.seed, "ramp-up"))
         window = Life(asked.duration, each, seed=seed_of(drive.seed, "window"), log=bench.log)

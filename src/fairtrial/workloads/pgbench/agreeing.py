@@ -8,11 +8,11 @@ from typing import Final
 
 from fairtrial.metrics import latency
 from fairtrial.workloads import agreement, made_files
-from fairtrial.workloads.agreement import Figure
+from fairtrial.workloads.agreement import FigurePair
 from fairtrial.workloads.pgbench import output
 from fairtrial.workloads.pgbench.output import ROUNDED_MS
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters
-from fairtrial.workloads.pgbench.transactions import FILE, Counted, Outcomes, Result, Sums
+from fairtrial.workloads.pgbench.transactions import FILE, PgbenchResult, ScriptOutcomes, Sums, TransactionHistograms
 from fairtrial.workloads.tool import OUTPUT
 
 LATENESS: Final = "lateness.hlog"
@@ -25,11 +25,11 @@ def contradictions(directory: Path, asked: PgbenchParameters) -> list[str]:
     Where in time the window lies only the transactions say; a trial that kept none has its length alone to be checked.
     """
     told = output.report((directory / OUTPUT).read_text(encoding="utf-8"))
-    own = made_files.result(directory, Result)
+    own = made_files.result(directory, PgbenchResult)
     found = list(agreement.differing(reported(told, own), OUTPUT))
     if not (directory / FILE).exists():
         return found
-    counted = Counted.of(directory / FILE, asked, window=own.window)
+    counted = TransactionHistograms.of(directory / FILE, asked, window=own.window)
     logs = {latency.FILE: counted.latency_log()}
     if asked.is_open:
         logs[LATENESS] = counted.lateness_log()
@@ -37,16 +37,16 @@ def contradictions(directory: Path, asked: PgbenchParameters) -> list[str]:
     return [*found, *given.contradictions(directory, agreement.stored(directory))]
 
 
-def reported(told: output.Report, own: Result) -> Iterator[Figure]:
+def reported(told: output.PgbenchReport, own: PgbenchResult) -> Iterator[FigurePair]:
     """The figures of `result.json` that pgbench prints, too."""
     length_us = (own.window.end_ns - own.window.start_ns) / 1000
-    yield Figure("window of {}", length_us / 1e6, told.whole_us / 1e6, form="{:g} s")
-    yield Figure("connecting_ms is {}", own.connecting_ms, told.connecting_ms, form="{:.12g}")
+    yield FigurePair("window of {}", length_us / 1e6, told.whole_us / 1e6, form="{:g} s")
+    yield FigurePair("connecting_ms is {}", own.connecting_ms, told.connecting_ms, form="{:.12g}")
     each = own.transactions.values()
     names = ("committed", "rolled_back", "failed", "retried", "skipped")
     sums = {name: sum(getattr(script, name) for script in each) for name in names}
-    yield from _counts("all", told.whole, Outcomes(**sums, latency_us=own.latency_us))
-    yield Figure("{} above the latency limit", own.late or 0, told.late)
+    yield from _counts("all", told.whole, ScriptOutcomes(**sums, latency_us=own.latency_us))
+    yield FigurePair("{} above the latency limit", own.late or 0, told.late)
     exact = told.scripts if told.threads == 1 else []
     for (kind, outcomes), script in zip(own.transactions.items(), exact, strict=False):
         yield from _counts(kind, script, outcomes)
@@ -56,15 +56,15 @@ def reported(told: output.Report, own: Result) -> Iterator[Figure]:
         yield _time("largest schedule lag", lag.max, told.lag.max_ms)
 
 
-def _counts(kind: str, told: output.Counted, own: Outcomes) -> Iterator[Figure]:
-    yield Figure(f"{{}} committed of {kind}", own.committed, told.processed)
-    yield Figure(f"{{}} failed of {kind}", own.failed, told.serialization + told.deadlock)
-    yield Figure(f"{{}} retried of {kind}", own.retried, told.retries)
-    yield Figure(f"{{}} skipped of {kind}", own.skipped, told.skipped)
+def _counts(kind: str, told: output.PgbenchCounts, own: ScriptOutcomes) -> Iterator[FigurePair]:
+    yield FigurePair(f"{{}} committed of {kind}", own.committed, told.processed)
+    yield FigurePair(f"{{}} failed of {kind}", own.failed, told.serialization + told.deadlock)
+    yield FigurePair(f"{{}} retried of {kind}", own.retried, told.retries)
+    yield FigurePair(f"{{}} skipped of {kind}", own.skipped, told.skipped)
     if told.latency is not None and own.latency_us.n:
         yield _time(f"mean latency of {kind}", own.latency_us.mean, told.latency.mean_ms)
         yield _time(f"deviation of latency of {kind}", own.latency_us.deviation, told.latency.deviation_ms)
 
 
-def _time(what: str, own_us: float, printed_ms: float) -> Figure:
-    return Figure(f"{what} is {{}}", own_us / 1000, printed_ms, tolerance=ROUNDED, form="{:.4f} ms")
+def _time(what: str, own_us: float, printed_ms: float) -> FigurePair:
+    return FigurePair(f"{what} is {{}}", own_us / 1000, printed_ms, tolerance=ROUNDED, form="{:.4f} ms")

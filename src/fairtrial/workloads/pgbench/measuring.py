@@ -13,13 +13,13 @@ from fairtrial.record.models import Window
 from fairtrial.workloads import agreement
 from fairtrial.workloads.pgbench import agreeing, output
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters
-from fairtrial.workloads.pgbench.transactions import FILE, NANOSECONDS_PER_US, Counted, edges, kept
-from fairtrial.workloads.tool import OUTPUT, Ran
+from fairtrial.workloads.pgbench.transactions import FILE, NANOSECONDS_PER_US, TransactionHistograms, edges, kept
+from fairtrial.workloads.tool import OUTPUT, ToolRun
 
 CLOCKS_NS: Final = 5_000_000  # by which transactions may lie outside of their process's life
 
 
-class Measured(NamedTuple):
+class PgbenchMeasurement(NamedTuple):
     """What one life gave.
 
     Attributes:
@@ -33,7 +33,9 @@ class Measured(NamedTuple):
     done: int
 
 
-def measured(ran: Ran, logs: Sequence[Path], *, asked: PgbenchParameters, clock: wire.Reading) -> Measured:
+def measured(
+    ran: ToolRun, logs: Sequence[Path], *, asked: PgbenchParameters, clock: wire.Reading
+) -> PgbenchMeasurement:
     """Reads what pgbench printed and logged; the logs' directory gets the table of transactions.
 
     Args:
@@ -47,13 +49,13 @@ def measured(ran: Ran, logs: Sequence[Path], *, asked: PgbenchParameters, clock:
     """
     told = output.report(ran.text)
     if not told.whole.processed or not logs:
-        return Measured({}, None, told.whole.processed)
+        return PgbenchMeasurement({}, None, told.whole.processed)
     table = logs[0].with_name(FILE)
     kept(logs, table, asked=asked, shift_us=(clock.realtime_ns - clock.monotonic_ns) // NANOSECONDS_PER_US)
     found = edges(table)
     if found is None:
         raise PlaceError("pgbench's log has none of the transactions that it reports", hint="see log/load.log")
-    counted = Counted.of(table, asked, window=_window(told, found, life=ran.life))
+    counted = TransactionHistograms.of(table, asked, window=_window(told, found, life=ran.life))
     result = counted.result().model_copy(update={"connecting_ms": told.connecting_ms})
     if differing := list(agreement.differing(agreeing.reported(told, result), OUTPUT)):
         raise PlaceError(
@@ -68,10 +70,10 @@ def measured(ran: Ran, logs: Sequence[Path], *, asked: PgbenchParameters, clock:
     }
     if asked.is_open:
         files[agreeing.LATENESS] = counted.lateness_log().encode()
-    return Measured(files, result.window, told.whole.processed)
+    return PgbenchMeasurement(files, result.window, told.whole.processed)
 
 
-def _window(told: output.Report, found: Window, *, life: Window) -> Window:
+def _window(told: output.PgbenchReport, found: Window, *, life: Window) -> Window:
     """Pgbench's own time, placed by its first transaction, or by the process's end where that is earlier.
 
     In a closed loop the first transaction begins with the window. In an open loop it should begin some time after, and

@@ -30,7 +30,7 @@ class Lag(NamedTuple):
     max_ms: float
 
 
-class Counted(NamedTuple):
+class PgbenchCounts(NamedTuple):
     """Transactions of a script, or of all.
 
     Attributes:
@@ -47,7 +47,7 @@ class Counted(NamedTuple):
     latency: Moments | None = None
 
 
-class Report(NamedTuple):
+class PgbenchReport(NamedTuple):
     """The whole report.
 
     Attributes:
@@ -57,12 +57,12 @@ class Report(NamedTuple):
         threads: that ran.
     """
 
-    whole: Counted
+    whole: PgbenchCounts
     late: int
     lag: Lag | None
     connecting_ms: float
     tps: float
-    scripts: list[Counted]
+    scripts: list[PgbenchCounts]
     threads: int
 
     @property
@@ -71,7 +71,7 @@ class Report(NamedTuple):
         return round(self.whole.processed / self.tps * MICROSECONDS_PER_S) if self.tps else 0
 
 
-def report(text: str) -> Report:
+def report(text: str) -> PgbenchReport:
     """The report in an output.
 
     Raises:
@@ -84,7 +84,7 @@ def report(text: str) -> Report:
         raise PlaceError(f"pgbench did not print a report: {text[-WORDS:]}", hint="see log/load.log")
     scripts = [_counted(section, prefix=" - ", processed=r"([0-9]+) transactions \(") for section in sections]
     lag = re.search(r"^rate limit schedule lag: avg ([0-9.]+) \(max ([0-9.]+)\) ms$", head, re.MULTILINE)
-    return Report(
+    return PgbenchReport(
         whole=whole,
         late=int(_number(head, r"number of transactions above the .* latency limit: ([0-9]+)/")),
         lag=Lag(mean_ms=float(lag[1]), max_ms=float(lag[2])) if lag else None,
@@ -95,7 +95,7 @@ def report(text: str) -> Report:
     )
 
 
-def _counted(text: str, *, prefix: str, processed: str) -> Counted | None:
+def _counted(text: str, *, prefix: str, processed: str) -> PgbenchCounts | None:
     """None where not even the number of transactions is."""
     # From 18 on a script's first number is of all its transactions, and a line of its own tells the processed.
     own = re.search(rf"^{prefix}number of transactions actually processed: ([0-9]+)", text, re.MULTILINE)
@@ -104,7 +104,7 @@ def _counted(text: str, *, prefix: str, processed: str) -> Counted | None:
         return None
     mean = re.search(rf"^{prefix}latency average = ([0-9.]+) ms", text, re.MULTILINE)
     deviation = re.search(rf"^{prefix}latency stddev = ([0-9.]+) ms$", text, re.MULTILINE)
-    return Counted(
+    return PgbenchCounts(
         processed=int(first[1]),
         serialization=int(_number(text, rf"{prefix}number of serialization failures: ([0-9]+) ")),
         deadlock=int(_number(text, rf"{prefix}number of deadlock failures: ([0-9]+) ")),

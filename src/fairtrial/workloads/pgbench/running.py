@@ -19,7 +19,7 @@ from fairtrial.workloads.pgbench import arguments, measuring
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters
 from fairtrial.workloads.pgbench.scripts import line_of
 from fairtrial.workloads.pgbench.transactions import FILE
-from fairtrial.workloads.tool import LOAD_S, WORDS, Life, Ran, Running
+from fairtrial.workloads.tool import LOAD_S, WORDS, Life, Running, ToolRun
 from fairtrial.workloads.workload import Drive, Starting
 
 VERSION: Final = re.compile(r"pgbench \(PostgreSQL\) ([0-9]+)")
@@ -70,7 +70,7 @@ PROGRAM: Final = tool.Tool(
 
 
 @dataclass(frozen=True)
-class Bench(tool.Bench):
+class PgbenchBench(tool.Bench):
     """pgbench with its files in a directory of the place.
 
     Attributes:
@@ -86,7 +86,7 @@ class Bench(tool.Bench):
     @classmethod
     def set_up(
         cls, place: OpenPlace, asked: PgbenchParameters, path: str, *, endpoint: Server, directory: PurePosixPath
-    ) -> Bench:
+    ) -> PgbenchBench:
         """Puts the scripts, and where the server is, into the directory."""
         passwords = directory / "pgpass"
         place.agent.put(str(passwords), arguments.password_file(endpoint).encode(), mode=0o600)
@@ -114,7 +114,7 @@ class Bench(tool.Bench):
             failure = psql.run(self.place, argv, running).failure
         return failure
 
-    def run(self, life: Life, drive: Drive, *, name: str) -> Ran:
+    def run(self, life: Life, drive: Drive, *, name: str) -> ToolRun:
         """One life, whose failure is told with the script's name and line in the place of numbers."""
         starting = drive.starting
         starting["environment"] = {**self.environment, **starting["environment"]}
@@ -122,7 +122,7 @@ class Bench(tool.Bench):
         ran = self._pgbench.run(self.place, arguments.run(self.asked, life), running)
         return replace(ran, failure=NUMBERED.sub(self._located, ran.failure))
 
-    def measured(self, ran: Ran, drive: Drive, clock: wire.Reading) -> tuple[Window, str]:
+    def measured(self, ran: ToolRun, drive: Drive, clock: wire.Reading) -> tuple[Window, str]:
         """Keeps what pgbench's log of transactions gives, and the log itself if it is asked for."""
         with tempfile.TemporaryDirectory() as scratch:
             found = measuring.measured(ran, self._logs(Path(scratch)), asked=self.asked, clock=clock)

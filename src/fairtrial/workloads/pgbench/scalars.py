@@ -11,12 +11,12 @@ from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.workloads import made_files, tool_scalars
 from fairtrial.workloads.engine import arrival_scalars as arrivals
-from fairtrial.workloads.pgbench.transactions import NANOSECONDS_PER_US, Result
+from fairtrial.workloads.pgbench.transactions import NANOSECONDS_PER_US, PgbenchResult
 
 
 def compute(directory: Path, *, window: Window, types: Sequence[str]) -> dict[str, float]:
     """Scalars of one trial, by metric name, with those types of transactions; see `definitions`."""
-    told = made_files.result(directory, Result)
+    told = made_files.result(directory, PgbenchResult)
     seconds = drive.seconds(directory, window)
     given_up = {each.kind: float(each.count) for each in told.errors}
     exact_us = {"max": told.latency_us.max, "mean": told.latency_us.mean} if told.latency_us.n else {}
@@ -35,7 +35,7 @@ def compute(directory: Path, *, window: Window, types: Sequence[str]) -> dict[st
     )
 
 
-def _arrived(directory: Path, told: Result, *, seconds: float) -> dict[str, float]:
+def _arrived(directory: Path, told: PgbenchResult, *, seconds: float) -> dict[str, float]:
     late = latency.scalars(latency.merged(latency.read(directory, file=arrivals.FILE).values()))
     logged = sum(own.committed + own.failed + own.skipped for own in told.transactions.values())
     return {f"lateness_ns_{name}": late[f"latency_ns_{name}"] for name in arrivals.STATISTICS if late} | {

@@ -47,14 +47,14 @@ class SqlFile(TextFile):
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+\.sql$")
 
 
-class Command(NamedTuple):
+class ScriptCommand(NamedTuple):
     """One command of a script: the line on which it begins, from 1, and its name if it is one of pgbench's own."""
 
     line: int
     meta: str = ""
 
 
-class Fault(NamedTuple):
+class ScriptFault(NamedTuple):
     """What is wrong with a script, and on which line."""
 
     line: int
@@ -62,12 +62,12 @@ class Fault(NamedTuple):
     suggestion: str = ""
 
 
-def commands(text: str) -> list[Command]:
+def commands(text: str) -> list[ScriptCommand]:
     """What pgbench numbers, in its order."""
     return [command for command in _all(text) if command.meta not in ENDING]
 
 
-def _all(text: str) -> Iterator[Command]:
+def _all(text: str) -> Iterator[ScriptCommand]:
     begun = 0  # the line of a statement that has not ended
     for token in _TOKEN.finditer(text):
         if token["skipped"] is not None:
@@ -77,32 +77,32 @@ def _all(text: str) -> Iterator[Command]:
             begun = begun or line
             continue
         if begun:
-            yield Command(begun)
+            yield ScriptCommand(begun)
         begun = 0
         if token["meta"] is not None:
-            yield Command(line, token["meta"])
+            yield ScriptCommand(line, token["meta"])
     if begun:
-        yield Command(begun)
+        yield ScriptCommand(begun)
 
 
-def faults(text: str) -> Iterator[Fault]:
+def faults(text: str) -> Iterator[ScriptFault]:
     """Commands that pgbench does not know, conditions that do not close, and a script without anything."""
     found = list(_all(text))
     if not commands(text):
-        yield Fault(1, "the script has no commands", "write an SQL statement")
-    is_open: list[Command] = []
+        yield ScriptFault(1, "the script has no commands", "write an SQL statement")
+    is_open: list[ScriptCommand] = []
     for command in found:
         if command.meta and command.meta not in META:
             nearest = did_you_mean(command.meta, META).replace("`", "`\\", 1)
-            yield Fault(command.line, f"pgbench does not have the command `\\{command.meta}`", nearest)
+            yield ScriptFault(command.line, f"pgbench does not have the command `\\{command.meta}`", nearest)
         if command.meta == "if":
             is_open.append(command)
         elif command.meta in CONDITIONAL and not is_open:
-            yield Fault(command.line, f"`\\{command.meta}` without an `\\if` before it")
+            yield ScriptFault(command.line, f"`\\{command.meta}` without an `\\if` before it")
         elif command.meta == "endif":
             is_open.pop()
     for command in is_open:
-        yield Fault(command.line, "`\\if` without an `\\endif`")
+        yield ScriptFault(command.line, "`\\if` without an `\\endif`")
 
 
 def line_of(text: str, number: int) -> int | None:

@@ -19,7 +19,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.metrics import drive
 from fairtrial.record.models import Window
 from fairtrial.workloads import made_files
-from fairtrial.workloads.made_files import Line
+from fairtrial.workloads.made_files import HistogramLine
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters, limit_us
 
 FILE: Final = "transactions.parquet"
@@ -62,17 +62,17 @@ class Sums(BaseModel):
         return math.sqrt(max(0.0, self.squares / self.n - self.mean**2)) if self.n else 0.0
 
 
-class Outcomes(drive.Outcomes):
+class ScriptOutcomes(drive.TransactionOutcomes):
     """How transactions of one script ended."""
 
     skipped: int
     latency_us: Sums
 
 
-class Result(made_files.Result):
+class PgbenchResult(made_files.ToolResult):
     """`result.json`; `late` is of trials with a limit, `lag_us` of open loops."""
 
-    transactions: dict[str, Outcomes]  # type: ignore[assignment]  # a drive has no other kind
+    transactions: dict[str, ScriptOutcomes]  # type: ignore[assignment]  # a drive has no other kind
     skipped: int
     late: int | None
     latency_us: Sums
@@ -151,7 +151,7 @@ def edges(path: Path) -> Window | None:
 
 
 @dataclass(frozen=True)
-class Counted:
+class TransactionHistograms:
     """What came of transactions, by script, interval and outcome; latencies and lags by the histogram's classes.
 
     Attributes:
@@ -168,7 +168,7 @@ class Counted:
     window: Window
 
     @classmethod
-    def of(cls, path: Path, asked: PgbenchParameters, *, window: Window) -> Counted:
+    def of(cls, path: Path, asked: PgbenchParameters, *, window: Window) -> TransactionHistograms:
         """Counts a table of transactions; a rest of less than half an interval belongs to the last one."""
         interval_ns = round(asked.interval * NANOSECONDS_PER_S)
         many = max(1, round((window.end_ns - window.start_ns) / interval_ns))
@@ -193,11 +193,11 @@ class Counted:
         """Those that ended well."""
         return self.latencies.filter(pl.col("outcome").is_null())
 
-    def result(self) -> Result:
+    def result(self) -> PgbenchResult:
         """What the transactions give."""
         kinds = {kind: _n(self.latencies, kind) for kind in GIVEN_UP}
         kinds["retried"] = int(self.latencies["retries"].sum())
-        return Result(
+        return PgbenchResult(
             window=self.window,
             transactions={kind: self._outcomes(script) for script, kind in enumerate(self.asked.types)},
             errors=[drive.ErrorCount(kind=kind, count=count) for kind, count in kinds.items() if count],
@@ -207,10 +207,10 @@ class Counted:
             lag_us=sums(self.lags) if self.asked.is_open else None,
         )
 
-    def _outcomes(self, script: int) -> Outcomes:
+    def _outcomes(self, script: int) -> ScriptOutcomes:
         own = self.latencies.filter(pl.col("script") == script)
         done = sums(own.filter(pl.col("outcome").is_null()))
-        return Outcomes(
+        return ScriptOutcomes(
             committed=done.n,
             rolled_back=0,
             failed=sum(_n(own, kind) for kind in GIVEN_UP),
@@ -235,10 +235,10 @@ class Counted:
         lines = (self._line(groups[script,], script, self.window) for (script,) in sorted(groups))
         return made_files.latency_log(_COMMENT.format(what="Schedule lags"), lines)
 
-    def _line(self, rows: pl.DataFrame, script: int, span: Window) -> Line:
+    def _line(self, rows: pl.DataFrame, script: int, span: Window) -> HistogramLine:
         merged = rows.group_by("class_ns").agg(pl.col("n").sum()).sort("class_ns")
         kind = self.asked.types[script]
-        return Line(tag=kind, start_ns=span.start_ns, end_ns=span.end_ns, counts=list(merged.iter_rows()))
+        return HistogramLine(tag=kind, start_ns=span.start_ns, end_ns=span.end_ns, counts=list(merged.iter_rows()))
 
     def timeline(self) -> bytes:
         """`timeline.parquet`: how transactions ended in each interval."""

@@ -28,7 +28,7 @@ from fairtrial.workloads.sysbench import output
 from fairtrial.workloads.sysbench import scalars as sysbench_scalars
 from fairtrial.workloads.sysbench.arguments import BULK_INSERT, seed_of
 from fairtrial.workloads.sysbench.parameters import NATIVE, SysbenchParameters, reserved
-from fairtrial.workloads.sysbench.running import PROGRAM, Bench
+from fairtrial.workloads.sysbench.running import PROGRAM, SysbenchBench
 from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.tool import Life
 from fairtrial.workloads.workload import Drive, Driven, Workload
@@ -104,7 +104,9 @@ class Sysbench(Workload[SysbenchParameters]):
             place,
             endpoint,
             program="sysbench",
-            by=lambda own: Bench.set_up(place, self.parameters, endpoint=server(endpoint), directory=own).prepare(),
+            by=lambda own: SysbenchBench.set_up(
+                place, self.parameters, endpoint=server(endpoint), directory=own
+            ).prepare(),
             on_progress=on_progress,
         )
         if not found.rows:
@@ -117,7 +119,7 @@ class Sysbench(Workload[SysbenchParameters]):
         """Ramps up, then measures one life of sysbench; leaves its output, and our files made from it."""
         asked = self.parameters
         identity = PROGRAM.identify(place)
-        bench = Bench.set_up(place, asked, endpoint=server(drive.endpoint), directory=drive.work_directory)
+        bench = SysbenchBench.set_up(place, asked, endpoint=server(drive.endpoint), directory=drive.work_directory)
         ramp_up = Life(asked.ramp_up, None, seed=seed_of(drive.seed, "ramp-up"))
         window = Life(asked.duration, asked.events, seed=seed_of(drive.seed, "window"))
         return bench.drive(drive, identity, window=window, ramp_up=ramp_up)

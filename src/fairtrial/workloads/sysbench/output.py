@@ -17,10 +17,10 @@ from pydantic import Field
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import latency
-from fairtrial.metrics.drive import ErrorCount, Outcomes
+from fairtrial.metrics.drive import ErrorCount, TransactionOutcomes
 from fairtrial.record.models import Window
 from fairtrial.workloads import agreement, made_files
-from fairtrial.workloads.made_files import Line
+from fairtrial.workloads.made_files import HistogramLine
 from fairtrial.workloads.tool import OUTPUT, WORDS
 
 TYPE: Final = "event"  # the one type of transaction that sysbench knows
@@ -35,7 +35,7 @@ _BIN: Final = re.compile(r"^ *([0-9.]+) \|[* ]{40} ([0-9]+)$", re.MULTILINE)
 _COMMENT: Final = "Latencies of sysbench's events, nanoseconds; values are upper ends of sysbench's bins"
 
 
-class Counts(NamedTuple):
+class SysbenchCounts(NamedTuple):
     """What sysbench counts: `statements` are reads, writes and others; `errors` those it ignored and tried again."""
 
     events: int
@@ -46,23 +46,23 @@ class Counts(NamedTuple):
     reconnects: int
 
 
-class Interval(NamedTuple):
+class SysbenchInterval(NamedTuple):
     """What happened since the interval before, or the start; its end on the place's clock, and on sysbench's own."""
 
     end_ns: int
     since_start_s: float
-    counts: Counts
+    counts: SysbenchCounts
 
 
-class Report(NamedTuple):
+class SysbenchReport(NamedTuple):
     """What sysbench prints at its end."""
 
     total_s: float
-    counts: Counts
+    counts: SysbenchCounts
     latency_ms: dict[str, float]
 
 
-class Result(made_files.Result):
+class SysbenchResult(made_files.ToolResult):
     """`result.json`."""
 
     statements: dict[str, int] = Field(default_factory=dict)
@@ -70,7 +70,7 @@ class Result(made_files.Result):
     total_s: float = 0.0
 
 
-def intervals(text: str) -> list[Interval]:
+def intervals(text: str) -> list[SysbenchInterval]:
     """The lines of `observing.lua`, in their order.
 
     Raises:
@@ -82,13 +82,13 @@ def intervals(text: str) -> list[Interval]:
             continue
         try:
             now_ns, since_start_s, *counts = line.removeprefix(_MARK).split()
-            found.append(Interval(int(now_ns), float(since_start_s), Counts(*map(int, counts))))
+            found.append(SysbenchInterval(int(now_ns), float(since_start_s), SysbenchCounts(*map(int, counts))))
         except (ValueError, TypeError) as error:
             raise PlaceError(f"sysbench's output has a damaged line: {line}", hint="see log/load.log") from error
     return found
 
 
-def report(text: str) -> Report:
+def report(text: str) -> SysbenchReport:
     """The last part of the output.
 
     Raises:
@@ -103,7 +103,7 @@ def report(text: str) -> Report:
             raise PlaceError(f"sysbench did not print a report: {text[-WORDS:]}", hint="see log/load.log")
         return match[1]
 
-    counts = Counts(
+    counts = SysbenchCounts(
         events=int(number(r"^ +total number of events: +([0-9]+)$")),
         reads=int(number(r"^ +read: +([0-9]+)$", "0")),  # a script without statements has no such section
         writes=int(number(r"^ +write: +([0-9]+)$", "0")),
@@ -113,7 +113,7 @@ def report(text: str) -> Report:
     )
     latency_ms = {name: float(number(rf"^ +{name}: +([0-9.]+)$")) for name in ("min", "max", "sum")}
     total_s = float(number(r"^ +total time: +([0-9.]+)s$"))
-    return Report(total_s=total_s, counts=counts, latency_ms=latency_ms)
+    return SysbenchReport(total_s=total_s, counts=counts, latency_ms=latency_ms)
 
 
 def bins(text: str) -> list[tuple[int, int]]:
@@ -136,16 +136,16 @@ def _window(text: str, *, ended_ns: int) -> Window:
     return Window(start_ns=start_ns, end_ns=max(start_ns + whole_ns, lines[-1].end_ns))
 
 
-def result(text: str, *, ended_ns: int) -> Result:
+def result(text: str, *, ended_ns: int) -> SysbenchResult:
     """What sysbench's output says, of a process that ended then on the place's clock."""
     told = report(text)
     counts = told.counts
     statements = {"read": counts.reads, "write": counts.writes, "other": counts.others}
-    outcomes = Outcomes(
+    outcomes = TransactionOutcomes(
         committed=counts.events, rolled_back=0, failed=0, retried=counts.errors, statements=sum(statements.values())
     )
     errors = {"ignored": counts.errors, "connection": counts.reconnects}
-    return Result(
+    return SysbenchResult(
         window=_window(text, ended_ns=ended_ns),
         transactions={TYPE: outcomes},
         statements=statements,
@@ -157,7 +157,7 @@ def result(text: str, *, ended_ns: int) -> Result:
 
 def latency_log(text: str, *, window: Window) -> str:
     """`latency.hlog`: one line, of the window."""
-    line = Line(tag=TYPE, start_ns=window.start_ns, end_ns=window.end_ns, counts=bins(text))
+    line = HistogramLine(tag=TYPE, start_ns=window.start_ns, end_ns=window.end_ns, counts=bins(text))
     return made_files.latency_log(_COMMENT, [line] if line.counts else [])
 
 
@@ -169,7 +169,7 @@ def timeline(text: str, *, window: Window) -> bytes:
     """
     lines = intervals(text)
     counted = [line.counts for line in lines]
-    left = Counts(*(whole - sum(parts) for whole, *parts in zip(report(text).counts, *counted, strict=True)))
+    left = SysbenchCounts(*(whole - sum(parts) for whole, *parts in zip(report(text).counts, *counted, strict=True)))
     if min(left) < 0:
         raise PlaceError("sysbench's intervals count more than its report", hint="use sysbench 1.0")
     starts = [window.start_ns, *(line.end_ns for line in lines)]

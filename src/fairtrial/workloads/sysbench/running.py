@@ -15,7 +15,7 @@ from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import tool
 from fairtrial.workloads.sysbench import arguments, output
 from fairtrial.workloads.sysbench.parameters import SysbenchParameters
-from fairtrial.workloads.tool import LOAD_S, WORDS, Life, Ran, Running
+from fairtrial.workloads.tool import LOAD_S, WORDS, Life, Running, ToolRun
 from fairtrial.workloads.workload import Drive
 
 OBSERVER: Final = "observing.lua"
@@ -39,7 +39,7 @@ PROGRAM: Final = tool.Tool(
 
 
 @dataclass(frozen=True)
-class Bench(tool.Bench):
+class SysbenchBench(tool.Bench):
     """sysbench with its files in a directory of the place.
 
     Attributes:
@@ -54,7 +54,7 @@ class Bench(tool.Bench):
     @classmethod
     def set_up(
         cls, place: OpenPlace, asked: SysbenchParameters, *, endpoint: Server, directory: PurePosixPath
-    ) -> Bench:
+    ) -> SysbenchBench:
         """Puts the script, its modules, and where the server is into the directory."""
         configuration = directory / "sysbench.cnf"
         place.agent.put(str(configuration), arguments.connection(endpoint).encode(), mode=0o600)
@@ -72,7 +72,7 @@ class Bench(tool.Bench):
         argv = arguments.prepare(self.asked, script=self.script, configuration=self.configuration)
         return PROGRAM.run(self.place, argv, Running("prepare", self.directory / SCRIPTS, LOAD_S)).failure
 
-    def run(self, life: Life, drive: Drive, *, name: str) -> Ran:
+    def run(self, life: Life, drive: Drive, *, name: str) -> ToolRun:
         """One life, observed."""
         observer = str(self.directory / OBSERVER)
         argv = arguments.run(self.asked, life, script=observer, configuration=self.configuration)
@@ -80,7 +80,7 @@ class Bench(tool.Bench):
         starting["environment"] = {**starting["environment"], SCRIPT: self.script}
         return PROGRAM.run(self.place, argv, Running(name, self.directory / SCRIPTS, life.limit_s, starting))
 
-    def measured(self, ran: Ran, drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:
+    def measured(self, ran: ToolRun, drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:
         """Keeps what sysbench counted in the whole of it, in classes of latency and in intervals."""
         result = output.result(ran.text, ended_ns=ran.life.end_ns)
         files = {
@@ -91,7 +91,7 @@ class Bench(tool.Bench):
         return result.window, _why_invalid(result, limit=self.asked.lost_connections_limit)
 
 
-def _why_invalid(result: output.Result, *, limit: int) -> str:
+def _why_invalid(result: output.SysbenchResult, *, limit: int) -> str:
     """Why a trial is invalid by the study's rule; empty if it is valid."""
     lost = sum(error.count for error in result.errors if error.kind == "connection")
     if lost > limit:

@@ -10,14 +10,14 @@ from fairtrial.metrics import drive, latency
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.workloads import made_files, tool_scalars
-from fairtrial.workloads.sysbench.output import NANOSECONDS_PER_MS, RESOLUTION, Result
+from fairtrial.workloads.sysbench.output import NANOSECONDS_PER_MS, RESOLUTION, SysbenchResult
 
 UNKNOWN: Final = (*tool_scalars.UNKNOWN, "failed_share")  # sysbench tells no transactions given up
 
 
 def compute(directory: Path, *, window: Window) -> dict[str, float]:
     """Scalars of one trial, by metric name; see `definitions`."""
-    told = made_files.result(directory, Result)
+    told = made_files.result(directory, SysbenchResult)
     seconds = drive.seconds(directory, window)
     own_ms = told.latency_ms
     exact_ms = {"max": own_ms["max"], "mean": own_ms["sum"] / told.done} if told.done else {}

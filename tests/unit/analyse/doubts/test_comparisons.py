@@ -18,9 +18,9 @@ from fairtrial.analyse.doubts import runs as run_doubts
 from fairtrial.analyse.doubts import shutdowns as shutdown_doubts
 from fairtrial.analyse.doubts import work as work_doubts
 from fairtrial.analyse.inference import spreads
-from fairtrial.analyse.inference.comparing import Setting, Subject, compare
+from fairtrial.analyse.inference.comparing import ComparisonOptions, Subject, compare
 from fairtrial.analyse.inference.t_tests import Values
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import DOUBT_CODES, Analysis, Doubt
 from fairtrial.analyse.sequential import adjusting
 from fairtrial.imports import asking
@@ -30,10 +30,10 @@ FACTORS = {"kernel": ["base", "patched"]}
 PLACE = {"cell": "all", "metric": "tpm"}
 
 
-def arm(values: Values, *, start: int = 0, step: int = 1) -> Measured:
+def arm(values: Values, *, start: int = 0, step: int = 1) -> ArmValues:
     n = len(values)
     positions = tuple(range(start, start + n * step, step))
-    return Measured(arm="base", values=np.asarray(values), blocks=tuple(range(n)), positions=positions, absent=0)
+    return ArmValues(arm="base", values=np.asarray(values), blocks=tuple(range(n)), positions=positions, absent=0)
 
 
 def raised(analysis: Analysis) -> dict[str, Doubt]:
@@ -310,7 +310,7 @@ def test_false_alarms_of_the_quantised_check_on_values_rounded_to_a_twentieth_of
 
 
 def test_false_alarms_of_the_disagreement_check() -> None:
-    setting = Setting(paired=True, confidence=0.95, margin=0.02, family_size=1)
+    setting = ComparisonOptions(paired=True, confidence=0.95, margin=0.02, family_size=1)
     subject = Subject(metric="tpm", role="primary", cell="all")
 
     def disagrees(random: np.random.Generator) -> bool:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from fairtrial.analyse.doubts import order as order_doubts
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
-def measured(values: np.ndarray) -> Measured:
+def measured(values: np.ndarray) -> ArmValues:
     n = len(values)
-    return Measured(arm="a", values=values, blocks=tuple(range(n)), positions=tuple(range(n)), absent=0)
+    return ArmValues(arm="a", values=values, blocks=tuple(range(n)), positions=tuple(range(n)), absent=0)
 
 
 def said(*values: np.ndarray) -> bool:

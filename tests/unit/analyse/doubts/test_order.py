@@ -11,11 +11,11 @@ from support.inference.tables import judged
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.doubts import order as order_doubts
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Doubt
 
 
-def cell(differences: np.ndarray, *, orders: np.ndarray | None = None) -> list[Measured]:
+def cell(differences: np.ndarray, *, orders: np.ndarray | None = None) -> list[ArmValues]:
     """Blocks of two arms, one behind the other; `orders`: whether the baseline is first."""
     n = differences.size
     first = np.ones(n, dtype=bool) if orders is None else orders
@@ -23,7 +23,7 @@ def cell(differences: np.ndarray, *, orders: np.ndarray | None = None) -> list[M
     values = [np.full(n, 100.0), 100.0 * np.exp(differences)]
     blocks = tuple(range(1, n + 1))
     return [
-        Measured(arm=arm, values=each, blocks=blocks, positions=at, absent=0)
+        ArmValues(arm=arm, values=each, blocks=blocks, positions=at, absent=0)
         for arm, each, at in zip("ab", values, slots, strict=True)
     ]
 
@@ -65,7 +65,7 @@ def test_blocks_are_taken_in_the_order_of_their_trials_not_of_their_numbers() ->
     rising = cell(np.linspace(0, 0.1, 12))
     mixed = np.random.default_rng(1).permutation(12)
     renamed = [
-        Measured(
+        ArmValues(
             arm=each.arm,
             values=each.values[mixed],
             blocks=tuple(int(number) for number in mixed),
@@ -104,11 +104,11 @@ def test_a_drift_is_in_the_difference_where_arms_had_one_order() -> None:
     assert said[True]["fixed_slots"].message == "b runs after a in all 10 blocks"
 
 
-def slots(orders: Sequence[str]) -> list[Measured]:
+def slots(orders: Sequence[str]) -> list[ArmValues]:
     """A cell whose block number i had the arms, named by a letter, in the i-th order; the baseline is `a`."""
     names = sorted(orders[0])
     return [
-        Measured(
+        ArmValues(
             arm=name,
             values=np.ones(len(orders)),
             blocks=tuple(range(len(orders))),

@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse
-from fairtrial.analyse.inference.comparing import Setting
+from fairtrial.analyse.inference.comparing import ComparisonOptions
 from fairtrial.analyse.inference.guardrails import Rail, guarded
 from fairtrial.analyse.inference.t_tests import array
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Guardrail
 
 FACTORS = {"kernel": ["base", "patched"]}
 ROLES = {"primary": ["tpm"], "guardrails": ["p99"]}
-PAIRED = Setting(paired=True, confidence=0.95, margin=0.02, family_size=1)
-UNPAIRED = Setting(paired=False, confidence=0.95, margin=0.02, family_size=1)
+PAIRED = ComparisonOptions(paired=True, confidence=0.95, margin=0.02, family_size=1)
+UNPAIRED = ComparisonOptions(paired=False, confidence=0.95, margin=0.02, family_size=1)
 
 
-def arm(name: str, values: list[float]) -> Measured:
+def arm(name: str, values: list[float]) -> ArmValues:
     numbers = tuple(range(1, len(values) + 1))
-    return Measured(arm=name, values=array(values), blocks=numbers, positions=numbers, absent=0)
+    return ArmValues(arm=name, values=array(values), blocks=numbers, positions=numbers, absent=0)
 
 
 def judged(change: float, *, margin: float | None = None, blocks: int = 10, noise: float = 0.002) -> Guardrail:
@@ -123,7 +123,7 @@ def test_values_with_zeros_are_judged_as_a_share_of_the_baselines_mean() -> None
     ],
 )
 def test_exact_counts_are_kept_and_breached_too(
-    *, setting: Setting, base: list[float], changed: list[float], outcome: str
+    *, setting: ComparisonOptions, base: list[float], changed: list[float], outcome: str
 ) -> None:
     rail = Rail(better="lower", margin=0.02)
     assert guarded(arm("a", base), arm("b", changed), rail=rail, setting=setting).outcome == outcome

@@ -3,12 +3,12 @@
 import pytest
 from support.inference.analysis_cases import LATENCY, THROUGHPUT
 
-from fairtrial.analyse.inference.comparing import Setting
+from fairtrial.analyse.inference.comparing import ComparisonOptions
 from fairtrial.analyse.inference.judging import judge, verdict
 from fairtrial.analyse.models import Comparison, Guardrail, Interval, Outcome, Role, Verdict
 from fairtrial.study.catalogue import MetricDefinition
 
-SETTING = Setting(paired=True, confidence=0.95, margin=0.02, family_size=1)
+SETTING = ComparisonOptions(paired=True, confidence=0.95, margin=0.02, family_size=1)
 
 
 def comparison(

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from fairtrial.analyse.inference import shares
-from fairtrial.analyse.inference.comparing import Setting, Subject, compare
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.inference.comparing import ComparisonOptions, Subject, compare
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison
 
 MARGIN = 0.02
 ALPHA = 0.05
-SETTING = Setting(paired=True, confidence=0.95, margin=MARGIN, family_size=1)
+SETTING = ComparisonOptions(paired=True, confidence=0.95, margin=MARGIN, family_size=1)
 
 
-def arm(name: str, values: list[float]) -> Measured:
+def arm(name: str, values: list[float]) -> ArmValues:
     blocks = tuple(range(1, len(values) + 1))
-    return Measured(arm=name, values=np.array(values), blocks=blocks, positions=blocks, absent=0)
+    return ArmValues(arm=name, values=np.array(values), blocks=blocks, positions=blocks, absent=0)
 
 
 def compared(baseline: list[float], other: list[float], *, total: float) -> Comparison:

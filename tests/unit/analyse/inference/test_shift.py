@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fairtrial.analyse.inference import shift
-from fairtrial.analyse.inference.shift import Observed, Resampling, ShiftCurve
+from fairtrial.analyse.inference.shift import ArmHistograms, Resampling, ShiftCurve
 from fairtrial.metrics.latency import Distribution
 from fairtrial.metrics.latency.percentiles import RESOLUTION
 
@@ -109,7 +109,7 @@ def test_few_blocks_have_points_and_no_band() -> None:
 
 
 def test_quantiles_with_few_observations_beyond_are_left_out() -> None:
-    of = Observed(highest_ns=np.array([5]), baseline=np.array([[9_999.0]]), arm=np.array([[50_000.0]]))
+    of = ArmHistograms(highest_ns=np.array([5]), baseline=np.array([[9_999.0]]), arm=np.array([[50_000.0]]))
     assert max(shift.quantiles_of(of)) == 0.98
     assert len(curve([np.array([5] * 50)] * 5, [np.array([6] * 50)] * 5).points) < len(shift.QUANTILES)
 
@@ -138,7 +138,7 @@ def test_quantiles_at_the_edge_of_a_class_give_a_band_of_numbers_or_none(n: int,
     arm = baseline.copy()
     for block in range(min(n, 10)):
         arm[block, 2 * block + 1 : 2 * block + 3] += (-moved, moved)
-    of = Observed(highest_ns=np.arange(1000, 1000 + 21 * 500, 500), baseline=baseline, arm=arm)
+    of = ArmHistograms(highest_ns=np.arange(1000, 1000 + 21 * 500, 500), baseline=baseline, arm=arm)
     found = shift.curve(of, cell="all", arms=("a", "b"), how=Resampling(paired=True, confidence=0.95, seed=1))
     for point in found.points:
         assert (point.low is None) == (point.high is None) == (found.critical is None)

@@ -15,21 +15,21 @@ from scipy import stats
 from support.inference.analysis_cases import THROUGHPUT
 
 from fairtrial.analyse.inference import judging
-from fairtrial.analyse.inference.comparing import Setting, Subject, compare
-from fairtrial.analyse.measured import Measured
+from fairtrial.analyse.inference.comparing import ComparisonOptions, Subject, compare
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison
 
 COMPARISONS = 3_600  # divisible into families of 1, 6 and 12
 MARGIN = 0.02
 TRUTHS = {"equal": 1.0, "at the margin": 1 + MARGIN, "better": 1.03}
-SETTING = Setting(paired=True, confidence=0.95, margin=MARGIN, family_size=1)
-UNPAIRED = Setting(paired=False, confidence=0.95, margin=MARGIN, family_size=1)
+SETTING = ComparisonOptions(paired=True, confidence=0.95, margin=MARGIN, family_size=1)
+UNPAIRED = ComparisonOptions(paired=False, confidence=0.95, margin=MARGIN, family_size=1)
 SUBJECT = Subject(metric="tpm", role="primary", cell="all")
 
 
-def arm(name: str, logs: np.ndarray) -> Measured:
+def arm(name: str, logs: np.ndarray) -> ArmValues:
     n = len(logs)
-    return Measured(name, np.exp(logs), blocks=tuple(range(n)), positions=tuple(range(n)), absent=0)
+    return ArmValues(name, np.exp(logs), blocks=tuple(range(n)), positions=tuple(range(n)), absent=0)
 
 
 @cache

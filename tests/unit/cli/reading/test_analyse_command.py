@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from fairtrial.cli import compare
-from fairtrial.cli.reading.analyse import Options
-from fairtrial.compare.compiling import Wishes
+from fairtrial.cli.reading.analyse import AnalyseOptions
+from fairtrial.compare.compiling import CompareOptions
 from fairtrial.errors import InputError
 
-OPTIONS = Options(
+OPTIONS = AnalyseOptions(
     values=["tpm"],
     arm="kernel",
     by=["memory, users", "disk"],
@@ -25,7 +25,7 @@ OPTIONS = Options(
     confidence="0.9",
 )
 RESULTS = compare.Results(save=None, export=[], fail_if=[], output=None, runs=None)
-WISHES = Wishes(("true", "true"))
+WISHES = CompareOptions(("true", "true"))
 
 
 def test_options_become_a_question() -> None:
@@ -53,7 +53,7 @@ def test_wrong_options_are_refused(changes: dict[str, object], message: str) -> 
     assert message in str(caught.value)
 
 
-def typed(**changes: object) -> Wishes:
+def typed(**changes: object) -> CompareOptions:
     given = {"timeout": "1min", "better": None, "names": (), "margin": "2%", "confidence": "95%"} | changes
     return compare.wishes(["a", "b"], **given)
 

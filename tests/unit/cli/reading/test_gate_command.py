@@ -9,11 +9,11 @@ from support.records import planned, tiny_plan, trial_record
 
 from fairtrial import record
 from fairtrial.cli.reading import gate
-from fairtrial.cli.reading.history import Levels
+from fairtrial.cli.reading.history import DetectionLevels
 from fairtrial.errors import InputError
 from fairtrial.record.models import Plan, RunFinished
 
-LEVELS = Levels(alpha=0.05, alarm_alpha=0.01, margin=None)
+LEVELS = DetectionLevels(alpha=0.05, alarm_alpha=0.01, margin=None)
 
 
 def written(

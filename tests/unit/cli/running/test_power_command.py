@@ -9,18 +9,18 @@ from support.inference.analysis_cases import Case
 from fairtrial.analyse.inference import power as planned
 from fairtrial.analyse.inference.power import Pilot
 from fairtrial.cli.running import power
-from fairtrial.cli.running.power import Known
+from fairtrial.cli.running.power import PilotSpreads
 from fairtrial.errors import InputError
 
 PLAN = Case({"kernel": ["base", "new"], "memory": ["under", "over"]}, blocks=10).plan()
-KNOWN = Known(
+KNOWN = PilotSpreads(
     pilots=(Pilot("under", "tpm", sd=0.01, df=9), Pilot("over", "tpm", sd=0.03, df=9)),
     source="run case-1",
     block_s=600.0,
 )
 
 
-def printed(*, effect: float | None = None, known: Known = KNOWN) -> str:
+def printed(*, effect: float | None = None, known: PilotSpreads = KNOWN) -> str:
     console = Console(width=160, record=True, file=None, quiet=False, no_color=True)
     with console.capture() as captured:
         console.print(power.render(PLAN, known, effect=effect))
@@ -58,7 +58,7 @@ def test_the_answer_is_the_noisiest_cells_number_of_blocks_and_their_hours() -> 
 
 
 def test_an_effect_out_of_reach_says_so() -> None:
-    loud = Known(pilots=(Pilot("over", "tpm", sd=3.0, df=3),), source="run case-1", block_s=1.0)
+    loud = PilotSpreads(pilots=(Pilot("over", "tpm", sd=3.0, df=3),), source="run case-1", block_s=1.0)
     assert "an effect of 0.1 % needs more than 10000 blocks in some cell" in printed(effect=0.001, known=loud)
 
 

@@ -14,23 +14,23 @@ from support.inference.drawn import CONSTANTS, faithful
 from fairtrial.errors import RecordError
 from fairtrial.metrics import fidelity
 from fairtrial.metrics.fidelity import Fidelity, assess
-from fairtrial.metrics.fidelity.points import LEVEL, MIX, Parameters, Point
+from fairtrial.metrics.fidelity.points import LEVEL, MIX, FidelityPoint, TpccFidelityParameters
 from fairtrial.record import read
 from fairtrial.workloads.engine.tpcc import TpccParameters
 
 DECKS = 2000  # 90,000 new orders: enough for a percent of them to be known to a tenth
 
 
-def parameters(**chosen: Any) -> Parameters:
+def parameters(**chosen: Any) -> TpccFidelityParameters:
     asked = TpccParameters(**{"warehouses": 10, "virtual_users": 100, "duration": 60.0, **chosen})
-    return Parameters.model_validate(asked.model_dump())
+    return TpccFidelityParameters.model_validate(asked.model_dump())
 
 
 def assessed(drawn: Mapping[str, int], **chosen: Any) -> Fidelity:
     return assess({"a": (1, drawn)}, parameters(**chosen))
 
 
-def point(found: Fidelity, name: str) -> Point:
+def point(found: Fidelity, name: str) -> FidelityPoint:
     return next(each for each in found.points if each.name == name)
 
 

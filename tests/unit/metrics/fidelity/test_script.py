@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairtrial.metrics.fidelity import Fidelity, assess_script
-from fairtrial.metrics.fidelity.script import Parameters
+from fairtrial.metrics.fidelity.script import ScriptFidelityParameters
 from fairtrial.workloads.engine.script import ScriptParameters
 
 ASKED = ScriptParameters.model_validate(
@@ -19,7 +19,7 @@ ASKED = ScriptParameters.model_validate(
         },
     }
 )
-PARAMETERS = Parameters.model_validate(ASKED.model_dump(mode="json"))
+PARAMETERS = ScriptFidelityParameters.model_validate(ASKED.model_dump(mode="json"))
 FAITHFUL = {"look_around": 7500, "order": 2500, "order.rollback": 50, "rows.read": 10_000}
 
 

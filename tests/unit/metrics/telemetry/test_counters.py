@@ -1,4 +1,4 @@
-"""All counters of a trial at once: the same figures that `Observed` gives one by one."""
+"""All counters of a trial at once: the same figures that `WindowSamples` gives one by one."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from fairtrial.run import prepared
 from fairtrial.run.feasibility import disk as room
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import SYSTEMS
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.workloads import WORKLOADS
 
 MIB = 1 << 20
@@ -27,13 +27,15 @@ def trial(*, warehouses: int = 1, system: str = "sqlite", version: str | None = 
     return ResolvedTrial(place={"local": {}}, system=section(SYSTEMS, system, **own), workload=workload)
 
 
-def holding(count: int | None) -> Callable[[wire.Spawn], Ran]:
+def holding(count: int | None) -> Callable[[wire.Spawn], FakeProgram]:
     """A place with as many bytes of prepared data."""
 
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         if spawn.name == "sql":
-            return Ran(stdout=['{"columns": ["1", "2"], "rows": [["3.40", "2022"]]}'])
-        return Ran(code=1, stderr=["du: none"]) if count is None else Ran(stdout=[f"{count}\t/prepared"])
+            return FakeProgram(stdout=['{"columns": ["1", "2"], "rows": [["3.40", "2022"]]}'])
+        return (
+            FakeProgram(code=1, stderr=["du: none"]) if count is None else FakeProgram(stdout=[f"{count}\t/prepared"])
+        )
 
     return run
 
@@ -111,7 +113,7 @@ def test_a_server_that_is_not_there_has_nothing_prepared_and_is_not_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None
 ) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    with place_in_memory(lambda _spawn: Ran(code=1), facts=facts_of(free_bytes=MIB)) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(code=1), facts=facts_of(free_bytes=MIB)) as (place, fake):
         with pytest.raises(PlaceError, match=r"has 1MiB free$"):
             room.require(place, 2 * MIB, trials=[trial(system="mysql", version=version)])
         assert "du" not in [request.name for request in fake.requests if isinstance(request, wire.Spawn)]

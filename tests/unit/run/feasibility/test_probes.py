@@ -13,7 +13,7 @@ from fairtrial.errors import AgentError, InputError
 from fairtrial.protocol import generated as wire
 from fairtrial.run.feasibility import probes as probe_checks
 from fairtrial.study.probes import Probe
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.wire.open_place import OpenPlace
 
 needs_perf = pytest.mark.skipif(shutil.which("perf") is None, reason="needs perf: `apt install linux-perf`")
@@ -133,10 +133,10 @@ def test_an_agent_that_fails_in_another_way_is_not_taken_for_a_missing_program(m
 def counting(said: str) -> object:
     """A place whose perf counts this."""
 
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         if spawn.argv[0] == "perf":
             counts[spawn.argv[spawn.argv.index("-o") + 1]] = said.encode()
-        return Ran()
+        return FakeProgram()
 
     counts: dict[str, bytes] = {}
     return run, counts
@@ -162,11 +162,11 @@ def test_a_count_that_came_too_late_is_no_reason_to_refuse() -> None:
 
 
 def test_a_perf_that_may_not_is_told_how_it_could() -> None:
-    def refuse(spawn: wire.Spawn) -> Ran:
+    def refuse(spawn: wire.Spawn) -> FakeProgram:
         return (
-            Ran(code=255, stderr=["", "Access to performance monitoring … is limited."])
+            FakeProgram(code=255, stderr=["", "Access to performance monitoring … is limited."])
             if spawn.argv[0] == "perf"
-            else Ran()
+            else FakeProgram()
         )
 
     with place_in_memory(refuse) as (place, _fake):

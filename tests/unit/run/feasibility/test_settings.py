@@ -15,15 +15,15 @@ from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.run.feasibility import settings as settable
 from fairtrial.study.resolved import ResolvedTrial, Section
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 
 
 def trial(**settings: Any) -> ResolvedTrial:
     return ResolvedTrial(place={"local": {}}, system={"mariadb": {}}, workload={"tpcc": {}}, settings=settings)
 
 
-def answers(*missing: str) -> Callable[[wire.Spawn], Ran]:
-    return lambda _spawn: Ran(stdout=list(missing))
+def answers(*missing: str) -> Callable[[wire.Spawn], FakeProgram]:
+    return lambda _spawn: FakeProgram(stdout=list(missing))
 
 
 def looked_for(*trials: ResolvedTrial, missing: tuple[str, ...] = ()) -> list[str]:

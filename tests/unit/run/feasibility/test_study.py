@@ -18,7 +18,7 @@ from fairtrial.record.models import Plan
 from fairtrial.run.feasibility.study import Lack, Outlook, outlook, outlooks
 from fairtrial.servers import maven
 from fairtrial.study.resolved import Section
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 
 LOCAL = Section({"local": {"state_directory": None}})
 MEMORY = {"/proc/meminfo": f"MemTotal: {16 << 20} kB\nMemAvailable: {8 << 20} kB"}
@@ -64,20 +64,20 @@ def planned(directory: Path, **changed: str) -> Plan:
 def has(*missing: str) -> Any:
     """A place with every program and file but these."""
 
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         argv = spawn.argv
         if spawn.name == "du":
-            return Ran(code=1)  # nothing was prepared
+            return FakeProgram(code=1)  # nothing was prepared
         if spawn.name == "sql":
-            return Ran(stdout=['{"columns": ["1", "2"], "rows": [["3.40", "2022"]]}'])
+            return FakeProgram(stdout=['{"columns": ["1", "2"], "rows": [["3.40", "2022"]]}'])
         if spawn.name == "sha256sum":
-            return Ran(stdout=[f"{'0' * 64}  {argv[-1]}"])
+            return FakeProgram(stdout=[f"{'0' * 64}  {argv[-1]}"])
         if argv[:1] == ["sh"] and "look" in argv:  # files that settings write
-            return Ran(stdout=[path for path in argv if path in missing])
+            return FakeProgram(stdout=[path for path in argv if path in missing])
         asked = argv[-1].rpartition("/")[2]
         if asked == "--version":
-            return Ran(stdout=["sysbench 1.0.20" if "sysbench" in argv[0] else "mariadbd  Ver 10.11.5-MariaDB"])
-        return Ran(code=1) if asked in missing else Ran(stdout=[f"/usr/bin/{asked}"])
+            return FakeProgram(stdout=["sysbench 1.0.20" if "sysbench" in argv[0] else "mariadbd  Ver 10.11.5-MariaDB"])
+        return FakeProgram(code=1) if asked in missing else FakeProgram(stdout=[f"/usr/bin/{asked}"])
 
     return run
 
@@ -118,13 +118,13 @@ def test_a_load_of_another_generation_is_a_lack(tmp_path: Path, version: str, la
     plan = planned(tmp_path, system="{postgres: {}}", workload=workload, primary=primary)
     answer = has()
 
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         text = " ".join(spawn.argv)
         if "hammerdbcli version" in text or text.endswith("pgbench --version"):
-            return Ran(stdout=[version])
+            return FakeProgram(stdout=[version])
         if "hammerdbcli" in text or "command -v pgbench" in text:
-            return Ran(stdout=["/opt/hammerdbcli" if "hammerdb" in text else "/usr/bin/pgbench"])
-        ran: Ran = answer(spawn)
+            return FakeProgram(stdout=["/opt/hammerdbcli" if "hammerdb" in text else "/usr/bin/pgbench"])
+        ran: FakeProgram = answer(spawn)
         return ran
 
     programs = {**ALL, "pgbench": ("/usr/bin/pgbench", version)}
@@ -336,9 +336,9 @@ def test_a_server_that_several_studies_name_is_looked_for_once(tmp_path: Path) -
     answer = has("mariadbd", "mysqld")
     looked: list[tuple[str, ...]] = []
 
-    def noted(spawn: wire.Spawn) -> Ran:
+    def noted(spawn: wire.Spawn) -> FakeProgram:
         looked.append(tuple(spawn.argv))
-        ran: Ran = answer(spawn)
+        ran: FakeProgram = answer(spawn)
         return ran
 
     with place_in_memory(noted, facts=facts_of(**FACTS)) as (place, _fake):

@@ -16,7 +16,7 @@ from fairtrial.run.trial import governing
 from fairtrial.run.trial.governing import Governor, beside
 from fairtrial.settings.steps.purge import PurgeGovernor
 from fairtrial.wire import Limits
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 
 ORIGINALS = PurePosixPath("/var/lib/fairtrial/work/x/originals.json")
 ENDPOINT = wire.MysqlEndpoint(socket="/s", user="root", database="mysql")
@@ -45,8 +45,8 @@ STARTED = said("started", threads=4, batch_size=300)
 def running(*lines: str, code: int | None = 0, errors: tuple[str, ...] = ()) -> Any:
     """What is run at a place where a governor says these lines and ends with a code (None: at a signal)."""
 
-    def run(spawn: wire.Spawn) -> Ran:
-        return Ran(code=code, stdout=lines, stderr=errors) if spawn.name == "governor" else Ran()
+    def run(spawn: wire.Spawn) -> FakeProgram:
+        return FakeProgram(code=code, stdout=lines, stderr=errors) if spawn.name == "governor" else FakeProgram()
 
     return run
 
@@ -138,14 +138,17 @@ def test_a_server_that_refuses_ends_it_before_the_load_begins() -> None:
 @pytest.mark.parametrize(
     "ran",
     [
-        Ran(code=1, stderr=[json.dumps({"error": "cannot govern: Connection reset by peer", "hint": "look"})]),
-        Ran(code=None),
+        FakeProgram(code=1, stderr=[json.dumps({"error": "cannot govern: Connection reset by peer", "hint": "look"})]),
+        FakeProgram(code=None),
     ],
 )
-def test_a_server_that_is_gone_by_then_may_be_one_trial_s(ran: Ran) -> None:
+def test_a_server_that_is_gone_by_then_may_be_one_trial_s(ran: FakeProgram) -> None:
     limits = Limits(short_s=0.01)
     with (
-        place_in_memory(lambda spawn: ran if spawn.name == "governor" else Ran(), limits=limits) as (place, _fake),
+        place_in_memory(lambda spawn: ran if spawn.name == "governor" else FakeProgram(), limits=limits) as (
+            place,
+            _fake,
+        ),
         pytest.raises(SystemStartError, match="does not start"),
     ):
         Governor(place, ASKED, originals=ORIGINALS)
@@ -169,10 +172,10 @@ def test_one_that_fails_later_is_cleaned_up_after_and_makes_the_trial_doubtful()
 
 
 def test_values_that_cannot_be_restored_are_an_error() -> None:
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         if spawn.name == "governor":
-            return Ran(code=1, stdout=[STARTED])
-        return Ran(code=1, stderr=["no answer within 10.0 s"])
+            return FakeProgram(code=1, stdout=[STARTED])
+        return FakeProgram(code=1, stderr=["no answer within 10.0 s"])
 
     with place_in_memory(run) as (place, _fake):
         governor = Governor(place, ASKED, originals=ORIGINALS)

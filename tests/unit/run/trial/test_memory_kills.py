@@ -11,16 +11,16 @@ from support.machines.places import place_here, place_in_memory
 from fairtrial.errors import SystemStartError
 from fairtrial.protocol import generated as wire
 from fairtrial.run.trial import memory_kills
-from fairtrial.run.trial.outcome import Outcome
-from fairtrial.wire.fake import Ran
+from fairtrial.run.trial.outcome import TrialOutcome
+from fairtrial.wire.fake import FakeProgram
 
 LINE = "[ 9.1] Out of memory: Killed process 7 (python3) total-vm:1kB"
 
 
-def kernel(counter: str, log: str = "") -> Callable[[wire.Spawn], Ran]:
-    def run(spawn: wire.Spawn) -> Ran:
+def kernel(counter: str, log: str = "") -> Callable[[wire.Spawn], FakeProgram]:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         found = counter if spawn.argv[0] == "grep" else log
-        return Ran(stdout=found.splitlines(), code=0 if found else 1)
+        return FakeProgram(stdout=found.splitlines(), code=0 if found else 1)
 
     return run
 
@@ -59,7 +59,7 @@ def test_a_server_that_was_killed_while_it_started_says_so() -> None:
 
 
 def test_a_cause_explains_a_reason_and_is_none_of_its_own() -> None:
-    outcome = Outcome()
+    outcome = TrialOutcome()
     outcome.explain("memory ran out")
     assert outcome.invalid_reason == ""
     outcome.invalidate("the load ended")

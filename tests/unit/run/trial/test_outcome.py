@@ -3,20 +3,20 @@
 from support.records import RESOLVED, planned, tiny_plan
 
 from fairtrial.record.models import Clock, ClockShift, Window
-from fairtrial.run.trial.outcome import Outcome
+from fairtrial.run.trial.outcome import TrialOutcome
 
 CLOCK = Clock(monotonic_ns=1, realtime_ns=2)
 
 
 def test_the_first_reason_stays_because_it_is_the_cause() -> None:
-    outcome = Outcome()
+    outcome = TrialOutcome()
     for reason in ("", "the load failed", "the server ended"):
         outcome.invalidate(reason)
     assert outcome.invalid_reason == "the load failed"
 
 
 def test_a_lost_place_goes_before_what_went_wrong_on_it_and_takes_the_window() -> None:
-    outcome = Outcome(window=Window(start_ns=1, end_ns=2))
+    outcome = TrialOutcome(window=Window(start_ns=1, end_ns=2))
     outcome.invalidate("the load failed")
     outcome.lose("the stream was lost")
     assert outcome.invalid_reason == "the stream was lost; before that: the load failed"
@@ -26,13 +26,13 @@ def test_a_lost_place_goes_before_what_went_wrong_on_it_and_takes_the_window() -
 def test_the_loads_end_is_told_by_the_servers_clock_wherever_the_load_ran() -> None:
     """The workload's place is 7 ahead: what it calls 100 is 93 where the server is."""
     window = Window(start_ns=1, end_ns=100)
-    assert Outcome().load_ended_ns is None
-    assert Outcome(window=window).load_ended_ns == 100
-    assert Outcome(window=window, clock_shift=ClockShift(shift_ns=7, error_ns=1)).load_ended_ns == 93
+    assert TrialOutcome().load_ended_ns is None
+    assert TrialOutcome(window=window).load_ended_ns == 100
+    assert TrialOutcome(window=window, clock_shift=ClockShift(shift_ns=7, error_ns=1)).load_ended_ns == 93
 
 
 def test_a_trial_without_doubts_is_valid_and_knows_every_level() -> None:
-    outcome = Outcome(phases_s={"drive": 1.23456})
+    outcome = TrialOutcome(phases_s={"drive": 1.23456})
     record = outcome.record(planned(1, "b"), plan=tiny_plan(), resolved=RESOLVED, clock=CLOCK, subject={})
     assert record.valid
     assert record.levels == {"arm": "b"}

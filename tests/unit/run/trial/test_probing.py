@@ -21,7 +21,7 @@ from fairtrial.run.trial import probing
 from fairtrial.run.trial.probing import NEVER_MEASURED, Probing, command, report_command
 from fairtrial.study.probes import Probe
 from fairtrial.wire import Limits
-from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.fake import FakeProgram, FakeTransport
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import Process
 
@@ -288,7 +288,10 @@ def test_command_lines_are_those_of_the_manuals() -> None:
 
 def test_one_that_began_after_the_window_saw_nothing_of_it() -> None:
     """A controller that stands still starts them late; the load does not wait for it."""
-    with place_in_memory(lambda spawn: Ran(code=None if spawn.name == "probe 1-perf_stat" else 0)) as (place, fake):
+    with place_in_memory(lambda spawn: FakeProgram(code=None if spawn.name == "probe 1-perf_stat" else 0)) as (
+        place,
+        fake,
+    ):
         subject = Probing(place, OUT, asked("perf_stat", {"file": "/proc/vmstat"}))
         subject.begin()
         counting, reading = (each.run.start_ns or 0 for each in subject._started)
@@ -308,7 +311,10 @@ def spawns(fake: FakeTransport) -> list[wire.Spawn]:
 
 
 def test_probes_keep_off_the_servers_processors_and_speak_plain_numbers() -> None:
-    with place_in_memory(lambda spawn: Ran(code=None if spawn.name.startswith("probe") else 0)) as (place, fake):
+    with place_in_memory(lambda spawn: FakeProgram(code=None if spawn.name.startswith("probe") else 0)) as (
+        place,
+        fake,
+    ):
         subject = Probing(place, OUT, asked("perf_stat"), processors=(2, 3))
         subject.begin()
         subject.end()
@@ -321,7 +327,10 @@ def test_probes_keep_off_the_servers_processors_and_speak_plain_numbers() -> Non
 
 def test_all_are_interrupted_before_anything_slow_is_waited_for() -> None:
     """A profile is read for seconds: a counter must not count that."""
-    with place_in_memory(lambda spawn: Ran(code=None if spawn.name.startswith("probe") else 0)) as (place, fake):
+    with place_in_memory(lambda spawn: FakeProgram(code=None if spawn.name.startswith("probe") else 0)) as (
+        place,
+        fake,
+    ):
         subject = Probing(place, OUT, asked("perf_record", "perf_stat"))
         subject.begin()
         subject.end()
@@ -334,10 +343,10 @@ def test_all_are_interrupted_before_anything_slow_is_waited_for() -> None:
 
 
 def test_a_profile_that_cannot_be_read_is_a_doubt() -> None:
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         if spawn.name.startswith("report"):
-            return Ran(code=1)
-        return Ran(code=None if spawn.name.startswith("probe") else 0)
+            return FakeProgram(code=1)
+        return FakeProgram(code=None if spawn.name.startswith("probe") else 0)
 
     with place_in_memory(run) as (place, fake):
         subject = Probing(place, OUT, asked("perf_record"))
@@ -352,8 +361,8 @@ def test_one_that_stays_after_it_was_killed_is_a_doubt(monkeypatch: pytest.Monke
     monkeypatch.setattr(Process, "signal", lambda *_args, **_options: None)  # as if it hung in the kernel
     limits = Limits(short_s=0.05, kill_s=0.05)
 
-    def run(spawn: wire.Spawn) -> Ran:
-        return Ran(code=None if spawn.name.startswith("probe") else 0)
+    def run(spawn: wire.Spawn) -> FakeProgram:
+        return FakeProgram(code=None if spawn.name.startswith("probe") else 0)
 
     with place_in_memory(run, limits=limits) as (place, fake):
         subject = Probing(place, OUT, asked("perf_stat"))
@@ -364,7 +373,7 @@ def test_one_that_stays_after_it_was_killed_is_a_doubt(monkeypatch: pytest.Monke
 
 
 def test_a_broken_recorder_is_not_asked_for_its_profile() -> None:
-    with place_in_memory(lambda spawn: Ran(code=255 if spawn.name.startswith("probe") else 0)) as (place, fake):
+    with place_in_memory(lambda spawn: FakeProgram(code=255 if spawn.name.startswith("probe") else 0)) as (place, fake):
         subject = Probing(place, OUT, asked("perf_record"))
         subject.begin()
         process = subject._started[0].process
@@ -375,7 +384,10 @@ def test_a_broken_recorder_is_not_asked_for_its_profile() -> None:
 
 
 def test_scripts_are_at_the_place_before_the_window_begins() -> None:
-    with place_in_memory(lambda spawn: Ran(code=None if spawn.name.startswith("probe") else 0)) as (place, fake):
+    with place_in_memory(lambda spawn: FakeProgram(code=None if spawn.name.startswith("probe") else 0)) as (
+        place,
+        fake,
+    ):
         subject = Probing(place, OUT, asked("perf_stat", {"bpftrace": {"program": "BEGIN { }"}}))
         subject.begin_when_measuring()
         assert fake.files == {str(OUT / "2-bpftrace.bt"): b"BEGIN { }"}

@@ -12,7 +12,7 @@ from support.machines.set_here import effect_of
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.run.trial import read_back
 from fairtrial.settings.steps.shared import program, trigger, write_file
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 
 FACTS = facts_of(user_id=0, guest=EMULATED)
 
@@ -68,6 +68,6 @@ def test_a_process_is_looked_for_in_every_group(tmp_path: Path) -> None:
 
 def test_the_name_of_a_trials_directory_stands_in_no_record() -> None:
     path = "/sys/fs/cgroup/fairtrial-abc-server"
-    with place_in_memory(lambda _spawn: Ran(stdout=[f"{path}/cgroup.procs"])) as (place, _):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=[f"{path}/cgroup.procs"])) as (place, _):
         found = read_back.of_any_trial(read_back.groups(place, 5, [path]), trial="abc")
     assert found.asked == found.read_back == "/sys/fs/cgroup/fairtrial-TRIAL-server"

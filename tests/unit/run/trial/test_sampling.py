@@ -12,7 +12,7 @@ from support.machines.places import place_here, place_in_memory, spawned
 from fairtrial.protocol import generated as wire
 from fairtrial.run.trial import sampling as telemetry
 from fairtrial.systems import Instance
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 
 OUT = PurePosixPath("/var/lib/fairtrial/work/x/out")
 SAMPLING = '{"sampling":["cpu"]}'
@@ -25,7 +25,7 @@ def asked(instance: Instance = NONE, *, out: PurePosixPath = OUT, interval_ms: i
 
 
 def test_it_is_asked_for_every_source_and_ended_by_a_signal() -> None:
-    with place_in_memory(lambda _spawn: Ran(code=None, stdout=[SAMPLING])) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(code=None, stdout=[SAMPLING])) as (place, fake):
         sampler = telemetry.Sampler(place, asked())
         sent = wire.Sample.model_validate_json(spawned(fake, "sampler").stdin or "")
         assert sent == wire.Sample(interval_ms=250, sources=list(telemetry.SOURCES), output_directory=str(OUT))
@@ -45,7 +45,7 @@ def test_a_server_is_asked_over_its_own_endpoint_and_not_too_often() -> None:
 
 
 def test_a_sampler_that_failed_makes_its_telemetry_unbelievable_in_its_own_words() -> None:
-    with place_in_memory(lambda _spawn: Ran(code=1, stderr=["no such directory"])) as (place, _fake):
+    with place_in_memory(lambda _spawn: FakeProgram(code=1, stderr=["no such directory"])) as (place, _fake):
         reason = telemetry.Sampler(place, asked()).stop()
     assert "code 1" in reason
     assert "no such directory" in reason
@@ -67,7 +67,7 @@ def test_a_real_sampler_leaves_streams_that_become_parquet(tmp_path: Path) -> No
 
 
 def test_a_server_of_many_processes_is_followed_with_its_children() -> None:
-    with place_in_memory(lambda _spawn: Ran(code=None)) as (place, _fake):
+    with place_in_memory(lambda _spawn: FakeProgram(code=None)) as (place, _fake):
         process = place.agent.spawn("server", ["server"])
         one = Instance(endpoint=None, process=process)
         alone, family = asked(one), asked(replace(one, is_one_process=False))

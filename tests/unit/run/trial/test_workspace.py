@@ -11,7 +11,7 @@ from support.machines.places import place_here, place_in_memory
 from fairtrial.errors import PlaceError
 from fairtrial.run.trial import workspace
 from fairtrial.wire import arriving
-from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.fake import FakeProgram, FakeTransport
 from fairtrial.wire.open_place import OpenPlace
 
 OUT = PurePosixPath("/var/lib/fairtrial/work/x/out")
@@ -127,7 +127,7 @@ def test_directories_of_trials_differ_and_leave_room_for_sockets() -> None:
 
 def test_a_place_that_cannot_make_a_directory_says_why() -> None:
     with (
-        place_in_memory(lambda _spawn: Ran(code=1, stderr=["install: no space"])) as (place, _fake),
+        place_in_memory(lambda _spawn: FakeProgram(code=1, stderr=["install: no space"])) as (place, _fake),
         pytest.raises(PlaceError, match="install: no space"),
     ):
         workspace.make(place, PurePosixPath("/var/lib/fairtrial/work/x"))

@@ -14,12 +14,12 @@ from fairtrial.protocol.endpoints import Endpoint, FilesEndpoint
 from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint
 from fairtrial.wire.fake import USAGE
 from fairtrial.workloads.command.parameters import CommandParameters
-from fairtrial.workloads.command.runs import LARGEST, Ran, accounting, reaching
+from fairtrial.workloads.command.runs import LARGEST, CommandRun, accounting, reaching
 
 
-def ran(elapsed_ns: int, **changes: Any) -> Ran:
+def ran(elapsed_ns: int, **changes: Any) -> CommandRun:
     usage = wire.Usage.model_validate(USAGE.model_dump() | changes)
-    return Ran(start_ns=1000, end_ns=1000 + elapsed_ns, usage=usage, failure="")
+    return CommandRun(start_ns=1000, end_ns=1000 + elapsed_ns, usage=usage, failure="")
 
 
 def test_one_runs_figures_are_its_own() -> None:

@@ -20,7 +20,7 @@ from fairtrial.protocol.endpoints import FilesEndpoint
 from fairtrial.protocol.generated import FileCounters, FileDrive, Medium
 from fairtrial.run.trial import sampling as telemetry
 from fairtrial.study.resolved import Section
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS, Drive, Driven, workload_of
 from fairtrial.workloads.engine.file_access import FileAccess, FileAccessParameters
@@ -66,7 +66,7 @@ def drive_of(
 
 
 def asked(result: wire.Driven = RESULT, **given: Any) -> tuple[FileDrive, Driven]:
-    with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=["{}"])) as (place, fake):
         fake.files[str(OUT / "result.json")] = result.model_dump_json().encode()
         fake.files[str(OUT / "counters.json")] = COUNTERS
         driven = workload(**given).drive(place, drive_of(FilesEndpoint(directory="/d"), OUT))
@@ -110,7 +110,7 @@ def test_the_agent_is_asked_for_the_same_distribution(text: str, distribution: d
 
 
 def test_it_starts_on_the_processors_and_in_the_groups_of_the_trial() -> None:
-    with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=["{}"])) as (place, fake):
         fake.files[str(OUT / "result.json")] = RESULT.model_dump_json().encode()
         fake.files[str(OUT / "counters.json")] = COUNTERS
         drive = drive_of(FilesEndpoint(directory="/d"), OUT, processors=(1, 2), groups=("/sys/fs/cgroup/client",))

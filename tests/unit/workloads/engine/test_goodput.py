@@ -8,18 +8,18 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from fairtrial.metrics import latency
-from fairtrial.metrics.drive import Driven, Outcomes
+from fairtrial.metrics.drive import DriveResult, TransactionOutcomes
 from fairtrial.record.models import Window
 from fairtrial.workloads.engine import goodput
 
 SECOND_NS = 1_000_000_000
 
 
-def driven(**outcomes: tuple[int, int, int]) -> Driven:
-    return Driven(
+def driven(**outcomes: tuple[int, int, int]) -> DriveResult:
+    return DriveResult(
         window=Window(start_ns=1, end_ns=2),
         transactions={
-            kind: Outcomes(committed=committed, rolled_back=rolled_back, failed=failed, retried=9)
+            kind: TransactionOutcomes(committed=committed, rolled_back=rolled_back, failed=failed, retried=9)
             for kind, (committed, rolled_back, failed) in outcomes.items()
         },
         errors=[],

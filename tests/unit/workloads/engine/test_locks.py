@@ -16,7 +16,7 @@ from support.machines.places import place_here, place_in_memory, spawned
 from fairtrial.protocol.generated import LockDrive
 from fairtrial.run.trial import sampling as telemetry
 from fairtrial.settings import locks as locks_setting
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Drive, Driven
 from fairtrial.workloads.engine.locks import DEFAULT_SPINS, Locks, LocksParameters
@@ -57,7 +57,7 @@ def drive_of(out: PurePosixPath, *, processors: tuple[int, ...] | None = None, g
 
 
 def asked(told: dict[str, Any] | None = None, **given: Any) -> tuple[LockDrive, Driven]:
-    with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=["{}"])) as (place, fake):
         fake.files[str(OUT / "result.json")] = RESULT.model_dump_json().encode()
         fake.files[str(OUT / "contention.json")] = json.dumps({**CONTENTION, **(told or {})}).encode()
         driven = locks(**given).drive(place, drive_of(OUT))
@@ -116,7 +116,7 @@ def test_the_agent_is_asked_for_everything_the_study_says() -> None:
 
 
 def test_it_starts_on_the_processors_and_in_the_groups_of_the_trial() -> None:
-    with place_in_memory(lambda _spawn: Ran(stdout=["{}"])) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=["{}"])) as (place, fake):
         fake.files[str(OUT / "result.json")] = RESULT.model_dump_json().encode()
         fake.files[str(OUT / "contention.json")] = json.dumps(CONTENTION).encode()
         locks().drive(place, drive_of(OUT, processors=(1, 2), groups=("/sys/fs/cgroup/client",)))

@@ -12,7 +12,7 @@ from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
-from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.fake import FakeProgram, FakeTransport
 from fairtrial.workloads import WORKLOADS, Drive, Driven
 from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.engine.oltp import Oltp, OltpParameters
@@ -42,7 +42,7 @@ def driven(asked: OltpParameters, found: wire.Driven, **changes: Any) -> tuple[D
         processors=changes.get("processors"),
         on_progress=changes.get("on_progress", lambda _line: None),
     )
-    with place_in_memory(lambda _spawn: changes.get("ran", Ran())) as (place, fake):
+    with place_in_memory(lambda _spawn: changes.get("ran", FakeProgram())) as (place, fake):
         fake.files[str(OUT / "result.json")] = found.model_dump_json().encode()
         return Oltp(asked).drive(place, drive), fake
 
@@ -98,7 +98,7 @@ def test_it_runs_where_and_with_what_the_trial_says(processors: tuple[int, ...] 
 def test_window_and_options_are_those_it_wrote_and_progress_is_passed_on() -> None:
     heard: list[Any] = []
     line = '{"progress":"measuring","time_ns":5}'
-    found, _ = driven(parameters(), result(), ran=Ran(stdout=[line]), on_progress=heard.append)
+    found, _ = driven(parameters(), result(), ran=FakeProgram(stdout=[line]), on_progress=heard.append)
     assert (found.window.start_ns, found.window.end_ns) == (10, 20)
     assert found.effective == {"isolation": "read"}
     assert found.invalid_reason == ""
@@ -108,7 +108,7 @@ def test_window_and_options_are_those_it_wrote_and_progress_is_passed_on() -> No
 def test_an_engine_that_fails_says_why_in_its_own_words() -> None:
     said = json.dumps({"error": "no such table", "hint": "load first"})
     with pytest.raises(PlaceError, match="oltp-drive: no such table") as failed:
-        driven(parameters(), result(), ran=Ran(code=1, stderr=["noise", said]))
+        driven(parameters(), result(), ran=FakeProgram(code=1, stderr=["noise", said]))
     assert failed.value.hint == "load first"
 
 

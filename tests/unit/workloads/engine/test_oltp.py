@@ -12,7 +12,7 @@ from support.driven import driven_of
 from support.machines.places import place_in_memory, spawned
 
 from fairtrial.protocol import generated as wire
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.workloads import Drive
 from fairtrial.workloads.engine import oltp
 from fairtrial.workloads.engine.oltp import Oltp, OltpParameters
@@ -28,7 +28,7 @@ def workload(**given: Any) -> Oltp:
 
 
 def asked_to_drive(**given: Any) -> dict[str, Any]:
-    with place_in_memory(lambda _spawn: Ran(stdout=[RESULT])) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=[RESULT])) as (place, fake):
         fake.files[str(OUT / "result.json")] = RESULT.encode()
         workload(**given).drive(
             place,
@@ -47,7 +47,7 @@ def asked_to_drive(**given: Any) -> dict[str, Any]:
 
 
 def asked_to_load(**given: Any) -> dict[str, Any]:
-    with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(LOADED)])) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=[json.dumps(LOADED)])) as (place, fake):
         found = workload(**given).load(place, ENDPOINT, on_progress=lambda _line: None)
         asked: dict[str, Any] = json.loads(spawned(fake, "oltp-load").stdin or "")
     assert (found.content_sha256, found.rows) == ("d" * 64, {"sbtest1": 500})
@@ -171,7 +171,7 @@ def test_checks_follow_the_amount_of_data_and_bulk_inserts_leave_none() -> None:
     assert workload(table_size=limit + 1).checks_after() == "once_per_cell"
     assert workload(profile="bulk_insert").checks_after() == "never"
     condition = {"clause": "rows", "statement": "as many rows", "violations": 1, "examples": ["sbtest1 row_count=9"]}
-    with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps({"conditions": [condition]})])) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=[json.dumps({"conditions": [condition]})])) as (place, fake):
         (found,) = workload(profile="delete").check_data(place, ENDPOINT)
         asked = json.loads(spawned(fake, "oltp-check").stdin or "")
     assert (found.name, found.violations, found.examples) == ("rows", 1, ["sbtest1 row_count=9"])

@@ -20,7 +20,7 @@ from fairtrial.protocol import generated as wire
 from fairtrial.study.tree.nodes import Branch, Tree
 from fairtrial.study.tree.problems import Problems
 from fairtrial.study.tree.reading import parse
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.workloads import Drive, Driven
 from fairtrial.workloads.engine.script import Script, ScriptParameters, sha256, sql, task
 from fairtrial.workloads.engine.script.checking import check
@@ -66,9 +66,9 @@ def workload(content: dict[str, Any], **given: Any) -> Script:
 
 
 def answer(refused: list[dict[str, Any]]) -> Any:
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         results = {"script-preflight": {"refused": refused}, "script-load": LOADED, "script-drive": RESULT}
-        return Ran(stdout=[json.dumps(results[spawn.argv[1]])])
+        return FakeProgram(stdout=[json.dumps(results[spawn.argv[1]])])
 
     return run
 
@@ -183,7 +183,7 @@ def test_equal_rows_made_by_other_statements_are_other_content() -> None:
 def test_a_check_is_its_query_with_a_row_for_each_violation() -> None:
     checked = SHOP | {"checks": {"stock": "SELECT id, stock FROM product WHERE stock < 0 -- sold twice"}}
     answered = {"columns": ["id", "stock"], "rows": [["7", "-1"], ["9", None]]}
-    with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(answered)])) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=[json.dumps(answered)])) as (place, fake):
         (found,) = workload(checked).check_data(place, ENDPOINT)
         (asked,) = json.loads(spawned(fake, "sql").stdin or "")["statements"]
     assert asked == (

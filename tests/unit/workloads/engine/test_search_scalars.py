@@ -49,7 +49,7 @@ def written(directory: Path) -> wire.Searched:
     return found
 
 
-def searched(directory: Path, way: list[tuple[int, bool]], **changes: Any) -> drive.Driven:
+def searched(directory: Path, way: list[tuple[int, bool]], **changes: Any) -> drive.DriveResult:
     """A search whose probes had these rates and verdicts."""
     outcomes = {"committed": 100, "statements": 100}
     probes = []
@@ -146,7 +146,7 @@ def test_overload_misses_the_objective_however_fast_the_few_were_that_ended(tmp_
         search.compute(tmp_path, driven.model_copy(update={"search": overloaded}))
 
 
-def with_first_probe(tmp_path: Path, driven: drive.Driven, *, offered: int, **changes: Any) -> drive.Driven:
+def with_first_probe(tmp_path: Path, driven: drive.DriveResult, *, offered: int, **changes: Any) -> drive.DriveResult:
     """The same search with another number of transactions that should have begun in the first probe's window."""
     below = tmp_path / "probes/01"
     own = json.loads((below / drive.FILE).read_text(encoding="utf-8"))

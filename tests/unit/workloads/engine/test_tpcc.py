@@ -14,7 +14,7 @@ from support.machines.places import place_in_memory, spawned
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.progress import ProgressLine
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.workloads import Drive
 from fairtrial.workloads.engine import tpcc
 from fairtrial.workloads.engine.tpcc import Tpcc, TpccParameters
@@ -60,11 +60,11 @@ def test_time_and_disk_are_estimated_from_the_scale() -> None:
     assert workload(warehouses=16, duration="5s").disk_bytes() == 16 * tpcc.BYTES_PER_WAREHOUSE
 
 
-def drive(given: Tpcc, *, result: wire.Driven = RESULT, ran: Ran | None = None) -> Any:
+def drive(given: Tpcc, *, result: wire.Driven = RESULT, ran: FakeProgram | None = None) -> Any:
     """Drives on a fake engine; returns what was driven, what the engine was asked, and the progress heard."""
     heard: list[ProgressLine] = []
     lines = ['{"progress":"rate","per_s":7,"errors":0}', result.model_dump_json()]
-    with place_in_memory(lambda _spawn: ran or Ran(stdout=lines)) as (place, fake):
+    with place_in_memory(lambda _spawn: ran or FakeProgram(stdout=lines)) as (place, fake):
         fake.files[str(OUT / "result.json")] = result.model_dump_json().encode()
         driven = given.drive(
             place,
@@ -162,7 +162,7 @@ def test_deadlocks_are_part_of_the_load_and_a_window_without_a_commit_is_not() -
 
 
 def test_an_engine_that_fails_says_so_in_its_own_words() -> None:
-    failing = Ran(code=1, stderr=['{"error": "no such table: warehouse", "hint": "load first"}'])
+    failing = FakeProgram(code=1, stderr=['{"error": "no such table: warehouse", "hint": "load first"}'])
     with pytest.raises(PlaceError, match="tpcc-drive: no such table: warehouse") as failed:
         drive(workload(duration="5s"), ran=failing)
     assert failed.value.hint == "load first"
@@ -170,7 +170,7 @@ def test_an_engine_that_fails_says_so_in_its_own_words() -> None:
 
 def test_data_are_loaded_with_their_own_seed_and_known_by_their_content() -> None:
     loaded = {"content_sha256": "d" * 64, "rows": {"warehouse": 2}}
-    with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps(loaded)])) as (place, fake):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=[json.dumps(loaded)])) as (place, fake):
         given = workload(warehouses=2, data_seed=5, load_threads=3, duration="5s")
         found = given.load(place, ENDPOINT, on_progress=lambda _line: None)
         asked = json.loads(spawned(fake, "tpcc-load").stdin or "")
@@ -186,6 +186,9 @@ def test_small_scales_are_checked_after_every_trial_large_ones_once_per_cell() -
 
 def test_a_check_tells_each_condition_with_its_violations() -> None:
     condition = {"clause": "3.3.2.1", "statement": "W_YTD = sum(D_YTD)", "violations": 1, "examples": ["W_ID 1"]}
-    with place_in_memory(lambda _spawn: Ran(stdout=[json.dumps({"conditions": [condition]})])) as (place, _fake):
+    with place_in_memory(lambda _spawn: FakeProgram(stdout=[json.dumps({"conditions": [condition]})])) as (
+        place,
+        _fake,
+    ):
         (found,) = workload(duration="5s").check_data(place, ENDPOINT)
     assert (found.name, found.violations, found.examples) == ("3.3.2.1", 1, ["W_ID 1"])

@@ -17,7 +17,7 @@ from fairtrial.metrics import consistency, latency
 from fairtrial.protocol.endpoints import FilesEndpoint
 from fairtrial.protocol.generated import MeasuringProgress
 from fairtrial.protocol.progress import ProgressLine
-from fairtrial.wire.fake import Ran
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Drive, Driven
 from fairtrial.workloads.fio import Fio, output
@@ -166,7 +166,7 @@ def test_the_record_says_which_fio_and_which_file_system(place: OpenPlace, tmp_p
 
 def test_fio_is_looked_for_as_a_drive_does(place: OpenPlace) -> None:
     workload().require(place)
-    with place_in_memory(lambda _spawn: Ran(code=127)) as (bare, _fake), pytest.raises(PlaceError) as raised:
+    with place_in_memory(lambda _spawn: FakeProgram(code=127)) as (bare, _fake), pytest.raises(PlaceError) as raised:
         workload().require(bare)
     assert "apt install fio" in raised.value.hint
 

@@ -14,7 +14,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.generated import MeasuringProgress, MysqlEndpoint, RampUpProgress
 from fairtrial.protocol.progress import ProgressLine
-from fairtrial.wire.fake import FakeTransport, Ran
+from fairtrial.wire.fake import FakeProgram, FakeTransport
 from fairtrial.workloads import Drive, Driven
 from fairtrial.workloads.hammerdb import Hammerdb
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters
@@ -27,21 +27,21 @@ ENDPOINT = MysqlEndpoint(host="10.0.0.2", port=3310, user="fairtrial", password=
 ABOUT_US = "HammerDB CLI v4.12"
 
 
-def place_with(load: Ran, said: str = ABOUT_US) -> Callable[[wire.Spawn], Ran]:
+def place_with(load: FakeProgram, said: str = ABOUT_US) -> Callable[[wire.Spawn], FakeProgram]:
     """A place where HammerDB is, whose one drive prints and ends so."""
 
-    def run(spawn: wire.Spawn) -> Ran:
+    def run(spawn: wire.Spawn) -> FakeProgram:
         if spawn.name == "load":
             return load
         text = " ".join(spawn.argv)
         if "readlink" in text:
-            return Ran(stdout=["/opt/hammerdb/hammerdbcli"])
-        return Ran(stdout=[said if "hammerdbcli version" in text else "c0ffee  -"])
+            return FakeProgram(stdout=["/opt/hammerdb/hammerdbcli"])
+        return FakeProgram(stdout=[said if "hammerdbcli version" in text else "c0ffee  -"])
 
     return run
 
 
-def driven(load: Ran, *, said: list[ProgressLine] | None = None, **given: Any) -> tuple[Driven, FakeTransport]:
+def driven(load: FakeProgram, *, said: list[ProgressLine] | None = None, **given: Any) -> tuple[Driven, FakeTransport]:
     asked = HammerdbParameters.model_validate({"duration": "1min", "time_profile": True, **given})
     drive = Drive(
         endpoint=ENDPOINT,
@@ -57,7 +57,7 @@ def driven(load: Ran, *, said: list[ProgressLine] | None = None, **given: Any) -
 
 
 def test_a_drive_leaves_its_output_and_what_was_made_of_it() -> None:
-    found, fake = driven(Ran(stdout=PRINTED))
+    found, fake = driven(FakeProgram(stdout=PRINTED))
     assert not found.invalid_reason
     assert found.effective == {
         "hammerdb": "/opt/hammerdb",
@@ -74,7 +74,7 @@ def test_a_drive_leaves_its_output_and_what_was_made_of_it() -> None:
 
 def test_it_says_when_its_window_begins_so_that_probes_do() -> None:
     said: list[ProgressLine] = []
-    found, _ = driven(Ran(stdout=PRINTED), said=said)
+    found, _ = driven(FakeProgram(stdout=PRINTED), said=said)
     ramping_up, measuring = said
     assert isinstance(ramping_up, RampUpProgress)
     assert isinstance(measuring, MeasuringProgress)
@@ -82,7 +82,7 @@ def test_it_says_when_its_window_begins_so_that_probes_do() -> None:
 
 
 def test_it_runs_in_its_own_directory_and_keeps_its_files_in_the_trials() -> None:
-    _, fake = driven(Ran(stdout=PRINTED))
+    _, fake = driven(FakeProgram(stdout=PRINTED))
     started = spawned(fake, "load")
     assert started.argv == ["./hammerdbcli", "tcl", "auto", "/w/work/hammerdb/load.tcl"]
     assert started.directory == "/opt/hammerdb"
@@ -92,12 +92,12 @@ def test_it_runs_in_its_own_directory_and_keeps_its_files_in_the_trials() -> Non
 
 def test_a_password_is_in_a_file_that_only_its_user_can_read_and_in_nothing_that_stays() -> None:
     talkative = [*PRINTED, f"Changed tpcc:mysql_pass from mysql to {PASSWORD} for MySQL", f"given {PASSWORD}"]
-    _, fake = driven(Ran(stdout=talkative))
+    _, fake = driven(FakeProgram(stdout=talkative))
     puts = {each.path: each.mode for each in fake.requests if isinstance(each, wire.Put)}
     holding = [path for path, content in fake.files.items() if PASSWORD.encode() in content]
     assert holding == ["/w/work/hammerdb/load.tcl"]
     assert puts[holding[0]] == 0o600
-    died, _ = driven(Ran(code=1, stdout=["Vuser 1:RUNNING", *talkative[-2:]]))
+    died, _ = driven(FakeProgram(code=1, stdout=["Vuser 1:RUNNING", *talkative[-2:]]))
     assert PASSWORD not in died.invalid_reason
     assert not any(PASSWORD in word for each in fake.requests if isinstance(each, wire.Spawn) for word in each.argv)
 
@@ -113,33 +113,33 @@ FAILED = [
     ("load", "reason"),
     [
         (
-            Ran(code=1, stdout=FAILED),
+            FakeProgram(code=1, stdout=FAILED),
             "HammerDB ended with exit code 1: Error in Virtual User 3: Payment : Lost connection; Vuser 3:",
         ),
         (
-            Ran(stdout=[*PRINTED, *FAILED]),
+            FakeProgram(stdout=[*PRINTED, *FAILED]),
             "HammerDB ended with exit code 0, but printed: Error in Virtual User 3:",
         ),
         (
-            Ran(stdout=['Dictionary "tpcc" for MySQL exists but key "mysql_bogus" doesn\'t', *PRINTED]),
+            FakeProgram(stdout=['Dictionary "tpcc" for MySQL exists but key "mysql_bogus" doesn\'t', *PRINTED]),
             'but printed: Dictionary "tpcc" for MySQL exists but key "mysql_bogus" doesn\'t',
         ),
-        (Ran(stdout=PRINTED[:40]), "HammerDB did not print a TEST RESULT"),
-        (Ran(stdout=[line for line in PRINTED if not line.endswith(" begun")]), "lacks the line `begun`"),
-        (Ran(stdout=[]), "HammerDB did not print a TEST RESULT"),
+        (FakeProgram(stdout=PRINTED[:40]), "HammerDB did not print a TEST RESULT"),
+        (FakeProgram(stdout=[line for line in PRINTED if not line.endswith(" begun")]), "lacks the line `begun`"),
+        (FakeProgram(stdout=[]), "HammerDB did not print a TEST RESULT"),
         (
-            Ran(stdout=[line.replace("15794 NOPM", "0 NOPM") for line in PRINTED]),
+            FakeProgram(stdout=[line.replace("15794 NOPM", "0 NOPM") for line in PRINTED]),
             "HammerDB counted no new order inside its window",
         ),
         (
-            Ran(stdout=[line.replace("period of 1 in minutes", "period of 5 in minutes") for line in PRINTED]),
+            FakeProgram(stdout=[line.replace("period of 1 in minutes", "period of 5 in minutes") for line in PRINTED]),
             "HammerDB divides its counts by 300 s, and 60.1 s lay between them",
         ),
-        (Ran(stdout=[line.replace("SUMMARY", "") for line in PRINTED]), "HammerDB printed no time profile"),
-        (Ran(code=127, stdout=["./hammerdbcli: exec: ./bin/tclsh8.6: not found"]), "tclsh8.6: not found"),
+        (FakeProgram(stdout=[line.replace("SUMMARY", "") for line in PRINTED]), "HammerDB printed no time profile"),
+        (FakeProgram(code=127, stdout=["./hammerdbcli: exec: ./bin/tclsh8.6: not found"]), "tclsh8.6: not found"),
     ],
 )
-def test_a_run_that_failed_is_invalid_in_hammerdbs_words(load: Ran, reason: str) -> None:
+def test_a_run_that_failed_is_invalid_in_hammerdbs_words(load: FakeProgram, reason: str) -> None:
     found, fake = driven(load)
     assert reason in found.invalid_reason
     assert str(OUT / "log" / "load.log") in fake.files
@@ -148,16 +148,16 @@ def test_a_run_that_failed_is_invalid_in_hammerdbs_words(load: Ran, reason: str)
 @pytest.mark.parametrize("said", ["HammerDB CLI v4.5", "HammerDB CLI v3.3", "exec: ./bin/tclsh8.6: not found"])
 def test_an_older_one_or_none_is_refused(said: str) -> None:
     older = pytest.raises(PlaceError, match=r"4\.6 or later")
-    with place_in_memory(place_with(Ran(), said)) as (place, _), older:
+    with place_in_memory(place_with(FakeProgram(), said)) as (place, _), older:
         Hammerdb(HammerdbParameters(duration=60)).require(place)
 
 
 def test_a_study_may_say_where_it_is() -> None:
-    _, fake = driven(Ran(stdout=PRINTED), directory="/srv/HammerDB-4.12")
+    _, fake = driven(FakeProgram(stdout=PRINTED), directory="/srv/HammerDB-4.12")
     assert spawned(fake, "load").directory == "/srv/HammerDB-4.12"
 
 
 def test_no_system_is_an_error() -> None:
     drive = Drive(None, 1, OUT, WORK, environment={}, processors=None, on_progress=lambda _line: None)
-    with place_in_memory(place_with(Ran())) as (place, _), pytest.raises(PlaceError, match="needs a database"):
+    with place_in_memory(place_with(FakeProgram())) as (place, _), pytest.raises(PlaceError, match="needs a database"):
         Hammerdb(HammerdbParameters(duration=60)).drive(place, drive)

@@ -11,10 +11,10 @@ import pytest
 
 from fairtrial.errors import PlaceError
 from fairtrial.workloads.hammerdb import output
-from fairtrial.workloads.hammerdb.output import Clock
+from fairtrial.workloads.hammerdb.output import HammerdbClock
 
 PRINTED = (Path(__file__).parent / "printed.txt").read_text(encoding="utf-8")
-CLOCK = Clock(before_ns=1_795_000_000_000_000_000, after_ns=1_795_000_000_000_000_200)
+CLOCK = HammerdbClock(before_ns=1_795_000_000_000_000_000, after_ns=1_795_000_000_000_000_200)
 
 
 def result(text: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def test_the_window_lies_between_the_two_counts() -> None:
 
 def test_a_clock_that_was_set_is_seen() -> None:
     assert CLOCK.moved_ns == 200
-    assert Clock(before_ns=10**9, after_ns=0).moved_ns == 10**9
+    assert HammerdbClock(before_ns=10**9, after_ns=0).moved_ns == 10**9
 
 
 def test_a_run_of_several_minutes_counts_them_all() -> None:

@@ -12,7 +12,7 @@ from fairtrial.workloads.hammerdb import output
 from fairtrial.workloads.hammerdb import scalars as hammerdb
 
 PRINTED = (Path(__file__).parents[2] / "workloads" / "hammerdb" / "printed.txt").read_text(encoding="utf-8")
-CLOCK = output.Clock(before_ns=1_795_000_000_000_000_000, after_ns=1_795_000_000_000_000_000)
+CLOCK = output.HammerdbClock(before_ns=1_795_000_000_000_000_000, after_ns=1_795_000_000_000_000_000)
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from support.pgbench import OUTPUTS
 
 from fairtrial.errors import PlaceError
 from fairtrial.workloads.pgbench import output
-from fairtrial.workloads.pgbench.output import Counted, Lag, Moments
+from fairtrial.workloads.pgbench.output import Lag, Moments, PgbenchCounts
 
 
-def report(name: str) -> output.Report:
+def report(name: str) -> output.PgbenchReport:
     return output.report((OUTPUTS / f"{name}.txt").read_text(encoding="utf-8"))
 
 
@@ -24,7 +24,7 @@ def test_a_plain_run_has_its_counts_and_its_own_time() -> None:
 
 def test_several_scripts_are_told_apart_with_their_failures_and_retries() -> None:
     told = report("mixed")
-    assert told.whole == Counted(
+    assert told.whole == PgbenchCounts(
         processed=114,
         serialization=5,
         deadlock=1,

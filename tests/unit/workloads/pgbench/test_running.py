@@ -12,8 +12,8 @@ from support.pgbench import OUTPUTS, parameters
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.generated import PostgresEndpoint
-from fairtrial.wire.fake import Ran
-from fairtrial.workloads.pgbench.running import PROGRAM, Bench, words
+from fairtrial.wire.fake import FakeProgram
+from fairtrial.workloads.pgbench.running import PROGRAM, PgbenchBench, words
 from fairtrial.workloads.tool import Life
 from fairtrial.workloads.workload import Drive
 
@@ -50,11 +50,11 @@ def test_one_that_says_nothing_of_it_is_quoted() -> None:
     assert words(["a", "b"]) == "a; b"
 
 
-def run(ran: Ran, **given: Any) -> tuple[str, wire.Spawn]:
+def run(ran: FakeProgram, **given: Any) -> tuple[str, wire.Spawn]:
     """Why a life failed, and how it was started."""
-    with place_in_memory(lambda spawn: ran if spawn.name == "load" else Ran()) as (place, fake):
+    with place_in_memory(lambda spawn: ran if spawn.name == "load" else FakeProgram()) as (place, fake):
         asked = parameters(**given)
-        bench = Bench.set_up(place, asked, "/pg/bin/pgbench", endpoint=ENDPOINT, directory=OUT / "work")
+        bench = PgbenchBench.set_up(place, asked, "/pg/bin/pgbench", endpoint=ENDPOINT, directory=OUT / "work")
         drive = Drive(
             endpoint=ENDPOINT,
             seed=1,
@@ -70,7 +70,7 @@ def run(ran: Ran, **given: Any) -> tuple[str, wire.Spawn]:
 
 
 def test_a_life_is_started_where_its_scripts_are_and_tells_no_password() -> None:
-    failure, spawn = run(Ran(stdout=lines("plain")))
+    failure, spawn = run(FakeProgram(stdout=lines("plain")))
     assert failure == ""
     assert spawn.argv[0] == "env"
     assert spawn.argv[spawn.argv.index("/pg/bin/pgbench") + 1] == "--builtin=tpcb-like@1"
@@ -81,26 +81,28 @@ def test_a_life_is_started_where_its_scripts_are_and_tells_no_password() -> None
 
 
 def test_an_aborted_client_is_a_failure_with_the_scripts_line() -> None:
-    failure, _spawn = run(Ran(code=2, stdout=lines("bad")), **BAD)
+    failure, _spawn = run(FakeProgram(code=2, stdout=lines("bad")), **BAD)
     assert "bad.sql:3 aborted in command 0 query 0: ERROR:  division by zero" in failure
     assert failure.startswith("pgbench ended with exit code 2: ")
 
 
 def test_an_aborted_client_is_one_even_if_pgbench_ends_well() -> None:
-    failure, _spawn = run(Ran(stdout=lines("bad")), **BAD)
+    failure, _spawn = run(FakeProgram(stdout=lines("bad")), **BAD)
     assert failure.startswith("pgbench ended with exit code 0, but printed: ")
     assert "bad.sql:3 aborted" in failure
 
 
 def test_pgbenchs_own_scripts_have_a_name_and_no_line() -> None:
-    failure, _spawn = run(Ran(code=2, stdout=["pgbench: error: client 0 script 0 aborted in command 9 query 0: no"]))
+    failure, _spawn = run(
+        FakeProgram(code=2, stdout=["pgbench: error: client 0 script 0 aborted in command 9 query 0: no"])
+    )
     assert failure.endswith("client 0 tpcb-like aborted in command 9 query 0: no")
 
 
 @pytest.mark.parametrize("version", ["pgbench (PostgreSQL) 14.9", "pgbench 15"])
 def test_one_that_is_too_old_is_refused(version: str) -> None:
-    def answer(spawn: wire.Spawn) -> Ran:
-        return Ran(stdout=["/pg/bin/pgbench" if spawn.argv[0] == "sh" else version])
+    def answer(spawn: wire.Spawn) -> FakeProgram:
+        return FakeProgram(stdout=["/pg/bin/pgbench" if spawn.argv[0] == "sh" else version])
 
     with place_in_memory(answer) as (place, _fake), pytest.raises(PlaceError, match="expected pgbench 15 or newer"):
         PROGRAM.identify(place)
@@ -108,7 +110,7 @@ def test_one_that_is_too_old_is_refused(version: str) -> None:
 
 def test_which_one_it_is_is_told_with_its_hash() -> None:
     answers = {"sh": "/pg/bin/pgbench", "/pg/bin/pgbench": "pgbench (PostgreSQL) 17.2", "sha256sum": "abc  /pg"}
-    with place_in_memory(lambda spawn: Ran(stdout=[answers[spawn.argv[0]]])) as (place, _fake):
+    with place_in_memory(lambda spawn: FakeProgram(stdout=[answers[spawn.argv[0]]])) as (place, _fake):
         assert PROGRAM.identify(place) == {
             "pgbench": "/pg/bin/pgbench",
             "pgbench_version": "pgbench (PostgreSQL) 17.2",

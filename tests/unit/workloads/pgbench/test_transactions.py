@@ -18,7 +18,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency, latency
 from fairtrial.record.models import Window
 from fairtrial.workloads.pgbench import agreeing
-from fairtrial.workloads.pgbench.transactions import FILE, Counted, edges, sums, tallied
+from fairtrial.workloads.pgbench.transactions import FILE, TransactionHistograms, edges, sums, tallied
 from fairtrial.workloads.pgbench.transactions import kept as keep
 
 NAMES = list(ASKED)
@@ -125,7 +125,7 @@ def test_a_rest_of_less_than_half_an_interval_belongs_to_the_last_one(tmp_path: 
     assert found is not None
     for length_ns, many in ((1_400_000_000, 1), (1_600_000_000, 2), (100_000, 1)):
         window = Window(start_ns=found.start_ns, end_ns=found.start_ns + length_ns)
-        assert len(Counted.of(tmp_path / FILE, run.parameters, window=window).starts_ns) == many
+        assert len(TransactionHistograms.of(tmp_path / FILE, run.parameters, window=window).starts_ns) == many
 
 
 def test_a_thread_without_a_transaction_has_an_empty_log(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.metrics import latency
 from fairtrial.record.models import Window
 from fairtrial.workloads.sysbench import output
-from fairtrial.workloads.sysbench.output import Counts
+from fairtrial.workloads.sysbench.output import SysbenchCounts
 
 PRINTED = (Path(__file__).parent / "printed.txt").read_text(encoding="utf-8")
 WITHOUT_INTERVALS = "".join(line for line in PRINTED.splitlines(keepends=True) if not line.startswith("fairtrial: "))
@@ -42,7 +42,7 @@ def printed(bins: str) -> str:
 
 def test_the_report_is_read_to_the_last_figure() -> None:
     told = output.report(PRINTED)
-    assert told.counts == Counts(events=13394, reads=0, writes=13394, others=0, errors=0, reconnects=0)
+    assert told.counts == SysbenchCounts(events=13394, reads=0, writes=13394, others=0, errors=0, reconnects=0)
     assert told.total_s == 3.0464
     assert told.latency_ms == {"min": 0.09, "max": 19.73, "sum": 6002.32}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairtrial.record.models import Window
-from fairtrial.workloads.made_files import Line, latency_log
+from fairtrial.workloads.made_files import HistogramLine, latency_log
 from fairtrial.workloads.sysbench import scalars as sysbench
 from fairtrial.workloads.sysbench.output import RESOLUTION
 
@@ -27,7 +27,7 @@ def directory(tmp_path: Path) -> Path:
         "client": {"user_s": 0.5, "system_s": 0.25},
     }
     (tmp_path / "result.json").write_text(json.dumps(result), encoding="utf-8")
-    line = Line(tag="event", start_ns=0, end_ns=WINDOW.end_ns, counts=[(2_000_000, 190), (9_600_000, 10)])
+    line = HistogramLine(tag="event", start_ns=0, end_ns=WINDOW.end_ns, counts=[(2_000_000, 190), (9_600_000, 10)])
     (tmp_path / "latency.hlog").write_text(latency_log("Of a test", [line]), encoding="utf-8")
     return tmp_path
 

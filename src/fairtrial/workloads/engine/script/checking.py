@@ -57,7 +57,7 @@ class _Checker:
             message = f"`:{name}` is not a parameter here: only transactions have parameters"
             self.problems.add(message, position_in(written, offset), field=field, suggestion=suggestion)
 
-    def read(self, text: str, written: Scalar, field: Path) -> sql.Statement:
+    def read(self, text: str, written: Scalar, field: Path) -> sql.ParsedStatement:
         """Takes a statement apart and notes its faults."""
         found = sql.read(text)
         for fault in found.faults:

@@ -39,7 +39,7 @@ _ESCAPED = re.compile(r"\\'")
 
 
 @dataclass(frozen=True)
-class Fault:
+class StatementFault:
     """Something wrong at a place of a statement's text."""
 
     message: str
@@ -48,7 +48,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Statement:
+class ParsedStatement:
     """A statement taken apart.
 
     Attributes:
@@ -59,7 +59,7 @@ class Statement:
 
     sql: str
     parameters: tuple[tuple[str, int], ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[StatementFault, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,17 +67,17 @@ class Statement:
         return tuple(name for name, _ in self.parameters)
 
 
-def read(text: str) -> Statement:
+def read(text: str) -> ParsedStatement:
     """Takes a statement apart."""
     parameters = tuple(
         (token["name"], token.start()) for token in _TOKEN.finditer(text) if token["parameter"] is not None
     )
     faults = tuple(_faults(text))
     sql = _TOKEN.sub(lambda token: MARK if token["parameter"] is not None else token[0], text).strip()
-    return Statement(sql.removesuffix(";").rstrip() if not faults else sql, parameters, faults)
+    return ParsedStatement(sql.removesuffix(";").rstrip() if not faults else sql, parameters, faults)
 
 
-def _faults(text: str) -> Iterator[Fault]:
+def _faults(text: str) -> Iterator[StatementFault]:
     has_words = False
     ended: int | None = None
     position = 0
@@ -85,7 +85,7 @@ def _faults(text: str) -> Iterator[Fault]:
         between = text[position : token.start() if token else len(text)]
         is_comment = token is not None and (token["line"] is not None or token["comment"] is not None)
         if ended is not None and (between.strip() or (token and not is_comment)):
-            yield Fault(
+            yield StatementFault(
                 "expected one statement, found a second one after `;`", ended, "give each statement an entry of its own"
             )
             return
@@ -100,18 +100,18 @@ def _faults(text: str) -> Iterator[Fault]:
         has_words = has_words or not (is_comment or token["end"] is not None)
         position = token.end()
     if not has_words:
-        yield Fault("expected an SQL statement, found nothing", 0)
+        yield StatementFault("expected an SQL statement, found nothing", 0)
 
 
-def _faults_of(token: re.Match[str]) -> Iterator[Fault]:
+def _faults_of(token: re.Match[str]) -> Iterator[StatementFault]:
     for group, message in _UNCLOSED.items():
         if token[group] is not None:
-            yield Fault(message, token.start())
+            yield StatementFault(message, token.start())
     if token["mark"] is not None:
-        yield Fault("a question mark is not a parameter here", token.start(), "write a parameter as `:name`")
+        yield StatementFault("a question mark is not a parameter here", token.start(), "write a parameter as `:name`")
     if token["single"] is not None and (escaped := _ESCAPED.search(token[0])):
         place = token.start() + escaped.start()
-        yield Fault(
+        yield StatementFault(
             "a backslash before a quote does not have the same meaning in MariaDB as in other systems",
             place,
             "write `''`",

@@ -16,6 +16,7 @@ STOP_REASONS: Final[Mapping[str, str]] = {
     "blocks": "that is the largest number",
     "time_budget": "the next round would not end within the time budget",
 }
+_MINUTE_S, _HOUR_S = 60, 3600
 _BINARY_UNITS: Final = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
 
@@ -30,3 +31,13 @@ def size(count: int) -> str:
 def counted(count: int, noun: str) -> str:
     """`1 block`, `3 blocks`: for nouns whose plural takes an s."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as `45 s`, `12 min` or `3 h 20 min`."""
+    if seconds < 2 * _MINUTE_S:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * _HOUR_S:
+        return f"{seconds / _MINUTE_S:.0f} min"
+    minutes = round(seconds / _MINUTE_S)
+    return f"{minutes // _MINUTE_S} h {minutes % _MINUTE_S:02d} min"

@@ -10,7 +10,7 @@ from support.command_line import desk
 
 from fairtrial.cli import places
 from fairtrial.cli.doctor import bundled
-from fairtrial.cli.running.plan import duration
+from fairtrial.words import duration
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 PAGES = Path(__file__).parents[3] / "docs"

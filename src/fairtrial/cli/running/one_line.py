@@ -10,10 +10,10 @@ from statistics import fmean
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from fairtrial.cli.running.plan import duration
 from fairtrial.compare.showing import scale_of
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import PlannedTrial, TrialRecord
+from fairtrial.words import duration
 
 
 class OneLine:

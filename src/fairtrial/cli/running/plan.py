@@ -14,10 +14,9 @@ from fairtrial.cli.places import of_plan
 from fairtrial.places import place_of
 from fairtrial.record.models import Design, Difference, Plan
 from fairtrial.study.tree.quantities import format_share
-from fairtrial.words import counted, size
+from fairtrial.words import counted, duration, size
 
 MINIMUM_WIDTH = 80  # narrower, seeds would be cut
-_MINUTE_S, _HOUR_S = 60, 3600
 
 
 def plan(study: Path, *, size: str | None, overrides: list[str], against_itself: bool = False) -> None:
@@ -200,13 +199,3 @@ def _durations(plan: Plan) -> str:
         f"expected duration {duration(min(largest_s, each_s * expected))}, {expected:.1f} blocks per cell "
         f"{planning.ASSUMED}"
     )
-
-
-def duration(seconds: float) -> str:
-    """Seconds as `45 s`, `12 min` or `3 h 20 min`."""
-    if seconds < 2 * _MINUTE_S:
-        return f"{seconds:.0f} s"
-    if seconds < 2 * _HOUR_S:
-        return f"{seconds / _MINUTE_S:.0f} min"
-    minutes = round(seconds / _MINUTE_S)
-    return f"{minutes // _MINUTE_S} h {minutes % _MINUTE_S:02d} min"

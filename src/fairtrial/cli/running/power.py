@@ -22,13 +22,12 @@ from fairtrial.analyse.inference.sensitivity import POWER
 from fairtrial.analyse.noise.models import NoiseProfile
 from fairtrial.analyse.noise.profile import PILOT_CONFIDENCE
 from fairtrial.catalogue import catalogue
-from fairtrial.cli.running.plan import duration
 from fairtrial.errors import FairtrialError, InputError, Problem, RecordError
 from fairtrial.record import Record
 from fairtrial.record.models import Plan
 from fairtrial.run import noise
 from fairtrial.study.tree.quantities import WITH_UNITS, Share
-from fairtrial.words import counted
+from fairtrial.words import counted, duration
 
 _SHARE: TypeAdapter[float] = TypeAdapter(Share)
 

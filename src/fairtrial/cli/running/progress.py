@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from fairtrial.cli.running.plan import duration
 from fairtrial.protocol.generated import LoadingProgress, ProbedProgress, ProbingProgress, RateProgress
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import Plan, PlannedTrial, TrialRecord
 from fairtrial.run import Progress as RunProgress
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.words import duration
 from fairtrial.workloads import workload_of
 
 MINUTE_S = 60

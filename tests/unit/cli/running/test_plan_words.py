@@ -10,8 +10,9 @@ from rich.console import Console
 from support.inference.analysis_cases import Case
 from support.records import tiny_plan
 
-from fairtrial.cli.running.plan import duration, render, size
+from fairtrial.cli.running.plan import render
 from fairtrial.record.models import Difference, Plan, RangeExpectation
+from fairtrial.words import duration, size
 
 SECONDS_PER_HOUR = 3600
 

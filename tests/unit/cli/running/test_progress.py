@@ -8,12 +8,12 @@ import pytest
 from rich.console import Console
 from support.records import RESOLVED, planned, tiny_plan, trial_record
 
-from fairtrial.cli.running.plan import duration, size
 from fairtrial.cli.running.progress import Bar, Lines, outcome, progress_for
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import Plan
 from fairtrial.study.resolved import ResolvedTrial, Section
+from fairtrial.words import duration, size
 from fairtrial.workloads import WORKLOADS, workload_of
 
 DRIVEN = tuple(name for name, kind in WORKLOADS.items() if kind.throughput)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 # Why a cell of a run that may stop early got no more blocks.
 STOP_REASONS: Final[Mapping[str, str]] = {
@@ -41,3 +44,9 @@ def duration(seconds: float) -> str:
         return f"{seconds / _MINUTE_S:.0f} min"
     minutes = round(seconds / _MINUTE_S)
     return f"{minutes // _MINUTE_S} h {minutes % _MINUTE_S:02d} min"
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first field that is not what it should be, and why, on one line."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"

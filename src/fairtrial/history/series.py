@@ -32,6 +32,7 @@ from fairtrial.record.models import (
 )
 from fairtrial.study.catalogue import Better
 from fairtrial.study.tree.problems import listed
+from fairtrial.words import first_problem
 
 CELL: Final = "cell"
 ARM: Final = "arm"
@@ -380,6 +381,4 @@ def _validated(row: type[Row], fields: Mapping[str, Any], path: Path) -> Row:
     try:
         return row.model_validate(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        at = ".".join(map(str, first["loc"]))
-        raise RecordError(f"cannot read {path}: {at}: {first['msg']}", hint=VERIFY) from error
+        raise RecordError(f"cannot read {path}: {first_problem(error)}", hint=VERIFY) from error

@@ -19,7 +19,8 @@ from fairtrial.errors import InputError, Problem
 from fairtrial.imports.rows import Part
 from fairtrial.imports.sources import ImportSource
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.workloads.fio.document import DIRECTIONS, LATENCIES, Document, Job, Latency, odd_field, weighed_mean
+from fairtrial.words import first_problem
+from fairtrial.workloads.fio.document import DIRECTIONS, LATENCIES, Document, Job, Latency, weighed_mean
 
 PERCENTILES: Final = ("50", "90", "95", "99", "99.9", "99.99")
 VALUE: Final = "iops"
@@ -42,7 +43,7 @@ def part(source: ImportSource) -> Part:
         document = Document.of(text)
     except ValidationError as error:
         hint = "give the file as fio wrote it; report the version of fio if it is unchanged"
-        raise InputError([Problem(odd_field(error), source.name)], hint=hint) from error
+        raise InputError([Problem(first_problem(error), source.name)], hint=hint) from error
     except ValueError as error:
         problem = Problem(f"not a complete JSON document: {error}", source.name)
         raise InputError([problem], hint="run fio again with --output-format=json, and let it finish") from error

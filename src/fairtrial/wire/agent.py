@@ -12,7 +12,7 @@ from fairtrial.protocol import generated as wire
 from fairtrial.wire import arriving
 from fairtrial.wire.facts import GuestFacts
 from fairtrial.wire.limits import Limits
-from fairtrial.wire.messages import CHUNK_BYTES, VERSION, Answer, Request, chunk_frame
+from fairtrial.wire.messages import CHUNK_BYTES, SAME_VERSION, VERSION, Answer, Request, chunk_frame
 from fairtrial.wire.process import OnLine, Process
 from fairtrial.wire.stream import HINT, Pending, Stream
 from fairtrial.wire.transport import Transport
@@ -234,5 +234,5 @@ def _expect(answer: object, wanted: type[Wanted]) -> Wanted:
     raise AgentError(
         f"the agent sent the wrong answer: expected {wanted.__name__}, found {type(answer).__name__}",
         code="protocol",
-        hint="install the same version of fairtrial on both sides",
+        hint=SAME_VERSION,
     )

@@ -11,6 +11,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.protocol.progress import PROGRESS, ProgressLine
 from fairtrial.protocol.subcommands import I, O, Subcommand, failure
 from fairtrial.wire.agent import Agent
+from fairtrial.wire.messages import SAME_VERSION
 from fairtrial.wire.process import how
 
 ERROR_LINES: Final = 20
@@ -65,7 +66,7 @@ def run_native(
     except ValidationError as error:
         raise PlaceError(
             f"`{subcommand.name}` gave the wrong result: {error}",
-            hint="install the same version of fairtrial on both sides",
+            hint=SAME_VERSION,
         ) from error
 
 

@@ -178,6 +178,15 @@ def test_an_interrupted_load_goes_on_after_the_run_was_started_again(tmp_path: P
     assert sorted(path.name for path in Path(found.directory).parent.iterdir()) == ["data", "manifest.json"]
 
 
+def test_data_whose_manifest_is_damaged_are_told_with_what_makes_them_again(tmp_path: Path) -> None:
+    with place_here(tmp_path) as place:
+        directory = Path(ensure(place, Making()).directory).parent
+        (directory / "manifest.json").write_text("{}")
+        with pytest.raises(PlaceError, match=r"manifest\.json is damaged") as refused:
+            ensure(place, Making())
+    assert str(directory) in refused.value.hint
+
+
 @pytest.mark.parametrize("harm", ["another boot", "does not start"])
 def test_a_load_that_cannot_go_on_begins_anew(tmp_path: Path, harm: str) -> None:
     broken, whole = Making(fails=True), Making()

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency
@@ -18,6 +18,7 @@ from fairtrial.protocol.subcommands import I, Subcommand
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.quantities import Rate, Seconds
+from fairtrial.wire.messages import SAME_VERSION
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.engine import arrival_scalars, arrivals, replay, search_scalars
 from fairtrial.workloads.engine.arrivals import HIGHEST_PER_S, Arrivals, Offered, Search, Spacing
@@ -154,7 +155,7 @@ class DriveParameters(BaseModel):
 
 
 Parameters = TypeVar("Parameters", bound=DriveParameters)
-Model = TypeVar("Model", bound=BaseModel)
+Left = TypeVar("Left")
 
 
 class NativeWorkload(Workload[Parameters]):
@@ -236,20 +237,19 @@ def driven(place: OpenPlace, drive: Drive) -> wire.Driven:
     Raises:
         PlaceError: it is not what this version reads.
     """
-    return left(place, drive.directory / FILE, wire.Driven)
+    return left(place, drive.directory / FILE, TypeAdapter(wire.Driven))
 
 
-def left(place: OpenPlace, path: PurePosixPath, model: type[Model]) -> Model:
+def left(place: OpenPlace, path: PurePosixPath, adapter: TypeAdapter[Left]) -> Left:
     """What the agent has left in a file at the place.
 
     Raises:
         PlaceError: it is not what this version reads.
     """
     try:
-        return model.model_validate_json(place.agent.get(str(path)))
+        return adapter.validate_json(place.agent.get(str(path)))
     except ValidationError as error:
-        hint = "install the same version of fairtrial on both sides"
-        raise PlaceError(f"{path} is not what this version reads: {error}", hint=hint) from error
+        raise PlaceError(f"{path} is not what this version reads: {error}", hint=SAME_VERSION) from error
 
 
 def window(result: wire.Driven) -> Window:

@@ -102,9 +102,7 @@ class FileAccess(prepared_files.FileWorkload[FileAccessParameters]):
         limit_s = (asked.duration or 0) + counted / COUNTED_PER_S + DRIVE_GRACE_S
         place.native(FILE_DRIVE, task, timeout_s=limit_s, on_progress=drive.on_progress, **drive.starting)
         result = native.driven(place, drive)
-        before, _after = file_scalars.COUNTED.validate_json(
-            place.agent.get(str(drive.directory / file_scalars.COUNTERS))
-        )
+        before, _after = native.left(place, drive.directory / file_scalars.COUNTERS, file_scalars.COUNTED)
         done = sum(outcome.committed for outcome in result.transactions.values())
         return Driven(
             window=native.window(result),

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from fairtrial.metrics import consistency
 from fairtrial.protocol import generated as wire
@@ -156,7 +156,8 @@ class Locks(Workload[LocksParameters]):
         )
         place.native(LOCK_DRIVE, request, timeout_s=self._limit_s(), on_progress=drive.on_progress, **drive.starting)
         result = native.driven(place, drive)
-        reason = _why_invalid(native.left(place, drive.directory / contention.FILE, contention.Contention))
+        tallied = native.left(place, drive.directory / contention.FILE, TypeAdapter(contention.Contention))
+        reason = _why_invalid(tallied)
         return Driven(window=native.window(result), effective=result.effective, invalid_reason=reason)
 
     def _limit_s(self) -> float:

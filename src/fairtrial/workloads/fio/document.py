@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Final, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 DIRECTIONS: Final = ("read", "write", "trim")
 LATENCIES: Final = ("slat_ns", "clat_ns", "lat_ns")
@@ -94,12 +94,6 @@ class Document(BaseModel, frozen=True):
         """
         found, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
         return cls.model_validate(found)
-
-
-def odd_field(error: ValidationError) -> str:
-    """The first field that is not what fio writes, and why, on one line."""
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def weighed_mean(latencies: list[Latency]) -> float:

@@ -22,8 +22,9 @@ from fairtrial.errors import PlaceError
 from fairtrial.metrics import latency
 from fairtrial.metrics.drive import ErrorCount, TransactionOutcomes
 from fairtrial.record.models import Window
+from fairtrial.words import first_problem
 from fairtrial.workloads import agreement, made_files
-from fairtrial.workloads.fio.document import Document, Latency, odd_field, weighed_mean
+from fairtrial.workloads.fio.document import Document, Latency, weighed_mean
 from fairtrial.workloads.made_files import HistogramLine
 
 BITS: Final = 6  # FIO_IO_U_PLAT_BITS
@@ -97,7 +98,7 @@ def document(text: str) -> Document:
     try:
         return Document.of(text)
     except ValidationError as error:
-        raise PlaceError(f"cannot read fio's JSON document: {odd_field(error)}", hint=SUPPORTED) from error
+        raise PlaceError(f"cannot read fio's JSON document: {first_problem(error)}", hint=SUPPORTED) from error
     except ValueError as error:
         said = f"fio did not print a complete JSON document: {text[-500:]}"
         raise PlaceError(said, hint="see log/load.log") from error

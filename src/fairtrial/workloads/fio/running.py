@@ -71,12 +71,11 @@ class FioBench(tool.Bench):
         path = self._put(life, drive.work_directory / f"{name}.job")
         arguments = ["--output-format=json+", f"--output={into / output.DOCUMENT}", "--eta=never", path]
         running = Running(name, drive.work_directory, limit_s, drive.starting)
-        if life.log is None:
-            return PROGRAM.run(self.place, arguments, running)
         ran = PROGRAM.run(self.place, arguments, running)
-        self.look()
-        counters = json.dumps([each.model_dump() for each in self.edges])
-        tool.keep(self.place, drive, {file_scalars.COUNTERS: counters.encode()})
+        if life.log is not None:
+            self.look()
+            counters = json.dumps([each.model_dump() for each in self.edges])
+            tool.keep(self.place, drive, {file_scalars.COUNTERS: counters.encode()})
         return ran
 
     def measured(self, ran: ToolRun, drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:

@@ -15,6 +15,7 @@ from fairtrial.protocol import generated as wire
 from fairtrial.wire.fake import FakeProgram, FakeTransport
 from fairtrial.workloads import WORKLOADS, Drive, Driven
 from fairtrial.workloads.engine import drive as native
+from fairtrial.workloads.engine import file_scalars
 from fairtrial.workloads.engine.oltp import Oltp, OltpParameters
 
 OUT = PurePosixPath("/var/lib/fairtrial/work/x/out")
@@ -205,3 +206,11 @@ def test_a_result_that_was_not_written_is_an_error_that_names_it() -> None:
         )
         with pytest.raises(PlaceError, match=r"result\.json does not exist"):
             Oltp(parameters()).drive(place, drive)
+
+
+def test_a_file_that_another_version_left_is_told() -> None:
+    with place_in_memory() as (place, _fake):
+        place.agent.put(str(OUT / "counters.json"), b"[{}]")
+        with pytest.raises(PlaceError, match=r"counters\.json is not what this version reads") as refused:
+            native.left(place, OUT / "counters.json", file_scalars.COUNTED)
+    assert "same version" in refused.value.hint

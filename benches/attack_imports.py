@@ -146,11 +146,11 @@ Form = Callable[[np.random.Generator, bytes], bytes]
 
 
 def _cut(random: np.random.Generator, content: bytes) -> bytes:
-    return content[: random.integers(0, len(content))]
+    return content[: random.integers(0, max(1, len(content)))]
 
 
 def _noise(random: np.random.Generator, content: bytes) -> bytes:
-    at = random.integers(0, len(content))
+    at = random.integers(0, max(1, len(content)))
     return content[:at] + bytes(random.integers(0, 256, int(random.integers(1, 5))).tolist()) + content[at:]
 
 

@@ -7,6 +7,7 @@ nothing of the shape.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -50,6 +51,8 @@ def unpaired_p(first: Values, second: Values, *, rounding: float, seed: int) -> 
     alike = np.ptp(np.concatenate([first, second])) <= rounding
     if min(len(first), len(second)) < SMALLEST_N or alike:
         return 1.0
+    (first, second), exponent = t_tests.scaled(first, second)
+    rounding = math.ldexp(rounding, -int(exponent))
 
     def t(before: Values, after: Values, axis: int) -> Values:
         squares = sum(np.var(each, axis=axis, ddof=1) / each.shape[axis] for each in (before, after))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fairtrial.analyse.inference import families
+from fairtrial.analyse.inference import families, t_tests
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.measured import ArmValues
 
@@ -30,13 +30,17 @@ def _of_blocks(compared: Sequence[ArmValues], *, logs: bool) -> Values:
     common = sorted(set.intersection(*(set(each.blocks) for each in compared)))
     if len(common) < families.SMALLEST_N:
         return np.zeros(len(compared) - 1)
-    values = np.array([each.at(common) for each in compared])
-    return families.shares_of_blocks(np.log(values) if logs else values)
+    return families.shares_of_blocks(np.array(_scaled([each.at(common) for each in compared], logs=logs)))
 
 
 def _of_arms(compared: Sequence[ArmValues], *, logs: bool) -> Values:
     n = [len(each.values) for each in compared]
     if min(n) < families.SMALLEST_N:
         return np.zeros(len(compared) - 1)
-    variances = [float(np.var(np.log(each.values) if logs else each.values, ddof=1)) for each in compared]
+    variances = [float(np.var(each, ddof=1)) for each in _scaled([each.values for each in compared], logs=logs)]
     return families.shares_of_arms(np.array(variances) / n, df=min(n) - 1)
+
+
+def _scaled(samples: Sequence[Values], *, logs: bool) -> list[Values]:
+    """In a unit of which squares are numbers: shares have none."""
+    return t_tests.scaled(*(np.log(each) if logs else each for each in samples))[0]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairtrial.analyse.inference import exchanging, ranks
-from fairtrial.analyse.inference.t_tests import LARGEST_LOGARITHM, Values
+from fairtrial.analyse.inference.t_tests import LARGEST_LOGARITHM, Values, scaled
 from fairtrial.analyse.models import Interval, Spreads, Stalls
 
 DEPTH: Final = 0.15  # of a stalled trial: what the table of noises has (docs/explanation/calibration.md)
@@ -65,8 +65,7 @@ def compared(baseline: Values, arm: Values, *, paired: bool, rounding: float) ->
     """
     if min(len(baseline), len(arm)) < FEWEST:
         return None
-    exponent = np.frexp(np.abs(np.concatenate([baseline, arm])).max())[1]
-    baseline, arm = np.ldexp(baseline, -exponent), np.ldexp(arm, -exponent)  # so that no square is too large
+    (baseline, arm), exponent = scaled(baseline, arm)
     first, second = (float(np.std(each, ddof=1)) for each in (baseline, arm))
     rounding = math.ldexp(rounding, -int(exponent))
     if min(first, second) <= rounding:

@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -149,7 +150,7 @@ class TTests:
 
 def paired_many(first: Values, second: Values) -> TTests:
     """`paired` along the last axis of two arrays of one shape (…, n), n ≥ 2."""
-    first, second, exponent = _scaled(first, second)
+    (first, second), exponent = scaled(first, second)
     differences = second - first
     n = differences.shape[-1]
     error = np.std(differences, ddof=1, axis=-1) / math.sqrt(n)
@@ -160,7 +161,7 @@ def paired_many(first: Values, second: Values) -> TTests:
 
 def welch_many(first: Values, second: Values) -> TTests:
     """`welch` along the last axis of two arrays of shapes (…, n) and (…, m), n and m ≥ 2."""
-    first, second, exponent = _scaled(first, second)
+    (first, second), exponent = scaled(first, second)
     n, m = first.shape[-1], second.shape[-1]
     share, other = np.var(first, ddof=1, axis=-1) / n, np.var(second, ddof=1, axis=-1) / m
     variance = share + other
@@ -171,11 +172,10 @@ def welch_many(first: Values, second: Values) -> TTests:
     return tests.times(exponent)
 
 
-def _scaled(first: Values, second: Values) -> tuple[Values, Values, NDArray[np.int32]]:
-    """Both divided by a power of 2, so that no square is too large or too small for a number, and its exponent."""
-    largest = np.maximum(np.abs(first).max(axis=-1), np.abs(second).max(axis=-1))
-    exponent = np.frexp(largest)[1]
-    return np.ldexp(first, -exponent[..., None]), np.ldexp(second, -exponent[..., None]), exponent
+def scaled(*samples: Values) -> tuple[list[Values], NDArray[np.int32]]:
+    """All divided by a power of 2, so that no square is too large or too small for a number, and its exponent."""
+    exponent = np.frexp(reduce(np.maximum, [np.abs(each).max(axis=-1) for each in samples]))[1]
+    return [np.ldexp(each, -exponent[..., None]) for each in samples], exponent
 
 
 def _tests(estimate: Values, *, error: Values, df: Values, size: Values) -> TTests:
@@ -190,8 +190,8 @@ def _sizes(values: Values) -> Values:
 
 def spread(values: Values) -> float:
     """Sample standard deviation (n - 1) of two values or more, whatever their size."""
-    exponent = np.frexp(np.abs(values).max())[1]
-    return float(np.ldexp(np.std(np.ldexp(values, -exponent), ddof=1), exponent))
+    (values,), exponent = scaled(values)
+    return float(np.ldexp(np.std(values, ddof=1), exponent))
 
 
 def array(values: Sequence[float]) -> Values:

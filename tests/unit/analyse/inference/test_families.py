@@ -10,7 +10,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from support.inference import textbook
 
-from fairtrial.analyse.inference import families, t_tests
+from fairtrial.analyse.inference import families, sharing, t_tests
+from fairtrial.analyse.measured import ArmValues
 
 P = st.floats(1e-9, 1.0)
 
@@ -99,3 +100,22 @@ def test_equal_arms_of_unequal_noise_are_claimed_apart_in_at_most_5_percent_of_s
     p = t_tests.paired_many(noise[:, :1], noise[:, 1:]).p[:, None]
     adjusted = families.step_down(p, families.shares_of_blocks(noise)[:, None])
     assert (adjusted.min(axis=(1, 2)) < 0.05).mean() < 0.05 + 4 * (0.05 * 0.95 / runs) ** 0.5
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_shares_do_not_depend_on_the_unit_however_large(*, paired: bool) -> None:
+    """No square of the large ones is a number; one value is not positive, so that there are no logarithms."""
+    noise = np.random.default_rng(6).normal(0, 1, (3, 8))
+    own, other = (
+        sharing.shares(
+            {
+                arm: ArmValues(arm, by * values, blocks=tuple(range(8)), positions=tuple(range(8)), absent=0)
+                for arm, values in zip("abc", noise, strict=True)
+            },
+            ["b", "c"],
+            paired=paired,
+        )
+        for by in (1.0, 2.0**900)
+    )
+    assert other == own
+    assert min(own.values()) > 0

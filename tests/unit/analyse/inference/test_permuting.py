@@ -32,6 +32,14 @@ def test_every_exchange_of_signs_written_out_gives_the_same_p() -> None:
     assert permuting.paired_p(first, second, rounding=0.0, seed=1) == pytest.approx(slow)
 
 
+@pytest.mark.parametrize("unit", [2.0**900, 2.0**-900])
+def test_p_between_arms_does_not_depend_on_the_unit_however_large(unit: float) -> None:
+    """No square of these is a number."""
+    first, second = np.array([0.0, 0, 0, 1, 0]), np.array([0.0, 3, 5, 2, 8, 1])
+    own, other = (permuting.unpaired_p(by * first, by * second, rounding=0.0, seed=1) for by in (1.0, unit))
+    assert other == own < 1
+
+
 def test_every_exchange_between_arms_written_out_gives_the_same_p() -> None:
     first, second = np.array([0.0, 0, 0, 1, 0]), np.array([0.0, 3, 5, 2, 8, 1])
     both = np.concatenate([first, second])
